@@ -1,0 +1,318 @@
+//! The C declarations of dlpack.h 1.3, in header order: data only, no behaviour.
+//!
+//! Names are C's. Device types and type codes are plain integers, because a peer with a newer minor
+//! version may send values that this list lacks (ABI-02). Layouts of 1.0 to 1.3 are identical, so one set
+//! of structs serves all of 1.x (ABI-11); the asserts below pin them, `tests/abi.rs` compares them with the
+//! numbers of the real header and with what a C compiler makes of the same declarations.
+//!
+//! Every function pointer here is called through the C calling convention and must not unwind (ABI-10).
+//! The struct of the draft that came before 1.0 is deliberately absent (ABI-12).
+
+#![expect(
+    non_upper_case_globals,
+    reason = "enum values keep the names of dlpack.h, so that either side can be searched for them"
+)]
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::{align_of, offset_of, size_of};
+use static_assertions::const_assert_eq;
+
+/// Asserts size, alignment and every offset at compile time: `T: size, align { field @ offset, .. }`.
+macro_rules! layout {
+    ($type:ident: $size:literal, $align:literal { $($field:ident @ $offset:literal),+ $(,)? }) => {
+        const_assert_eq!(size_of::<$type>(), $size);
+        const_assert_eq!(align_of::<$type>(), $align);
+        $(const_assert_eq!(offset_of!($type, $field), $offset);)+
+    };
+}
+
+/// The major version of the ABI declared here; another major means another layout behind `flags`.
+pub const DLPACK_MAJOR_VERSION: u32 = 1;
+/// The minor version of the ABI declared here; minors only add values.
+pub const DLPACK_MINOR_VERSION: u32 = 3;
+
+/// Flag: the consumer must not write to the memory.
+// ABI-09: the header says `1UL`, 32 bits wide on Windows; the field is 64 bits wide everywhere.
+pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1 << 0;
+/// Flag: the producer made this tensor as a copy, and the consumer is its only owner.
+pub const DLPACK_FLAG_BITMASK_IS_COPIED: u64 = 1 << 1;
+/// Flag: elements narrower than a byte are stored one per byte instead of packed.
+pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
+
+/// The version of the DLPack ABI that a tensor or table was made for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DLPackVersion {
+    /// Changes when the layout changes.
+    pub major: u32,
+    /// Changes when values are added.
+    pub minor: u32,
+}
+
+// ABI-01
+layout!(DLPackVersion: 8, 4 { major @ 0, minor @ 4 });
+
+/// Device type: host memory.
+pub const kDLCPU: i32 = 1;
+/// Device type: CUDA device memory.
+pub const kDLCUDA: i32 = 2;
+/// Device type: host memory pinned by CUDA.
+pub const kDLCUDAHost: i32 = 3;
+/// Device type: OpenCL.
+pub const kDLOpenCL: i32 = 4;
+/// Device type: Vulkan.
+pub const kDLVulkan: i32 = 7;
+/// Device type: Apple's Metal.
+pub const kDLMetal: i32 = 8;
+/// Device type: Verilog simulator.
+pub const kDLVPI: i32 = 9;
+/// Device type: ROCm device memory.
+pub const kDLROCM: i32 = 10;
+/// Device type: host memory pinned by ROCm.
+pub const kDLROCMHost: i32 = 11;
+/// Device type: reserved for extensions, to test new devices with.
+pub const kDLExtDev: i32 = 12;
+/// Device type: CUDA managed (unified) memory.
+pub const kDLCUDAManaged: i32 = 13;
+/// Device type: memory shared by a oneAPI runtime.
+pub const kDLOneAPI: i32 = 14;
+/// Device type: WebGPU.
+pub const kDLWebGPU: i32 = 15;
+/// Device type: Qualcomm's Hexagon DSP.
+pub const kDLHexagon: i32 = 16;
+/// Device type: Microsoft's MAIA.
+pub const kDLMAIA: i32 = 17;
+/// Device type: AWS Trainium.
+pub const kDLTrn: i32 = 18;
+
+/// Where memory lives: the kind of device and which one of that kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DLDevice {
+    /// One of the device type constants, or a number that this version does not know.
+    pub device_type: i32,
+    /// The index of the device among those of its type, 0 for host memory.
+    pub device_id: i32,
+}
+
+// ABI-02
+layout!(DLDevice: 8, 4 { device_type @ 0, device_id @ 4 });
+
+/// Type code: signed integer.
+pub const kDLInt: u8 = 0;
+/// Type code: unsigned integer.
+pub const kDLUInt: u8 = 1;
+/// Type code: IEEE floating point.
+pub const kDLFloat: u8 = 2;
+/// Type code: opaque handle, for testing.
+pub const kDLOpaqueHandle: u8 = 3;
+/// Type code: bfloat16.
+pub const kDLBfloat: u8 = 4;
+/// Type code: complex number; the bits count both parts.
+pub const kDLComplex: u8 = 5;
+/// Type code: boolean.
+pub const kDLBool: u8 = 6;
+/// Type code: 8-bit float, 3 exponent and 4 mantissa bits.
+pub const kDLFloat8_e3m4: u8 = 7;
+/// Type code: 8-bit float, 4 exponent and 3 mantissa bits.
+pub const kDLFloat8_e4m3: u8 = 8;
+/// Type code: 8-bit float, 4 exponent and 3 mantissa bits, bias 11, finite, one NaN, no negative zero.
+pub const kDLFloat8_e4m3b11fnuz: u8 = 9;
+/// Type code: 8-bit float, 4 exponent and 3 mantissa bits, finite, with NaN.
+pub const kDLFloat8_e4m3fn: u8 = 10;
+/// Type code: 8-bit float, 4 exponent and 3 mantissa bits, finite, one NaN, no negative zero.
+pub const kDLFloat8_e4m3fnuz: u8 = 11;
+/// Type code: 8-bit float, 5 exponent and 2 mantissa bits.
+pub const kDLFloat8_e5m2: u8 = 12;
+/// Type code: 8-bit float, 5 exponent and 2 mantissa bits, finite, one NaN, no negative zero.
+pub const kDLFloat8_e5m2fnuz: u8 = 13;
+/// Type code: 8-bit power of two, no sign, no zero, with NaN.
+pub const kDLFloat8_e8m0fnu: u8 = 14;
+/// Type code: 6-bit float, 2 exponent and 3 mantissa bits, finite.
+pub const kDLFloat6_e2m3fn: u8 = 15;
+/// Type code: 6-bit float, 3 exponent and 2 mantissa bits, finite.
+pub const kDLFloat6_e3m2fn: u8 = 16;
+/// Type code: 4-bit float, 2 exponent and 1 mantissa bit, finite.
+pub const kDLFloat4_e2m1fn: u8 = 17;
+
+/// The type of one element: kind, width and number of lanes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DLDataType {
+    /// One of the type code constants, or a number that this version does not know.
+    pub code: u8,
+    /// The width of one lane in bits.
+    pub bits: u8,
+    /// The number of lanes of a vector type, 1 for scalars.
+    pub lanes: u16,
+}
+
+// ABI-03
+layout!(DLDataType: 4, 2 { code @ 0, bits @ 1, lanes @ 2 });
+
+/// A tensor without an owner: a pointer, its device, and how to walk it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLTensor {
+    /// The address of the allocation, or a handle where the device has no addresses; may be null when the tensor is empty.
+    pub data: *mut c_void,
+    /// Where `data` lives.
+    pub device: DLDevice,
+    /// The number of dimensions, and the length of `shape` and `strides`.
+    pub ndim: i32,
+    /// The type of the elements.
+    pub dtype: DLDataType,
+    /// The extents, `ndim` of them; may be null when `ndim` is 0.
+    pub shape: *mut i64,
+    /// The strides in elements, `ndim` of them; null means row-major before 1.2 and is forbidden since, unless `ndim` is 0.
+    pub strides: *mut i64,
+    /// How many bytes behind `data` the first element lies.
+    pub byte_offset: u64,
+}
+
+// ABI-04
+#[cfg(target_pointer_width = "64")]
+layout!(DLTensor: 48, 8 {
+    data @ 0, device @ 8, ndim @ 16, dtype @ 20, shape @ 24, strides @ 32, byte_offset @ 40,
+});
+
+/// The legacy owning tensor, from before versions: what a capsule named "dltensor" holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLManagedTensor {
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+    /// The producer's own; nobody else looks at it.
+    pub manager_ctx: *mut c_void,
+    /// Releases the tensor, this struct included; a consumer calls it once, and null means that nothing needs doing.
+    pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+// ABI-05
+#[cfg(target_pointer_width = "64")]
+layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 });
+
+/// The owning tensor of DLPack 1.x: what a capsule named "dltensor_versioned" holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLManagedTensorVersioned {
+    /// The version this struct was made for; a consumer that does not know the major only calls the deleter.
+    pub version: DLPackVersion,
+    /// The producer's own; nobody else looks at it.
+    pub manager_ctx: *mut c_void,
+    /// Releases the tensor, this struct included; a consumer calls it once, and null means that nothing needs doing.
+    pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    /// The flag constants, or-ed.
+    // ABI-07: up to and including this field the layout is the same in every future major.
+    pub flags: u64,
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+}
+
+// ABI-06
+#[cfg(target_pointer_width = "64")]
+layout!(DLManagedTensorVersioned: 80, 8 {
+    version @ 0, manager_ctx @ 8, deleter @ 16, flags @ 24, dl_tensor @ 32,
+});
+
+/// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
+///
+/// C declares this in place, as the type of a parameter named `SetError`.
+pub type DLPackSetError = Option<
+    unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char),
+>;
+
+/// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
+pub type DLPackManagedTensorAllocator = Option<
+    unsafe extern "C" fn(
+        prototype: *mut DLTensor,
+        out: *mut *mut DLManagedTensorVersioned,
+        error_ctx: *mut c_void,
+        set_error: DLPackSetError,
+    ) -> c_int,
+>;
+
+/// Exports a Python object as an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+pub type DLPackManagedTensorFromPyObjectNoSync = Option<
+    unsafe extern "C" fn(py_object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int,
+>;
+
+/// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+pub type DLPackManagedTensorToPyObjectNoSync = Option<
+    unsafe extern "C" fn(
+        tensor: *mut DLManagedTensorVersioned,
+        out_py_object: *mut *mut c_void,
+    ) -> c_int,
+>;
+
+/// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
+pub type DLPackDLTensorFromPyObjectNoSync =
+    Option<unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int>;
+
+/// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
+pub type DLPackCurrentWorkStream = Option<
+    unsafe extern "C" fn(
+        device_type: i32,
+        device_id: i32,
+        out_current_stream: *mut *mut c_void,
+    ) -> c_int,
+>;
+
+/// The start of every exchange table: its version, and where an older one is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLPackExchangeAPIHeader {
+    /// The version of the table that follows.
+    pub version: DLPackVersion,
+    /// A table of an older version for consumers that need one, or null.
+    pub prev_api: *mut Self,
+}
+
+// ABI-08
+#[cfg(target_pointer_width = "64")]
+layout!(DLPackExchangeAPIHeader: 16, 8 { version @ 0, prev_api @ 8 });
+
+/// The table of functions that lets C code exchange a framework's tensors without calling Python.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLPackExchangeAPI {
+    /// The version, checked before anything else is read.
+    pub header: DLPackExchangeAPIHeader,
+    /// Allocates; never null.
+    pub managed_tensor_allocator: DLPackManagedTensorAllocator,
+    /// Python object to tensor; never null.
+    pub managed_tensor_from_py_object_no_sync: DLPackManagedTensorFromPyObjectNoSync,
+    /// Tensor to Python object; never null.
+    pub managed_tensor_to_py_object_no_sync: DLPackManagedTensorToPyObjectNoSync,
+    /// Python object to borrowed tensor; may be null.
+    pub dltensor_from_py_object_no_sync: DLPackDLTensorFromPyObjectNoSync,
+    /// The framework's current stream; never null.
+    pub current_work_stream: DLPackCurrentWorkStream,
+}
+
+// ABI-08
+#[cfg(target_pointer_width = "64")]
+layout!(DLPackExchangeAPI: 56, 8 {
+    header @ 0,
+    managed_tensor_allocator @ 16,
+    managed_tensor_from_py_object_no_sync @ 24,
+    managed_tensor_to_py_object_no_sync @ 32,
+    dltensor_from_py_object_no_sync @ 40,
+    current_work_stream @ 48,
+});
+
+/// The name of a capsule that holds a legacy [`DLManagedTensor`].
+pub const CAPSULE_LEGACY: &CStr = c"dltensor";
+/// The name of a legacy capsule whose tensor a consumer has taken.
+pub const CAPSULE_LEGACY_USED: &CStr = c"used_dltensor";
+/// The name of a capsule that holds a [`DLManagedTensorVersioned`].
+pub const CAPSULE_VERSIONED: &CStr = c"dltensor_versioned";
+/// The name of a versioned capsule whose tensor a consumer has taken.
+pub const CAPSULE_VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+/// The name of a capsule that holds a [`DLPackExchangeAPI`].
+pub const CAPSULE_EXCHANGE_API: &CStr = c"dlpack_exchange_api";
+
+/// The Python attribute, on a type, that holds the exchange table in a capsule (DLPack 1.3).
+pub const ATTRIBUTE_EXCHANGE_API: &str = "__dlpack_c_exchange_api__";
+/// The Python attribute, on a type, that holds the exchange table's address as an int (DLPack 1.2).
+pub const ATTRIBUTE_EXCHANGE_API_1_2: &str = "__c_dlpack_exchange_api__";

@@ -1,0 +1,479 @@
+//! Memory that a value lends to a tensor: [`Loan`], [`LoanMut`], and the safe trait [`Buffer`] over them.
+//!
+//! # Why `Buffer` is safe to implement
+//!
+//! A consumer keeps a raw pointer until it calls the deleter, so the memory must stay where it is,
+//! and stay readable, for that long. Nothing about an implementor of `Buffer` is trusted for this:
+//!
+//! 1. `lend` turns a `&'a self` into a `Loan<'a>`, and safe code can make a `Loan<'a>` only from a
+//!    `&'a [T]`. So whatever code stands behind `lend`, the memory is valid for as long as `self`
+//!    stays borrowed.
+//! 2. An export keeps the owner borrowed until the deleter has run: the owner is moved into a heap
+//!    block that nobody else can reach, or is a clone of an `Arc`, which gives out only `&T` while
+//!    that clone lives. Both are `'static`, so nothing they borrow ends earlier.
+//! 3. Writing goes through a `LoanMut<'a>`, which safe code can make only from a `&'a mut [T]`, and
+//!    the owner that lent it stays exclusively borrowed in the same way.
+//! 4. The consumer may be on any thread. Owners are `Send` (and `Sync` where shared), elements are both.
+//!
+//! Whoever makes a loan in another way says `unsafe` and promises the same by hand.
+#![expect(
+    unsafe_code,
+    reason = "loans over raw memory are made by unsafe constructors"
+)]
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::mem::{size_of, size_of_val};
+
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::dtype::DataType;
+use crate::element::{Axes, Element};
+use crate::facts::Facts;
+use crate::stream::StreamHandle;
+
+/// Shape, strides and first element of data that knows its own layout, in elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) shape: Dims,
+    pub(crate) strides: Dims,
+    pub(crate) first: usize,
+}
+
+/// What both kinds of loan know; without a lifetime, so it never leaves the crate.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) data: *mut u8,
+    pub(crate) bytes: usize,
+    pub(crate) dtype: DataType,
+    pub(crate) axes: &'static Axes,
+    /// Bytes of one element, all its items together.
+    pub(crate) element: usize,
+    pub(crate) any_bits: bool,
+    pub(crate) device: Device,
+    pub(crate) writable: bool,
+    pub(crate) stream: Option<StreamHandle>,
+    pub(crate) layout: Option<Layout>,
+}
+
+struct Trailing<T>(PhantomData<T>);
+
+impl<T: Element> Trailing<T> {
+    const AXES: &'static Axes = &T::TRAILING;
+}
+
+/// The axes of an element, at an address that lives for ever.
+pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
+    Trailing::<T>::AXES
+}
+
+impl Memory {
+    #[inline]
+    fn new<T: Element>(data: *mut T, bytes: usize, device: Device, writable: bool) -> Self {
+        Self {
+            data: data.cast(),
+            bytes,
+            dtype: T::DTYPE,
+            axes: axes_of::<T>(),
+            element: size_of::<T>(),
+            any_bits: T::ANY_BITS,
+            device,
+            writable,
+            stream: None,
+            layout: None,
+        }
+    }
+}
+
+/// Memory lent for reading: where it is, what it holds, on which device.
+///
+/// Made from a slice in safe code:
+///
+/// ```
+/// use dlpack_core::{Buffer, Loan};
+///
+/// struct Samples { left: Vec<f32> }
+///
+/// impl Buffer for Samples {
+///     fn lend(&self) -> Loan<'_> {
+///         Loan::from(&self.left[..])
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Loan<'a> {
+    pub(crate) memory: Memory,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+/// Memory lent for writing as well, unless it was made from a [`Loan`] for reading.
+#[derive(Debug)]
+pub struct LoanMut<'a> {
+    pub(crate) memory: Memory,
+    lifetime: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
+    #[inline]
+    fn from(elements: &'a [T]) -> Self {
+        T::verify(elements);
+        Self {
+            memory: Memory::new(
+                elements.as_ptr().cast_mut(),
+                size_of_val(elements),
+                Device::CPU,
+                false,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
+    #[inline]
+    fn from(elements: &'a mut [T]) -> Self {
+        T::verify_mut(elements);
+        Self {
+            memory: Memory::new(
+                elements.as_mut_ptr(),
+                size_of_val(elements),
+                Device::CPU,
+                true,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl<'a> From<Loan<'a>> for LoanMut<'a> {
+    /// The same memory with the same access: reading, unless it may be written through a shared reference.
+    #[inline]
+    fn from(loan: Loan<'a>) -> Self {
+        Self {
+            memory: loan.memory,
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl<'a> Loan<'a> {
+    /// Memory at an address, on any device.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, Loan, Parts};
+    ///
+    /// let samples = [1.0_f32, 2.0];
+    /// // SAFETY: the array outlives the loan, and nothing writes to it meanwhile.
+    /// let loan = unsafe { Loan::from_raw_parts(samples.as_ptr(), 2, Device::CPU) };
+    /// assert_eq!(Parts::new().describe(loan)?.shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// For all of `'a`:
+    ///
+    /// - `data` is the address (on a device of handles: the handle) of `len` initialised values of
+    ///   `T` on `device`, and stays so;
+    /// - if the processor can read the memory, it changes only where consumers on other threads may see
+    ///   it change (not at all, for plain memory).
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw_parts<T: Element>(data: *const T, len: usize, device: Device) -> Self {
+        Self {
+            memory: Memory::new(
+                data.cast_mut(),
+                len.saturating_mul(size_of::<T>()),
+                device,
+                false,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// Memory at an address that may be written through a shared reference: device memory, memory
+    /// of another library, cells.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, Loan, Parts};
+    ///
+    /// let mut samples = [1.0_f32, 2.0];
+    /// // SAFETY: the array outlives the loan, and nothing else touches it meanwhile.
+    /// let loan = unsafe { Loan::from_raw_parts_mut(samples.as_mut_ptr(), 2, Device::CPU) };
+    /// assert!(!Parts::new().describe(loan)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], and a consumer may write any `T` there at any time in `'a`.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
+        Self {
+            memory: Memory::new(data, len.saturating_mul(size_of::<T>()), device, true),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The bytes from the field that `field` picks out of the first row to the end of the rows.
+    ///
+    /// `field` is trusted with nothing: the distance from a row to the reference that it returns has
+    /// to be the same for every row. A `&'a F` at that place is itself the proof that an `F` lies
+    /// there. For a derived record the compiler sees that the comparison holds and removes the loop.
+    pub(crate) fn of_field<R, F: Element>(rows: &'a [R], field: impl Fn(&'a R) -> &'a F) -> Self {
+        let distance = |row: &'a R| {
+            let field = field(row);
+            F::verify(core::slice::from_ref(field));
+            core::ptr::from_ref(field)
+                .addr()
+                .wrapping_sub(core::ptr::from_ref(row).addr())
+        };
+        let offset = rows.first().map_or(0, distance);
+        assert!(
+            offset
+                .checked_add(size_of::<F>())
+                .is_some_and(|end| end <= size_of::<R>())
+                && rows.iter().all(|row| distance(row) == offset),
+            "a column is not made of one field of every row"
+        );
+        let data = rows
+            .as_ptr()
+            .cast::<F>()
+            .cast_mut()
+            .wrapping_byte_add(offset);
+        let bytes = size_of_val(rows).saturating_sub(offset);
+        Self {
+            memory: Memory::new(data, bytes, Device::CPU, false),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The same memory, in a layout that the data knows: shape and strides in elements, and which
+    /// element is the first. It is checked against the memory like any other.
+    ///
+    /// ```
+    /// use dlpack_core::{Dims, Loan, Parts};
+    ///
+    /// let column_major = [1, 2, 3, 4, 5, 6];
+    /// let loan = Loan::from(&column_major[..])
+    ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
+    /// assert_eq!(Parts::new().describe(loan)?.strides(), [1, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
+        self.memory.layout = Some(Layout {
+            shape,
+            strides,
+            first,
+        });
+        self
+    }
+
+    /// The same memory, written by work that is queued on `stream`.
+    ///
+    /// ```
+    /// use dlpack_core::{Loan, Parts, StreamHandle};
+    ///
+    /// let loan = Loan::from(&[0_u8; 4][..]).with_stream(StreamHandle::DEFAULT);
+    /// assert_eq!(Parts::new().describe(loan)?.stream(), Some(StreamHandle::DEFAULT));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_stream(mut self, stream: StreamHandle) -> Self {
+        self.memory.stream = Some(stream);
+        self
+    }
+}
+
+impl<'a> LoanMut<'a> {
+    /// As [`Loan::with_layout`].
+    ///
+    /// ```
+    /// use dlpack_core::{Dims, LoanMut, Parts};
+    ///
+    /// let mut column_major = [1, 2, 3, 4, 5, 6];
+    /// let loan = LoanMut::from(&mut column_major[..])
+    ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
+    /// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
+        self.memory.layout = Some(Layout {
+            shape,
+            strides,
+            first,
+        });
+        self
+    }
+
+    /// Memory at an address that is lent exclusively.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, LoanMut, Parts};
+    ///
+    /// let mut samples = [1.0_f32, 2.0];
+    /// // SAFETY: the array outlives the loan, and nothing else touches it meanwhile.
+    /// let loan = unsafe { LoanMut::from_raw_parts(samples.as_mut_ptr(), 2, Device::CPU) };
+    /// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], and nothing else reads or writes the memory in `'a`.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
+        Self {
+            memory: Memory::new(data, len.saturating_mul(size_of::<T>()), device, true),
+            lifetime: PhantomData,
+        }
+    }
+}
+
+/// A value whose elements a tensor can share.
+///
+/// Implemented for arrays, slices, `Vec<T>`, [`SharedBuffer<T>`](crate::SharedBuffer), for `Box<B>`
+/// and `Arc<B>` of these, and with a feature of the same name for the containers of `ndarray`,
+/// `nalgebra`, `image` and `bytes`. The derive also takes a field that merely dereferences to
+/// `[T]`. For a container of your own it is a line of safe code; why that is sound stands at the
+/// top of this module's source.
+///
+/// ```
+/// #![forbid(unsafe_code)]
+/// use dlpack_core::{Buffer, DLPack, Loan, LoanMut, Writable};
+///
+/// struct Ring { slots: Box<[u16]> }
+///
+/// impl Buffer for Ring {
+///     fn lend(&self) -> Loan<'_> {
+///         Loan::from(&self.slots[..])
+///     }
+///
+///     // Only if an export that owns the ring may be written to.
+///     fn lend_mut(&mut self) -> LoanMut<'_> {
+///         LoanMut::from(&mut self.slots[..])
+///     }
+/// }
+///
+/// // Allows `#[dlpack(data, writable)]` on a field of this type.
+/// impl Writable for Ring {}
+///
+/// let ring = Ring { slots: Box::new([1, 2, 3]) };
+/// assert_eq!(ring.into_dlpack()?.view().shape(), [3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot back a DLPack tensor",
+    label = "`{Self}` does not lend its elements",
+    note = "use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`, implement `Buffer` for it, or name a slice on the struct: `#[dlpack(data = &self.field[..])]`",
+    note = "behind a lock or a cell (`Mutex<Vec<T>>`, `RefCell<Vec<T>>`) elements can move while they are read: use `SharedBuffer<T>`, or export a copy with `#[dlpack(via = ..)]`",
+    note = "a raw pointer needs `#[dlpack(unsafe(data = pointer, len = elements))]` on the struct"
+)]
+pub trait Buffer: Send // a consumer may run the deleter on any thread
+{
+    /// What the type alone says; see [`assert_exports!`](crate::assert_exports).
+    #[doc(hidden)]
+    const FACTS: Facts = Facts::UNKNOWN;
+
+    /// The memory, for as long as `self` stays borrowed.
+    fn lend(&self) -> Loan<'_>;
+
+    /// The memory for writing, for as long as `self` stays exclusively borrowed; where it may only
+    /// be read, what `lend` gives.
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        LoanMut::from(self.lend())
+    }
+}
+
+/// A [`Buffer`] whose `lend_mut` gives memory for writing; the key `writable` asks for it.
+///
+/// ```
+/// fn is_writable<B: dlpack_core::Writable>() {}
+///
+/// is_writable::<Vec<f32>>();
+/// is_writable::<Box<[u8]>>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be exported as writable",
+    label = "others may read `{Self}` while a consumer writes",
+    note = "use a type that owns its elements alone (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
+)]
+pub trait Writable: Buffer {}
+
+impl<T: Element> Buffer for [T] {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        Loan::from(self)
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        LoanMut::from(self)
+    }
+}
+impl<T: Element> Writable for [T] {}
+
+impl<T: Element, const N: usize> Buffer for [T; N] {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        self.as_slice().lend()
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        self.as_mut_slice().lend_mut()
+    }
+}
+impl<T: Element, const N: usize> Writable for [T; N] {}
+
+impl<T: Element> Buffer for Vec<T> {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        self.as_slice().lend()
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        self.as_mut_slice().lend_mut()
+    }
+}
+impl<T: Element> Writable for Vec<T> {}
+
+impl<B: Buffer + ?Sized> Buffer for Box<B> {
+    const FACTS: Facts = B::FACTS;
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        (**self).lend()
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        (**self).lend_mut()
+    }
+}
+impl<B: Writable + ?Sized> Writable for Box<B> {}
+
+impl<B: Buffer + Sync + ?Sized> Buffer for Arc<B> {
+    const FACTS: Facts = B::FACTS.read_only();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        (**self).lend()
+    }
+}

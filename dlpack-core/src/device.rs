@@ -1,0 +1,261 @@
+//! Where memory lies: DLPack's device numbers as open newtypes, never a Rust enum (ABI-02).
+
+use core::fmt;
+
+use crate::abi;
+
+/// A kind of device, as its number in `dlpack.h`.
+///
+/// New numbers appear in minor releases, so any `i32` is a value; [`DeviceType::is_known`] says which
+/// ones DLPack 1.3 names.
+///
+/// ```
+/// use dlpack_core::DeviceType;
+///
+/// assert_eq!(DeviceType::CUDA.0, 2);
+/// assert!(!DeviceType(99).is_known());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct DeviceType(pub i32);
+
+macro_rules! device_types {
+    ($($name:ident = $number:ident, $text:literal;)*) => {
+        impl DeviceType {
+            $(#[doc = concat!("`", stringify!($number), "`, written `", $text, "`.")]
+            pub const $name: Self = Self(abi::$number);)*
+
+            /// The name that errors and `Display` use, if DLPack 1.3 knows the number.
+            ///
+            /// ```
+            /// assert_eq!(dlpack_core::DeviceType::ROCM.name(), Some("rocm"));
+            /// ```
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $(abi::$number => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+device_types! {
+    CPU = kDLCPU, "cpu";
+    CUDA = kDLCUDA, "cuda";
+    CUDA_HOST = kDLCUDAHost, "cuda_host";
+    OPENCL = kDLOpenCL, "opencl";
+    VULKAN = kDLVulkan, "vulkan";
+    METAL = kDLMetal, "metal";
+    VPI = kDLVPI, "vpi";
+    ROCM = kDLROCM, "rocm";
+    ROCM_HOST = kDLROCMHost, "rocm_host";
+    EXT_DEV = kDLExtDev, "ext_dev";
+    CUDA_MANAGED = kDLCUDAManaged, "cuda_managed";
+    ONE_API = kDLOneAPI, "one_api";
+    WEB_GPU = kDLWebGPU, "web_gpu";
+    HEXAGON = kDLHexagon, "hexagon";
+    MAIA = kDLMAIA, "maia";
+    TRN = kDLTrn, "trn";
+}
+
+impl DeviceType {
+    /// Whether DLPack 1.3 names this number.
+    ///
+    /// ```
+    /// assert!(dlpack_core::DeviceType::CPU.is_known());
+    /// ```
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.name().is_some()
+    }
+
+    /// Whether the processor may read this memory through its address.
+    ///
+    /// ```
+    /// use dlpack_core::DeviceType;
+    ///
+    /// assert!(DeviceType::CUDA_HOST.is_host_readable());
+    /// assert!(!DeviceType::CUDA.is_host_readable());
+    /// ```
+    #[must_use]
+    pub const fn is_host_readable(self) -> bool {
+        matches!(
+            self,
+            Self::CPU | Self::CUDA_HOST | Self::ROCM_HOST | Self::CUDA_MANAGED
+        )
+    }
+
+    /// Whether `data` is an address that an offset may be added to, rather than a handle (LAY-08, LAY-09).
+    ///
+    /// ```
+    /// use dlpack_core::DeviceType;
+    ///
+    /// assert!(DeviceType::ROCM.is_addressable());
+    /// assert!(!DeviceType::METAL.is_addressable());
+    /// ```
+    #[must_use]
+    pub const fn is_addressable(self) -> bool {
+        !matches!(
+            self,
+            Self::OPENCL | Self::VULKAN | Self::METAL | Self::WEB_GPU
+        )
+    }
+
+    /// Whether work on this device is ordered by CUDA or HIP streams.
+    pub(crate) const fn has_streams(self) -> bool {
+        matches!(self, Self::CUDA | Self::ROCM | Self::CUDA_MANAGED)
+    }
+}
+
+impl fmt::Debug for DeviceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for DeviceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "device type {}", self.0),
+        }
+    }
+}
+
+/// One device: a kind and an index among those of its kind.
+///
+/// ```
+/// use dlpack_core::Device;
+///
+/// assert_eq!(Device::CPU.to_string(), "cpu");
+/// assert_eq!(Device::cuda(1).to_string(), "cuda:1");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Device {
+    /// The kind of device.
+    pub device_type: DeviceType,
+    /// The index among devices of that kind; 0 for memory of the host (DEV-03).
+    pub device_id: i32,
+}
+
+impl Device {
+    /// Ordinary memory.
+    pub const CPU: Self = Self::new(DeviceType::CPU, 0);
+
+    /// A device by kind and index.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, DeviceType};
+    ///
+    /// assert_eq!(Device::new(DeviceType::CPU, 0), Device::CPU);
+    /// ```
+    #[must_use]
+    pub const fn new(device_type: DeviceType, device_id: i32) -> Self {
+        Self {
+            device_type,
+            device_id,
+        }
+    }
+
+    /// The CUDA device with this index.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Device::cuda(3).device_id, 3);
+    /// ```
+    #[must_use]
+    pub const fn cuda(device_id: i32) -> Self {
+        Self::new(DeviceType::CUDA, device_id)
+    }
+
+    /// The ROCm device with this index.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Device::rocm(0).to_string(), "rocm:0");
+    /// ```
+    #[must_use]
+    pub const fn rocm(device_id: i32) -> Self {
+        Self::new(DeviceType::ROCM, device_id)
+    }
+
+    /// The Metal device with this index.
+    ///
+    /// ```
+    /// assert!(!dlpack_core::Device::metal(0).device_type.is_addressable());
+    /// ```
+    #[must_use]
+    pub const fn metal(device_id: i32) -> Self {
+        Self::new(DeviceType::METAL, device_id)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::CPU {
+            return f.write_str("cpu");
+        }
+        write!(f, "{}:{}", self.device_type, self.device_id)
+    }
+}
+
+impl From<abi::DLDevice> for Device {
+    fn from(device: abi::DLDevice) -> Self {
+        Self::new(DeviceType(device.device_type), device.device_id)
+    }
+}
+
+impl From<Device> for abi::DLDevice {
+    fn from(device: Device) -> Self {
+        Self {
+            device_type: device.device_type.0,
+            device_id: device.device_id,
+        }
+    }
+}
+
+/// What a field marked `device` may be: a [`Device`], or a type of the user's that names one.
+///
+/// ```
+/// use dlpack_core::{AsDevice, Device};
+///
+/// enum Place { Host, Gpu(u8) }
+///
+/// impl AsDevice for Place {
+///     fn as_device(&self) -> Device {
+///         match self {
+///             Place::Host => Device::CPU,
+///             Place::Gpu(index) => Device::cuda((*index).into()),
+///         }
+///     }
+/// }
+/// assert_eq!(Place::Gpu(1).as_device(), Device::cuda(1));
+/// assert_eq!(Place::Host.as_device(), Device::CPU);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a DLPack device",
+    label = "expected `Device` or a type implementing `AsDevice`"
+)]
+pub trait AsDevice {
+    /// The device that the memory lies on.
+    fn as_device(&self) -> Device;
+}
+
+impl AsDevice for Device {
+    #[inline]
+    fn as_device(&self) -> Device {
+        *self
+    }
+}
+
+impl<D: AsDevice + ?Sized> AsDevice for &D {
+    #[inline]
+    fn as_device(&self) -> Device {
+        (**self).as_device()
+    }
+}

@@ -1,0 +1,317 @@
+//! DLPack data types: a code, a width and lanes, and whether sub-byte values are padded to a byte each.
+
+use core::fmt;
+
+use crate::abi;
+use crate::error::Error;
+
+/// The type of one item of a tensor.
+///
+/// ```
+/// use dlpack_core::DataType;
+///
+/// assert_eq!(DataType::F32.to_string(), "float32");
+/// assert_eq!(DataType::F32.itemsize_bits(), 32);
+/// assert_eq!(DataType::F32.with_lanes(4).to_string(), "float32x4");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    padded: bool,
+}
+
+macro_rules! data_types {
+    ($($name:ident = $code:ident, $bits:literal, $text:literal;)*) => {
+        impl DataType {
+            $(#[doc = concat!("`", $text, "`: `", stringify!($code), "`, ", $bits, " bits.")]
+            pub const $name: Self = Self::new(abi::$code, $bits, 1);)*
+        }
+
+        const NAMES: &[(DataType, &str)] = &[$((DataType::$name, $text)),*];
+    };
+}
+data_types! {
+    BOOL = kDLBool, 8, "bool";
+    I8 = kDLInt, 8, "int8";
+    I16 = kDLInt, 16, "int16";
+    I32 = kDLInt, 32, "int32";
+    I64 = kDLInt, 64, "int64";
+    I128 = kDLInt, 128, "int128";
+    U8 = kDLUInt, 8, "uint8";
+    U16 = kDLUInt, 16, "uint16";
+    U32 = kDLUInt, 32, "uint32";
+    U64 = kDLUInt, 64, "uint64";
+    U128 = kDLUInt, 128, "uint128";
+    F16 = kDLFloat, 16, "float16";
+    F32 = kDLFloat, 32, "float32";
+    F64 = kDLFloat, 64, "float64";
+    BF16 = kDLBfloat, 16, "bfloat16";
+    C32 = kDLComplex, 32, "complex32";
+    C64 = kDLComplex, 64, "complex64";
+    C128 = kDLComplex, 128, "complex128";
+    F8_E3M4 = kDLFloat8_e3m4, 8, "float8_e3m4";
+    F8_E4M3 = kDLFloat8_e4m3, 8, "float8_e4m3";
+    F8_E4M3B11FNUZ = kDLFloat8_e4m3b11fnuz, 8, "float8_e4m3b11fnuz";
+    F8_E4M3FN = kDLFloat8_e4m3fn, 8, "float8_e4m3fn";
+    F8_E4M3FNUZ = kDLFloat8_e4m3fnuz, 8, "float8_e4m3fnuz";
+    F8_E5M2 = kDLFloat8_e5m2, 8, "float8_e5m2";
+    F8_E5M2FNUZ = kDLFloat8_e5m2fnuz, 8, "float8_e5m2fnuz";
+    F8_E8M0FNU = kDLFloat8_e8m0fnu, 8, "float8_e8m0fnu";
+    F6_E2M3FN = kDLFloat6_e2m3fn, 6, "float6_e2m3fn";
+    F6_E3M2FN = kDLFloat6_e3m2fn, 6, "float6_e3m2fn";
+    F4_E2M1FN = kDLFloat4_e2m1fn, 4, "float4_e2m1fn";
+}
+
+impl DataType {
+    /// Any code, width and number of lanes; whether DLPack knows it is asked when it is used.
+    ///
+    /// ```
+    /// use dlpack_core::DataType;
+    ///
+    /// assert_eq!(DataType::new(2, 64, 1), DataType::F64);
+    /// ```
+    #[must_use]
+    pub const fn new(code: u8, bits: u8, lanes: u16) -> Self {
+        Self {
+            code,
+            bits,
+            lanes,
+            padded: false,
+        }
+    }
+
+    /// The same scalar, `lanes` of them in each item, as in `float4` of a shader language (DTY-07).
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::DataType::F32.with_lanes(4).itemsize_bits(), 128);
+    /// ```
+    #[must_use]
+    pub const fn with_lanes(self, lanes: u16) -> Self {
+        Self { lanes, ..self }
+    }
+
+    /// The same type, each value in a byte of its own; types of whole bytes stay as they are (DTY-12, FLG-07).
+    ///
+    /// ```
+    /// use dlpack_core::DataType;
+    ///
+    /// assert_eq!(DataType::F4_E2M1FN.itemsize_bits(), 4);
+    /// assert_eq!(DataType::F4_E2M1FN.padded().itemsize_bits(), 8);
+    /// assert_eq!(DataType::F32.padded(), DataType::F32);
+    /// ```
+    #[must_use]
+    pub const fn padded(self) -> Self {
+        Self {
+            padded: self.bits % 8 != 0,
+            ..self
+        }
+    }
+
+    /// The code, as in `dlpack.h`.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::DataType::BF16.code(), 4);
+    /// ```
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self.code
+    }
+
+    /// The bits of one scalar.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::DataType::C64.bits(), 64);
+    /// ```
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.bits
+    }
+
+    /// The scalars in one item.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::DataType::U8.lanes(), 1);
+    /// ```
+    #[must_use]
+    pub const fn lanes(self) -> u16 {
+        self.lanes
+    }
+
+    /// Whether each sub-byte value takes a whole byte.
+    ///
+    /// ```
+    /// assert!(!dlpack_core::DataType::F6_E2M3FN.is_padded());
+    /// ```
+    #[must_use]
+    pub const fn is_padded(self) -> bool {
+        self.padded
+    }
+
+    /// The bits that one item takes in memory.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::DataType::F6_E3M2FN.itemsize_bits(), 6);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub const fn itemsize_bits(self) -> usize {
+        let bits = if self.padded { 8 } else { self.bits };
+        bits as usize * self.lanes as usize
+    }
+
+    /// The bytes of one item, unless items share bytes.
+    ///
+    /// ```
+    /// use dlpack_core::DataType;
+    ///
+    /// assert_eq!(DataType::F64.itemsize(), Some(8));
+    /// assert_eq!(DataType::F4_E2M1FN.itemsize(), None);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub const fn itemsize(self) -> Option<usize> {
+        match self.itemsize_bits() {
+            0 => None,
+            bits if bits % 8 == 0 => Some(bits / 8),
+            _ => None,
+        }
+    }
+
+    /// What an address must be a multiple of, for a reader that takes one scalar at a time.
+    #[inline]
+    pub(crate) const fn alignment(self) -> usize {
+        let bytes = if self.code == abi::kDLComplex {
+            self.bits as usize / 16
+        } else {
+            self.bits as usize / 8
+        };
+        match bytes {
+            2 | 4 | 8 => bytes,
+            16 => 16,
+            _ => 1,
+        }
+    }
+
+    /// That DLPack 1.3 knows this code with this width (DTY-01 to DTY-08).
+    ///
+    /// ```
+    /// use dlpack_core::DataType;
+    ///
+    /// assert!(DataType::F16.check().is_ok());
+    /// assert!(DataType::new(99, 8, 1).check().is_err());
+    /// assert!(DataType::F32.with_lanes(0).check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownDataType`] with what was found.
+    #[inline]
+    pub const fn check(self) -> Result<(), Error> {
+        let bits = self.bits;
+        let known = match self.code {
+            abi::kDLInt | abi::kDLUInt => matches!(bits, 8 | 16 | 32 | 64 | 128),
+            abi::kDLFloat => matches!(bits, 16 | 32 | 64),
+            abi::kDLOpaqueHandle => bits == 64,
+            abi::kDLBfloat => bits == 16,
+            abi::kDLComplex => matches!(bits, 32 | 64 | 128),
+            abi::kDLBool => bits == 8,
+            abi::kDLFloat8_e3m4..=abi::kDLFloat8_e8m0fnu => bits == 8,
+            abi::kDLFloat6_e2m3fn | abi::kDLFloat6_e3m2fn => bits == 6,
+            abi::kDLFloat4_e2m1fn => bits == 4,
+            _ => false,
+        };
+        if known && self.lanes > 0 {
+            Ok(())
+        } else {
+            Err(Error::UnknownDataType { found: self })
+        }
+    }
+
+    pub(crate) const fn from_abi(dtype: abi::DLDataType, padded: bool) -> Self {
+        let dtype = Self::new(dtype.code, dtype.bits, dtype.lanes);
+        if padded { dtype.padded() } else { dtype }
+    }
+}
+
+impl From<DataType> for abi::DLDataType {
+    #[inline]
+    fn from(dtype: DataType) -> Self {
+        Self {
+            code: dtype.code,
+            bits: dtype.bits,
+            lanes: dtype.lanes,
+        }
+    }
+}
+
+impl fmt::Debug for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scalar = Self::new(self.code, self.bits, 1);
+        match NAMES.iter().find(|(dtype, _)| *dtype == scalar) {
+            Some((_, name)) => f.write_str(name)?,
+            None => write!(f, "(code {}, {} bits)", self.code, self.bits)?,
+        }
+        if self.lanes != 1 {
+            write!(f, "x{}", self.lanes)?;
+        }
+        if self.padded {
+            f.write_str(", one a byte")?;
+        }
+        Ok(())
+    }
+}
+
+/// Which axis moves fastest in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum Order {
+    /// Row-major, as in C: the last axis.
+    #[default]
+    C,
+    /// Column-major, as in Fortran: the first axis.
+    F,
+}
+
+/// What a field marked `order` may be: an [`Order`], or a type of the user's that names one.
+///
+/// ```
+/// use dlpack_core::{AsOrder, Order};
+///
+/// struct FortranOrder(bool);
+///
+/// impl AsOrder for FortranOrder {
+///     fn as_order(&self) -> Order {
+///         if self.0 { Order::F } else { Order::C }
+///     }
+/// }
+/// assert_eq!(FortranOrder(true).as_order(), Order::F);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name an order of axes",
+    label = "expected `Order` or a type implementing `AsOrder`"
+)]
+pub trait AsOrder {
+    /// The order of the axes in memory.
+    fn as_order(&self) -> Order;
+}
+
+impl AsOrder for Order {
+    #[inline]
+    fn as_order(&self) -> Order {
+        *self
+    }
+}
+
+impl<O: AsOrder + ?Sized> AsOrder for &O {
+    #[inline]
+    fn as_order(&self) -> Order {
+        (**self).as_order()
+    }
+}

@@ -1,0 +1,653 @@
+//! The trait [`DLPack`], and the block that an export is: header, lists and owner in one allocation.
+#![expect(
+    unsafe_code,
+    reason = "hands memory to C, and takes it back in the deleter"
+)]
+
+use alloc::alloc::{alloc, dealloc};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::mem::{MaybeUninit, offset_of};
+use core::ptr::{NonNull, addr_of_mut};
+
+use crate::abi;
+use crate::buffer::{Buffer, Loan};
+use crate::copy::{AlignedBytes, gather};
+use crate::descriptor::{Descriptor, Parts, packed_bytes};
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::error::Error;
+use crate::extent;
+use crate::facts::Facts;
+use crate::managed::Managed;
+use crate::request::{ExportRequest, Plan, Subject, Transfer, plan, plan_unasked};
+use crate::version::{Abi, Version};
+
+/// A type whose values are tensors.
+///
+/// Derive it; or implement [`describe`](DLPack::describe) by hand with [`Parts`]. Every [`Buffer`]
+/// is one without further ado. The trait is safe: a [`Descriptor`] can only be had from memory
+/// that was lent, after every element was found inside it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use dlpack_core::DLPack;
+///
+/// #[derive(DLPack)]
+/// struct Image {
+///     #[dlpack(data)]
+///     pixels: Vec<f32>,
+///     #[dlpack(shape)]
+///     dims: [usize; 2],
+/// }
+///
+/// let image = Arc::new(Image { pixels: vec![0.5; 6], dims: [2, 3] });
+/// let shared = image.to_dlpack()?;
+/// assert_eq!(shared.view().as_ptr(), image.pixels.as_ptr().cast());
+/// assert_eq!(shared.view().shape(), [2, 3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a DLPack tensor",
+    label = "`{Self}` neither is a tensor nor lends its elements",
+    note = "add `#[derive(DLPack)]` to it, or mark the field that holds the elements with `#[dlpack(data)]`"
+)]
+pub trait DLPack: Send // a consumer may run the deleter on any thread
+{
+    /// What the types alone say; see [`assert_exports!`](crate::assert_exports).
+    #[doc(hidden)]
+    const FACTS: Facts = Facts::UNKNOWN;
+
+    /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
+    #[doc(hidden)]
+    const EXCLUSIVE: bool = false;
+
+    /// The tensor as it is seen through a shared reference.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([1.0_f32, 2.0].describe()?.shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Whatever would make the tensor reach outside its memory.
+    fn describe(&self) -> Result<Descriptor<'_>, Error>;
+
+    /// The tensor as it is seen through an exclusive reference: writable, where the memory can be.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert!(!vec![1.0_f32, 2.0].describe_mut()?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPack::describe`].
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        self.describe()
+    }
+
+    /// Exports without keeping `self`, where a field holds the memory by itself (key `owner`).
+    #[doc(hidden)]
+    fn share(&self, request: &ExportRequest) -> Option<Result<Managed, Error>> {
+        let _ = request;
+        None
+    }
+
+    /// Exports the value: it moves into the tensor, and is dropped when the consumer is done.
+    ///
+    /// The tensor is writable if the memory is the value's alone. Work that is queued on a stream is
+    /// not waited for: between Rust and Rust that is the caller's to order.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let managed = vec![1.0_f32, 2.0].into_dlpack()?;
+    /// assert!(!managed.view().is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPack::describe`]. The value is dropped then.
+    fn into_dlpack(self) -> Result<Managed, Error>
+    where
+        Self: Sized + 'static,
+    {
+        move_out(self, |descriptor| Ok(plan_unasked(&subject(descriptor))))
+    }
+
+    /// Exports the value as a consumer asks for it.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, ExportRequest};
+    ///
+    /// let request = ExportRequest { copy: Some(true), ..ExportRequest::versioned() };
+    /// assert!(vec![1.0_f32, 2.0].into_dlpack_with(&request)?.view().is_copied());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPack::describe`] and [`plan`](crate::plan). The value is dropped then.
+    fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
+    where
+        Self: Sized + 'static,
+    {
+        export_moved(self, request)
+    }
+
+    /// Exports the value without giving it up: the tensor holds another `Arc` to it.
+    ///
+    /// The tensor is read-only, unless the memory may be written through shared references. Order is
+    /// the caller's, as for [`DLPack::into_dlpack`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use dlpack_core::DLPack;
+    ///
+    /// let samples = Arc::new(vec![1.0_f32, 2.0]);
+    /// let managed = samples.to_dlpack()?;
+    /// assert!(managed.view().is_read_only());
+    /// assert_eq!(Arc::strong_count(&samples), 2);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPack::describe`].
+    fn to_dlpack(self: &Arc<Self>) -> Result<Managed, Error>
+    where
+        Self: Sized + Sync + 'static,
+    {
+        let request = ExportRequest::versioned();
+        if let Some(shared) = self.share(&request) {
+            return shared;
+        }
+        let descriptor = self.describe()?;
+        let plan = plan_unasked(&subject(&descriptor));
+        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
+        unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
+    }
+
+    /// Exports the value without giving it up, as a consumer asks for it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use dlpack_core::{DLPack, ExportRequest};
+    ///
+    /// let samples = Arc::new(vec![1.0_f32, 2.0]);
+    /// let request = ExportRequest { copy: Some(false), ..ExportRequest::versioned() };
+    /// let managed = samples.to_dlpack_with(&request)?;
+    /// assert_eq!(managed.view().as_ptr(), samples.as_ptr().cast());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPack::describe`] and [`plan`](crate::plan).
+    fn to_dlpack_with(self: &Arc<Self>, request: &ExportRequest) -> Result<Managed, Error>
+    where
+        Self: Sized + Sync + 'static,
+    {
+        if let Some(shared) = self.share(request) {
+            return shared;
+        }
+        let descriptor = self.describe()?;
+        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
+        unsafe { export_with(Arc::clone(self), descriptor, request) }
+    }
+}
+
+impl<B: Buffer + ?Sized> DLPack for B {
+    const FACTS: Facts = <B as Buffer>::FACTS;
+
+    #[inline]
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        Parts::new().describe(self.lend())
+    }
+
+    #[inline]
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        Parts::new().describe_mut(self.lend_mut())
+    }
+}
+
+/// Exports what `field`, or a clone of it, holds: the clone is the owner, and the struct stays free.
+///
+/// Nothing is taken on trust: the clone is put at its final place first, and what it lends from there
+/// has to contain everything that the descriptor reaches. A clone that copied its elements does not.
+pub(crate) fn share_clone<T: Clone + Send + 'static>(
+    field: &T,
+    lend: for<'a> fn(&'a T) -> Loan<'a>,
+    descriptor: Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    let plan = plan(request, &subject(&descriptor))?;
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, &plan);
+    }
+    let block = Unfinished::new(field.clone())?;
+    let kept = lend(block.owner()).memory;
+    let reached = descriptor.bytes_reached();
+    let inside = kept.device == descriptor.device
+        && reached.is_none_or(|(start, end)| {
+            start >= kept.data.addr() && end <= kept.data.addr().saturating_add(kept.bytes)
+        })
+        && (descriptor.read_only || kept.writable);
+    if !inside {
+        return Err(Error::OwnerElsewhere);
+    }
+    let tensor = Exported::of(&descriptor, &plan);
+    let legacy = descriptor.legacy;
+    Ok(block.finish(descriptor.shape, descriptor.strides, &tensor, legacy, &plan))
+}
+
+/// What the plan has to know of a described tensor.
+#[inline]
+pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
+    Subject {
+        device: descriptor.device,
+        dtype: descriptor.dtype,
+        read_only: descriptor.read_only,
+        made: descriptor.made.is_some(),
+        legacy: descriptor.legacy,
+    }
+}
+
+/// The stream value by which Rust code says that order is its own affair.
+pub(crate) fn unordered(device: Device) -> Option<i64> {
+    device.device_type.has_streams().then_some(-1)
+}
+
+/// Exports `descriptor` together with the `owner` that keeps its memory, as a consumer asks for it:
+/// how a binding to another language exports what it borrowed itself.
+///
+/// ```
+/// use std::sync::Arc;
+/// use dlpack_core::{DLPack, ExportRequest, export_with};
+///
+/// let samples = Arc::new(vec![1.0_f32, 2.0]);
+/// // SAFETY: the clone keeps the vector borrowed that the descriptor describes.
+/// let managed = unsafe {
+///     export_with(Arc::clone(&samples), samples.describe()?, &ExportRequest::versioned())
+/// }?;
+/// assert_eq!(managed.view().shape(), [2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`plan`](crate::plan), or when there is no memory. The owner is dropped then.
+///
+/// # Safety
+///
+/// Until `owner` is dropped, on whatever thread, the described memory stays where it is and may be
+/// read; if the descriptor is not read-only, it may be written, and nobody else touches it but
+/// other consumers.
+pub unsafe fn export_with<O: Send + 'static>(
+    owner: O,
+    descriptor: Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    let plan = plan(request, &subject(&descriptor))?;
+    // SAFETY: the caller vouches for the owner.
+    unsafe { carry_out(owner, descriptor, &plan) }
+}
+
+/// Exports by moving the value; its inline storage gets its final address before it is described.
+pub(crate) fn export_moved<T: DLPack + 'static>(
+    value: T,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    move_out(value, |descriptor| plan(request, &subject(descriptor)))
+}
+
+fn move_out<T: DLPack + 'static>(
+    value: T,
+    plan: impl FnOnce(&Descriptor<'_>) -> Result<Plan, Error>,
+) -> Result<Managed, Error> {
+    let mut block = Unfinished::new(value)?;
+    let descriptor = block.owner_mut().describe_mut()?;
+    let plan = plan(&descriptor)?;
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, &plan);
+    }
+    let tensor = Exported::of(&descriptor, &plan);
+    let Descriptor {
+        shape,
+        strides,
+        legacy,
+        ..
+    } = descriptor;
+    Ok(block.finish(shape, strides, &tensor, legacy, &plan))
+}
+
+/// # Safety
+///
+/// As [`export_with`].
+unsafe fn carry_out<O: Send + 'static>(
+    owner: O,
+    descriptor: Descriptor<'_>,
+    plan: &Plan,
+) -> Result<Managed, Error> {
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, plan);
+    }
+    let block = Unfinished::new(owner)?;
+    let tensor = Exported::of(&descriptor, plan);
+    let legacy = descriptor.legacy;
+    Ok(block.finish(descriptor.shape, descriptor.strides, &tensor, legacy, plan))
+}
+
+/// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
+fn transfer(mut descriptor: Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
+    if plan.transfer == Transfer::Copy {
+        return copy(&descriptor, plan);
+    }
+    let made = descriptor
+        .made
+        .take()
+        .expect("only called for a copy or a tensor that was made");
+    made.stamped(plan)
+}
+
+/// A copy in row-major order, 256-byte aligned (CPY-14), that nobody else holds (CPY-06).
+fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
+    let too_large = || Error::TooLarge {
+        shape: descriptor.shape.to_vec(),
+    };
+    let bytes = packed_bytes(&descriptor.shape, descriptor.dtype).ok_or_else(too_large)?;
+    let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
+    let mut strides = Dims::new();
+    extent::push_row_major(&mut strides, &descriptor.shape, 1);
+    let data = if bytes == 0 {
+        core::ptr::null_mut()
+    } else {
+        memory.as_mut_ptr()
+    };
+    if bytes != 0 {
+        match descriptor.dtype.itemsize() {
+            Some(itemsize) => {
+                // SAFETY:
+                // 1. the descriptor was checked: every item lies in memory that is lent for its
+                //    lifetime, which includes this call, and that the processor can read (`plan`);
+                // 2. `memory` has room for every item, and is new;
+                // 3. nobody else has `memory`; the lender keeps writers away from the rest.
+                unsafe {
+                    gather(
+                        descriptor.data,
+                        &descriptor.shape,
+                        &descriptor.strides,
+                        itemsize,
+                        data,
+                    );
+                }
+            }
+            None if extent::is_contiguous(&descriptor.shape, &descriptor.strides) => {
+                // SAFETY: items that share bytes and follow one another from the start of a byte
+                // are those bytes, `bytes` of them; both sides as above.
+                unsafe { core::ptr::copy_nonoverlapping(descriptor.data, data, bytes) };
+            }
+            None => {
+                return Err(Error::NotContiguous {
+                    shape: descriptor.shape.to_vec(),
+                    strides: descriptor.strides.to_vec(),
+                });
+            }
+        }
+    }
+    let tensor = Exported {
+        data,
+        byte_offset: 0,
+        dtype: descriptor.dtype.into(),
+        device: plan.device.into(),
+    };
+    let shape = descriptor.shape.clone();
+    let block = Unfinished::new(memory)?;
+    Ok(block.finish(shape, strides, &tensor, descriptor.legacy, plan))
+}
+
+impl Managed {
+    /// A tensor of ours that nobody has seen yet, in the form that the plan asks for.
+    fn stamped(self, plan: &Plan) -> Result<Self, Error> {
+        if plan.abi == Abi::Legacy {
+            let legacy = self.into_legacy()?;
+            // SAFETY: the pointer was given up right here.
+            return unsafe { Self::from_legacy(legacy) };
+        }
+        let tensor = self.into_raw();
+        // SAFETY: the pointer was given up right here, so nobody else uses the struct.
+        unsafe { (*tensor.as_ptr()).flags = plan.flags };
+        // SAFETY: as above; it is a valid tensor of ours.
+        unsafe { Self::from_raw(tensor) }
+    }
+}
+
+/// What goes into the C struct beside the lists.
+struct Exported {
+    data: *mut u8,
+    byte_offset: u64,
+    dtype: abi::DLDataType,
+    device: abi::DLDevice,
+}
+
+impl Exported {
+    #[inline]
+    fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Self {
+        Self {
+            data: descriptor.data,
+            byte_offset: descriptor.byte_offset,
+            dtype: descriptor.dtype.into(),
+            device: plan.device.into(),
+        }
+    }
+}
+
+/// Turns an exported block into the legacy struct, where it stands.
+pub(crate) type ToLegacy =
+    unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>;
+
+/// The C struct of either version; which one is fixed by the deleter in it.
+#[repr(C)]
+union Header {
+    versioned: abi::DLManagedTensorVersioned,
+    legacy: abi::DLManagedTensor,
+}
+
+/// One export: the struct that the consumer gets, its lists, and whatever keeps the memory.
+#[repr(C)]
+struct Block<O> {
+    header: Header,
+    shape: Dims,
+    strides: Dims,
+    owner: O,
+}
+
+/// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
+struct Unfinished<O>(NonNull<Block<O>>);
+
+impl<O: Send + 'static> Unfinished<O> {
+    /// Moves the owner to its final address. Without memory it is dropped.
+    fn new(owner: O) -> Result<Self, Error> {
+        let layout = Layout::new::<Block<O>>();
+        // SAFETY: a block is never of size 0; it begins with a header.
+        let block = unsafe { alloc(layout) }.cast::<Block<O>>();
+        let Some(block) = NonNull::new(block) else {
+            return Err(Error::OutOfMemory {
+                bytes: layout.size(),
+            });
+        };
+        // SAFETY: the place of the owner inside the block that was just allocated.
+        let place = unsafe { addr_of_mut!((*block.as_ptr()).owner) };
+        // SAFETY: it is aligned, not initialised yet, and only ours.
+        unsafe { place.write(owner) };
+        Ok(Self(block))
+    }
+
+    fn owner(&self) -> &O {
+        // SAFETY: `new` initialised the owner.
+        unsafe { &(*self.0.as_ptr()).owner }
+    }
+
+    fn owner_mut(&mut self) -> &mut O {
+        // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
+        unsafe { &mut (*self.0.as_ptr()).owner }
+    }
+
+    /// Fills in the rest and lets go of the block: from here on its deleter owns it.
+    fn finish(
+        self,
+        shape: Dims,
+        strides: Dims,
+        tensor: &Exported,
+        legacy: crate::request::LegacyPolicy,
+        plan: &Plan,
+    ) -> Managed {
+        let block = self.0.as_ptr();
+        core::mem::forget(self);
+        // SAFETY: the block is allocated, and its lists are not initialised yet.
+        let shape = unsafe { place(addr_of_mut!((*block).shape), shape) };
+        // SAFETY: as above.
+        let strides = unsafe { place(addr_of_mut!((*block).strides), strides) };
+        let ndim = shape.len();
+        // LAY-02, LAY-03: the lists are null only where there are no axes.
+        let pointer = |list: &mut Dims| match ndim {
+            0 => core::ptr::null_mut(),
+            _ => list.as_mut_ptr(),
+        };
+        let managed = abi::DLManagedTensorVersioned {
+            version: Version::CURRENT.into(),
+            manager_ctx: block.cast::<c_void>(),
+            deleter: Some(delete_versioned::<O>),
+            flags: plan.flags,
+            dl_tensor: abi::DLTensor {
+                data: tensor.data.cast(),
+                device: tensor.device,
+                ndim: i32::try_from(ndim).expect("at most 64 axes"),
+                dtype: tensor.dtype,
+                shape: pointer(shape),
+                strides: pointer(strides),
+                byte_offset: tensor.byte_offset,
+            },
+        };
+        // SAFETY: the place of the header inside the block.
+        let header = unsafe { addr_of_mut!((*block).header.versioned) };
+        // SAFETY: it is aligned and only ours.
+        unsafe { header.write(managed) };
+        let header = NonNull::new(header).expect("inside a block");
+        let exported = Managed::ours(header, to_legacy::<O>, legacy);
+        match plan.abi {
+            Abi::Versioned => exported,
+            Abi::Legacy => exported.legacy_in_place(),
+        }
+    }
+}
+
+/// Initialises a list of the block and gives access to it there.
+///
+/// # Safety
+///
+/// `place` is a valid place for a list that nobody else uses for `'a`.
+unsafe fn place<'a>(place: *mut Dims, dims: Dims) -> &'a mut Dims {
+    // SAFETY: passed on to the caller.
+    unsafe { place.write(dims) };
+    // SAFETY: initialised right above; nobody else uses it.
+    unsafe { &mut *place }
+}
+
+impl<O> Drop for Unfinished<O> {
+    fn drop(&mut self) {
+        /// Frees the block even if the owner's `Drop` panics.
+        struct Free<O>(NonNull<Block<O>>);
+        impl<O> Drop for Free<O> {
+            fn drop(&mut self) {
+                // SAFETY: allocated in `new` with this layout, and nothing in it is alive any more.
+                unsafe { dealloc(self.0.as_ptr().cast(), Layout::new::<Block<O>>()) };
+            }
+        }
+        let free = Free(self.0);
+        // SAFETY: the place of the owner inside the block.
+        let owner = unsafe { addr_of_mut!((*free.0.as_ptr()).owner) };
+        // SAFETY: `new` initialised it, and this is the one drop.
+        unsafe { owner.drop_in_place() };
+    }
+}
+
+/// The deleter of a versioned export.
+unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
+    // SAFETY: a consumer passes the struct that it was given, once.
+    unsafe { release::<O>((*tensor).manager_ctx) };
+}
+
+/// The deleter of a legacy export.
+unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
+    // SAFETY: a consumer passes the struct that it was given, once.
+    unsafe { release::<O>((*tensor).manager_ctx) };
+}
+
+/// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
+/// overwritten the lists (CAP-11). A panic of the owner ends here: unwinding into C would abort (ABI-10).
+///
+/// # Safety
+///
+/// `context` is that of a block of this type, which nobody uses afterwards.
+unsafe fn release<O>(context: *mut c_void) {
+    // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
+    // was initialised in `finish`; the caller gives it up.
+    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
+    contain_panic(move || drop(block));
+}
+
+#[cfg(feature = "std")]
+fn contain_panic(drop_owner: impl FnOnce()) {
+    use std::io::Write as _;
+
+    let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(drop_owner));
+    if let Err(payload) = dropped {
+        // The panic hook has printed where and why; a failing stderr must not make it a second panic.
+        let _ = writeln!(
+            std::io::stderr(),
+            "dlpack-core: the owner of a tensor panicked while it was dropped by a consumer"
+        );
+        // Its own `Drop` could panic again.
+        core::mem::forget(payload);
+    }
+}
+
+/// Without `std` a panic cannot be caught: the `extern "C"` deleter turns it into an abort.
+#[cfg(not(feature = "std"))]
+fn contain_panic(drop_owner: impl FnOnce()) {
+    drop_owner();
+}
+
+/// Replaces the header of a block by the legacy one.
+///
+/// # Safety
+///
+/// `tensor` is the header of a block with an owner of this type, which nobody else uses.
+unsafe fn to_legacy<O>(
+    tensor: NonNull<abi::DLManagedTensorVersioned>,
+) -> NonNull<abi::DLManagedTensor> {
+    // SAFETY: the caller passes a valid header.
+    let versioned = unsafe { tensor.read() };
+    let legacy = abi::DLManagedTensor {
+        dl_tensor: versioned.dl_tensor,
+        manager_ctx: versioned.manager_ctx,
+        deleter: Some(delete_legacy::<O>),
+    };
+    // The block's own address has provenance over all of it; the header stands at its start.
+    let header = versioned.manager_ctx.cast::<abi::DLManagedTensor>();
+    // SAFETY: the header is a union with room and alignment for both structs.
+    unsafe { header.write(legacy) };
+    NonNull::new(header).expect("inside a block")
+}
+
+const _: () = assert!(offset_of!(Block<MaybeUninit<u8>>, header) == 0);

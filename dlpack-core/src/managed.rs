@@ -1,0 +1,496 @@
+//! [`Managed`]: a tensor that somebody exported, ours or foreign, and the duty to call its deleter once.
+#![expect(
+    unsafe_code,
+    reason = "takes over, reads and releases tensors behind C pointers"
+)]
+
+use alloc::boxed::Box;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use core::{fmt, slice};
+
+use crate::abi;
+use crate::descriptor::{Descriptor, packed_bytes};
+use crate::device::Device;
+use crate::dims::{Dims, MAX_RANK};
+use crate::dtype::DataType;
+use crate::element::Plain;
+use crate::error::Error;
+use crate::export::{self, DLPack, ToLegacy};
+use crate::extent;
+use crate::request::{ExportRequest, LegacyPolicy, ReleasePolicy, Transfer, plan};
+use crate::version::{Abi, Version};
+use crate::view::TensorRef;
+
+/// An exported tensor, in the struct of either version, together with its memory.
+///
+/// Dropping it calls the deleter, on whatever thread that happens.
+///
+/// ```
+/// use dlpack_core::{DLPack, Managed};
+///
+/// let exported: Managed = vec![1.0_f32, 2.0].into_dlpack()?;
+/// // Over a C boundary and back.
+/// let pointer = exported.into_raw();
+/// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+/// let imported = unsafe { Managed::from_raw(pointer) }?;
+/// assert_eq!(imported.view().as_slice::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub struct Managed {
+    tensor: Owned,
+    /// Strides that the producer left out, computed from the shape (LAY-04).
+    strides: Option<Box<[i64]>>,
+    /// Turns a block of ours into the legacy struct where it stands.
+    to_legacy: Option<ToLegacy>,
+    legacy: LegacyPolicy,
+}
+
+#[derive(Clone, Copy)]
+enum Owned {
+    Versioned(NonNull<abi::DLManagedTensorVersioned>),
+    Legacy(NonNull<abi::DLManagedTensor>),
+}
+
+// SAFETY: DLPack lets a consumer use and release a tensor on any thread; for ours, owners are `Send`.
+unsafe impl Send for Managed {}
+// SAFETY: through a shared reference a `Managed` is only read.
+unsafe impl Sync for Managed {}
+
+static_assertions::assert_impl_all!(Managed: Send, Sync);
+
+impl Managed {
+    /// Takes over a tensor in the struct of DLPack 1.0 and later.
+    ///
+    /// Another major version is released without a look at anything else (ABI-07, NEG-12).
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+    /// let managed = unsafe { Managed::from_raw(pointer) }?;
+    /// assert_eq!(managed.view().shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Another major version, or a tensor that breaks the format or the limits of memory. The
+    /// deleter has been called then.
+    ///
+    /// # Safety
+    ///
+    /// - `tensor` points to a struct whose owner hands it over: nobody else uses it or its lists, or
+    ///   calls its deleter, and the deleter may be called on any thread.
+    /// - Where the version is known, `shape` and `strides` are null or have `ndim` entries, and every
+    ///   item that they reach from `data + byte_offset` is initialised memory of the device.
+    /// - While the result lives, nobody writes to memory that the processor can read, unless through it.
+    pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
+        // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
+        // which this is the first.
+        let version = Version::from(unsafe { (*tensor.as_ptr()).version });
+        if version.major != Version::CURRENT.major {
+            // SAFETY: the deleter is one of the fields that keep their place in every version.
+            let deleter = unsafe { (*tensor.as_ptr()).deleter };
+            if let Some(deleter) = deleter {
+                // SAFETY: the caller hands over the tensor, and this is its one release.
+                unsafe { deleter(tensor.as_ptr()) };
+            }
+            return Err(Error::UnsupportedMajor {
+                found: version,
+                supported: Version::CURRENT,
+            });
+        }
+        // From here on an error drops it, and so releases it.
+        let mut managed = Self::whole(Owned::Versioned(tensor));
+        managed.strides = managed.check()?;
+        Ok(managed)
+    }
+
+    /// Takes over a tensor in the struct from before DLPack 1.0.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
+    /// // SAFETY: `pointer` comes from `into_legacy`, and nobody else has it.
+    /// let managed = unsafe { Managed::from_legacy(pointer) }?;
+    /// assert!(managed.view().is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A tensor that breaks the format or the limits of memory. The deleter has been called then.
+    ///
+    /// # Safety
+    ///
+    /// As [`Managed::from_raw`].
+    pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
+        let mut managed = Self::whole(Owned::Legacy(tensor));
+        managed.strides = managed.check()?;
+        Ok(managed)
+    }
+
+    /// A tensor that was just made by this crate.
+    pub(crate) fn ours(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+        to_legacy: ToLegacy,
+        legacy: LegacyPolicy,
+    ) -> Self {
+        Self {
+            tensor: Owned::Versioned(tensor),
+            strides: None,
+            to_legacy: Some(to_legacy),
+            legacy,
+        }
+    }
+
+    /// The same export in the legacy struct. Only for a block of ours.
+    pub(crate) fn legacy_in_place(self) -> Self {
+        let (Owned::Versioned(tensor), Some(to_legacy)) = (self.tensor, self.to_legacy) else {
+            return self;
+        };
+        self.forget();
+        // SAFETY: `to_legacy` belongs to this very block (`ours`), which nobody else uses.
+        Self::whole(Owned::Legacy(unsafe { to_legacy(tensor) }))
+    }
+
+    fn whole(tensor: Owned) -> Self {
+        Self {
+            tensor,
+            strides: None,
+            to_legacy: None,
+            legacy: LegacyPolicy::Copy,
+        }
+    }
+
+    /// Gives up the tensor in the struct of DLPack 1.0 and later. A foreign legacy tensor is wrapped.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+    /// // SAFETY: the pointer is valid until its deleter is called.
+    /// assert_eq!(unsafe { pointer.as_ref() }.dl_tensor.ndim, 1);
+    /// // SAFETY: nobody else has the pointer.
+    /// drop(unsafe { Managed::from_raw(pointer) }?);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a legacy tensor has to be wrapped and there is no memory for the wrapper, of some hundred bytes.
+    #[must_use = "the tensor is leaked unless its deleter is called"]
+    pub fn into_raw(self) -> NonNull<abi::DLManagedTensorVersioned> {
+        if let Owned::Versioned(tensor) = self.tensor {
+            self.forget();
+            return tensor;
+        }
+        let wrapped = export::export_moved(self, &ExportRequest::versioned())
+            .expect("a checked tensor is described again without an error");
+        wrapped.into_raw()
+    }
+
+    /// Gives up the tensor in the struct from before DLPack 1.0. Read-only data is copied, since
+    /// that struct cannot say so, unless its producer said `legacy = "refuse"`.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
+    /// // SAFETY: nobody else has the pointer.
+    /// drop(unsafe { Managed::from_legacy(pointer) }?);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LegacyReadOnly`], [`Error::LegacyPadded`], or a copy that cannot be made.
+    pub fn into_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Error> {
+        if let Owned::Legacy(tensor) = self.tensor {
+            self.forget();
+            return Ok(tensor);
+        }
+        if self.to_legacy.is_some() && !self.flags_matter() {
+            return self.legacy_in_place().into_legacy();
+        }
+        let request = ExportRequest {
+            stream: export::unordered(self.view().device()),
+            ..ExportRequest::default()
+        };
+        self.into_dlpack_with(&request)?.into_legacy()
+    }
+
+    /// Whether the tensor says something that the legacy struct cannot.
+    fn flags_matter(&self) -> bool {
+        let view = self.view();
+        view.is_read_only() || view.dtype().is_padded()
+    }
+
+    /// What the tensor is.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!(vec![1_u8, 2].into_dlpack()?.view().shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn view(&self) -> TensorRef<'_> {
+        let tensor = self.tensor();
+        let shape = list(tensor.shape, tensor.ndim);
+        let strides = match &self.strides {
+            Some(computed) => computed,
+            None => list(tensor.strides, tensor.ndim),
+        };
+        let (flags, version) = self.header();
+        let device = Device::from(tensor.device);
+        let flag = |mask| flags & mask != 0;
+        let mut view = TensorRef {
+            data: tensor.data.cast(),
+            byte_offset: tensor.byte_offset,
+            shape,
+            strides,
+            dtype: DataType::from_abi(
+                tensor.dtype,
+                flag(abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED),
+            ),
+            device,
+            read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
+            copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
+            version,
+            lifetime: PhantomData,
+        };
+        if device.device_type.is_addressable() && !view.data.is_null() {
+            let offset = usize::try_from(tensor.byte_offset).unwrap_or(usize::MAX);
+            view.data = view.data.wrapping_add(offset);
+            view.byte_offset = 0;
+        }
+        view
+    }
+
+    /// The flags and the version, which only the versioned struct has.
+    fn header(&self) -> (u64, Option<Version>) {
+        match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                let tensor = unsafe { tensor.as_ref() };
+                (tensor.flags, Some(tensor.version.into()))
+            }
+            Owned::Legacy(_) => (0, None),
+        }
+    }
+
+    fn tensor(&self) -> &abi::DLTensor {
+        match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct, which lives as long as `self`.
+                unsafe { &(*tensor.as_ptr()).dl_tensor }
+            }
+            Owned::Legacy(tensor) => {
+                // SAFETY: as above.
+                unsafe { &(*tensor.as_ptr()).dl_tensor }
+            }
+        }
+    }
+
+    /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
+    /// Gives the strides if the producer left them out.
+    fn check(&self) -> Result<Option<Box<[i64]>>, Error> {
+        let tensor = self.tensor();
+        let malformed = |what, found| Err(Error::Malformed { what, found });
+        let rank = match usize::try_from(tensor.ndim) {
+            Ok(rank) if rank <= MAX_RANK => rank,
+            Ok(found) => return Err(Error::TooManyAxes { found }),
+            Err(_) => return malformed("ndim is negative", tensor.ndim.into()),
+        };
+        let device = Device::from(tensor.device);
+        if !device.device_type.is_known() {
+            return Err(Error::UnknownDevice { found: device });
+        }
+        if rank != 0 && tensor.shape.is_null() {
+            return malformed("shape is null although ndim is not 0", tensor.ndim.into());
+        }
+        if !tensor.shape.is_aligned() || !tensor.strides.is_aligned() {
+            return malformed("shape or strides are not aligned", 0);
+        }
+        let shape = list(tensor.shape, tensor.ndim);
+        if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
+            return Err(Error::BadExtent {
+                axis,
+                found: shape[axis].into(),
+            });
+        }
+        let (flags, _) = self.header();
+        let padded = flags & abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
+        let dtype = DataType::from_abi(tensor.dtype, padded);
+        dtype.check()?;
+        if packed_bytes(shape, dtype).is_none() {
+            return Err(Error::TooLarge {
+                shape: shape.to_vec(),
+            });
+        }
+
+        let computed = (rank != 0 && tensor.strides.is_null()).then(|| {
+            let mut strides = Dims::new();
+            extent::push_row_major(&mut strides, shape, 1);
+            Box::from(&strides[..])
+        });
+        if shape.contains(&0) {
+            return Ok(computed);
+        }
+        if tensor.data.is_null() && device.device_type.is_addressable() {
+            return malformed("data is null although there are elements", 0);
+        }
+        let strides = match &computed {
+            Some(computed) => computed,
+            None => list(tensor.strides, tensor.ndim),
+        };
+        if !fits_memory(tensor, shape, strides, dtype) {
+            return malformed(
+                "byte_offset and strides lead out of memory, byte_offset",
+                i64::try_from(tensor.byte_offset).unwrap_or(i64::MAX),
+            );
+        }
+        Ok(computed)
+    }
+
+    /// The elements, for writing in place.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let mut managed = vec![1_u8, 2].into_dlpack()?;
+    /// managed.as_mut_slice::<u8>()?[0] = 9;
+    /// assert_eq!(managed.view().as_slice::<u8>()?, [9, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::as_slice`], and [`Error::ReadOnly`] (FLG-09).
+    pub fn as_mut_slice<T: Plain>(&mut self) -> Result<&mut [T], Error> {
+        let view = self.view();
+        if view.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let len = view.slice_len::<T>()?;
+        let data = view.data.cast::<T>();
+        if len == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: `slice_len` found `len` values of `T` at this aligned address, which the producer
+        // lets us write. `&mut self` is the one way to them, by the contract of `from_raw`.
+        Ok(unsafe { slice::from_raw_parts_mut(data, len) })
+    }
+
+    /// Ends the duty to call the deleter.
+    fn forget(self) {
+        let mut this = ManuallyDrop::new(self);
+        drop(this.strides.take());
+    }
+}
+
+/// Whether every item has an address, counted from that of the first.
+fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
+    let Some(reach) = extent::reach(shape, strides) else {
+        return false;
+    };
+    let bits = i128::try_from(dtype.itemsize_bits()).unwrap_or(i128::MAX);
+    let first = (i128::from(reach.min) * bits).div_euclid(8);
+    let end = ((i128::from(reach.max) + 1) * bits + 7).div_euclid(8);
+    let data = i128::try_from(tensor.data.addr()).unwrap_or(i128::MAX);
+    let offset = i128::from(tensor.byte_offset);
+    let limit = i128::try_from(isize::MAX).unwrap_or(i128::MAX);
+    let memory_end = i128::try_from(usize::MAX).unwrap_or(i128::MAX);
+    end - first <= limit
+        && offset <= limit
+        && data + offset + first >= 0
+        && data + offset + end <= memory_end
+}
+
+/// The list behind a pointer of a tensor; empty where there is none.
+fn list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
+    match usize::try_from(ndim) {
+        Ok(len) if len > 0 && !start.is_null() => {
+            // SAFETY: a tensor's lists are null or have `ndim` entries, which nobody changes while
+            // its owner lives (`from_raw`); alignment was checked before the first call.
+            unsafe { slice::from_raw_parts(start, len) }
+        }
+        _ => &[],
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                // CAP-09: no deleter means that there is nothing to release.
+                if let Some(deleter) = deleter {
+                    // SAFETY: ownership ends here, and this is the one release.
+                    unsafe { deleter(tensor.as_ptr()) }
+                }
+            }
+            Owned::Legacy(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                if let Some(deleter) = deleter {
+                    // SAFETY: ownership ends here, and this is the one release.
+                    unsafe { deleter(tensor.as_ptr()) }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Managed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Managed").field(&self.view()).finish()
+    }
+}
+
+/// A tensor from elsewhere is exported again: its deleter runs when the new consumer is done.
+impl DLPack for Managed {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let view = self.view();
+        Ok(Descriptor {
+            data: view.data,
+            byte_offset: view.byte_offset,
+            shape: Dims::from(view.shape),
+            strides: Dims::from(view.strides),
+            dtype: view.dtype,
+            device: view.device,
+            stream: None,
+            read_only: true,
+            legacy: self.legacy,
+            release: ReleasePolicy::Safe,
+            made: None,
+            lifetime: PhantomData,
+        })
+    }
+
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        let read_only = self.view().is_read_only();
+        let mut descriptor = self.describe()?;
+        descriptor.read_only = read_only;
+        Ok(descriptor)
+    }
+
+    fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {
+        let subject = export::subject(&self.describe_mut()?);
+        let plan = plan(request, &subject)?;
+        let as_it_is = plan.abi == Abi::Versioned
+            && matches!(self.tensor, Owned::Versioned(_))
+            && plan.transfer == Transfer::Share
+            && plan.device == subject.device;
+        if as_it_is {
+            return Ok(self);
+        }
+        export::export_moved(self, request)
+    }
+}

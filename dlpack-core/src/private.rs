@@ -1,0 +1,333 @@
+//! What the derive calls. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
+
+pub use core::default::Default;
+pub use core::option::Option::{self, None, Some};
+pub use core::primitive::str as Str;
+pub use core::result::Result::{self, Err, Ok};
+pub use static_assertions;
+
+use alloc::borrow::ToOwned;
+
+pub use crate::dims::Dims;
+pub use crate::element::{Axes, Homogeneous, PartOf, Source, Walk, WalkMut, no_padding};
+pub use crate::facts::Facts;
+pub use crate::from::Import;
+pub use crate::record::{Columns, record_column};
+pub use crate::route::{NoBuffer, NoDLPack, Probe, Whole};
+pub use crate::shape::{AnyRank, HOLE};
+
+use crate::buffer::{Buffer, Loan, LoanMut};
+use crate::descriptor::{Descriptor, Parts};
+use crate::device::{AsDevice, Device};
+use crate::dtype::{AsOrder, DataType, Order};
+use crate::error::Error;
+use crate::export::DLPack;
+use crate::from::FromDLPack;
+use crate::managed::Managed;
+use crate::record::Record;
+use crate::request::ExportRequest;
+use crate::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
+use crate::shape::{Int, Shape, StridesFor};
+use crate::stream::{ProducerStream, StreamHandle};
+
+/// What describing gives.
+pub type Described<'a> = Result<Descriptor<'a>, Error>;
+
+/// The data of a field.
+#[inline]
+pub fn data<T: ?Sized, R: Route<T>>(field: &T, _: R) -> Loan<'_> {
+    R::lend(field)
+}
+
+/// The data of a field, for writing where that can be.
+#[inline]
+pub fn data_mut<T: ?Sized, R: RouteMut<T>>(field: &mut T, _: R) -> LoanMut<'_> {
+    R::lend_mut(field)
+}
+
+/// That a field can be written.
+#[inline]
+pub fn writable<T: ?Sized, R: RouteToWrite<T>>(_: R) {}
+
+/// What the expression behind `data =` may give.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not lend elements",
+    label = "expected `&[T]`, or a reference to a buffer such as `&Vec<T>`",
+    note = "borrow a slice: `data = &self.field[..]`"
+)]
+pub trait Lent<'a> {
+    /// The loan.
+    fn loan(self) -> Loan<'a>;
+}
+
+impl<'a, B: Buffer + ?Sized> Lent<'a> for &'a B {
+    #[inline]
+    fn loan(self) -> Loan<'a> {
+        self.lend()
+    }
+}
+
+impl<'a> Lent<'a> for Loan<'a> {
+    #[inline]
+    fn loan(self) -> Loan<'a> {
+        self
+    }
+}
+
+/// The data that an expression lends.
+#[inline]
+pub fn data_of<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
+    data.loan()
+}
+
+/// A field that is the whole tensor.
+#[inline]
+pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descriptor<'_>, Error> {
+    R::describe(field)
+}
+
+/// A field that is the whole tensor, for writing where that can be.
+#[inline]
+pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(
+    field: &mut T,
+    _: R,
+) -> Result<Descriptor<'_>, Error> {
+    R::describe_mut(field)
+}
+
+/// A field that is the whole tensor, exported without the struct if it can be.
+#[inline]
+pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
+    field: &T,
+    request: &ExportRequest,
+    _: R,
+) -> Option<Result<Managed, Error>> {
+    R::share(field, request)
+}
+
+/// A shape.
+#[inline]
+pub fn shape<S: Shape + ?Sized>(shape: &S) -> Result<Dims, Error> {
+    Dims::extents(shape)
+}
+
+/// How many axes a shape has, where its type says so.
+#[must_use]
+pub const fn rank<S: Shape + ?Sized>() -> Option<usize> {
+    S::RANK
+}
+
+/// Strides that fit the shape, as far as the types can tell.
+#[inline]
+pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Result<Dims, Error> {
+    Dims::strides(strides)
+}
+
+/// Extents or strides that were read one by one.
+#[inline]
+#[must_use]
+pub fn dims<const N: usize>(values: [i64; N]) -> Dims {
+    Dims::from(values)
+}
+
+/// One extent of a list.
+#[inline]
+pub fn extent<I: Int>(extent: I) -> Result<i64, Error> {
+    crate::shape::extent(0, extent.to_i128())
+}
+
+/// One stride of a list.
+#[inline]
+pub fn stride<I: Int>(stride: I) -> Result<i64, Error> {
+    crate::shape::stride(0, stride.to_i128())
+}
+
+/// An offset.
+#[inline]
+pub fn offset<I: Int>(offset: &I) -> Result<i64, Error> {
+    let found = offset.to_i128();
+    match i64::try_from(found) {
+        Ok(offset) if offset >= 0 => Ok(offset),
+        _ => Err(Error::BadOffset { found }),
+    }
+}
+
+/// What a field marked `dtype` may be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a DLPack data type",
+    label = "expected `DataType` or a `Clone` type that converts into it",
+    note = "implement `From<{Self}> for DataType`; a type that is known when the code is written goes with `elem = ..`"
+)]
+pub trait AsDataType {
+    /// The data type.
+    fn as_data_type(&self) -> DataType;
+}
+
+impl<D: Clone + Into<DataType>> AsDataType for D {
+    #[inline]
+    fn as_data_type(&self) -> DataType {
+        self.clone().into()
+    }
+}
+
+/// A data type that is known at run time.
+#[inline]
+pub fn dtype<D: AsDataType>(dtype: &D) -> DataType {
+    dtype.as_data_type()
+}
+
+/// A device.
+#[inline]
+pub fn device<D: AsDevice + ?Sized>(device: &D) -> Device {
+    device.as_device()
+}
+
+/// A stream.
+#[inline]
+pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamHandle {
+    stream.producer_stream()
+}
+
+/// An order of axes that is known at run time.
+#[inline]
+pub fn order<O: AsOrder + ?Sized>(order: &O) -> Order {
+    order.as_order()
+}
+
+/// The record of a list.
+pub type RecordOf<L> = <L as Columns>::Record;
+
+/// The column of this name in a list, if it has one.
+pub fn column<'a, L: Columns + ?Sized>(
+    list: &'a L,
+    name: &str,
+) -> Option<Result<Descriptor<'a>, Error>> {
+    L::Record::NAMES
+        .contains(&name)
+        .then(|| L::Record::column(list.rows(), name))
+}
+
+/// What was found under a name, or that nothing was.
+pub fn find<'a>(
+    name: &str,
+    known: &'static [&'static str],
+    found: Option<Result<Descriptor<'a>, Error>>,
+) -> Result<Descriptor<'a>, Error> {
+    found.unwrap_or_else(|| unknown_tensor(name, known))
+}
+
+/// That there is no tensor of this name.
+pub fn unknown_tensor<'a>(
+    name: &str,
+    known: &'static [&'static str],
+) -> Result<Descriptor<'a>, Error> {
+    Err(Error::NoSuchTensor {
+        name: name.to_owned(),
+        known,
+    })
+}
+
+/// How many names there are in all.
+#[must_use]
+pub const fn count(lists: &[&[&str]]) -> usize {
+    let mut names = 0;
+    let mut list = 0;
+    while list < lists.len() {
+        names += lists[list].len();
+        list += 1;
+    }
+    names
+}
+
+/// All names in one list.
+#[must_use]
+pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut at = 0;
+    let mut list = 0;
+    while list < lists.len() {
+        let mut name = 0;
+        while name < lists[list].len() {
+            let mut earlier = 0;
+            while earlier < at {
+                assert!(
+                    !same(names[earlier], lists[list][name]),
+                    "two tensors have the same name"
+                );
+                earlier += 1;
+            }
+            names[at] = lists[list][name];
+            at += 1;
+            name += 1;
+        }
+        list += 1;
+    }
+    names
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut byte = 0;
+    while byte < a.len() {
+        if a[byte] != b[byte] {
+            return false;
+        }
+        byte += 1;
+    }
+    true
+}
+
+/// A field that may be `None`.
+pub fn present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T, Error> {
+    field.as_ref().ok_or(Error::Absent { name })
+}
+
+/// That a variant has no tensor.
+pub fn skipped<'a>(name: &'static str, variant: &'static str) -> Result<Descriptor<'a>, Error> {
+    Err(Error::Skipped { name, variant })
+}
+
+/// A tensor that is computed on request: the descriptor owns it.
+pub fn via<'a, T: DLPack + 'static>(tensor: T) -> Result<Descriptor<'a>, Error> {
+    Parts::new().via(tensor)
+}
+
+/// What a clone of the field marked `owner` keeps, exported without the struct.
+pub fn share<T: Clone + Send + 'static, R: Route<T>>(
+    field: &T,
+    described: Result<Descriptor<'_>, Error>,
+    request: &ExportRequest,
+    _: R,
+) -> Result<Managed, Error> {
+    crate::export::share_clone(field, R::lend, described?, request)
+}
+
+/// A field that is read back from a whole tensor.
+pub fn import_whole<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
+    T::from_dlpack(tensor)
+}
+
+/// Whether a variant's field takes such a tensor.
+#[must_use]
+pub fn fits<T: FromDLPack>(tensor: &Managed) -> bool {
+    T::fits(&tensor.view())
+}
+
+/// That no variant takes such a tensor.
+#[must_use]
+pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
+    let view = tensor.view();
+    Error::NoVariant {
+        name,
+        dtype: view.dtype(),
+        rank: view.shape().len(),
+    }
+}
+
+/// Stands where an error was reported.
+pub fn unreachable_stub<T>() -> T {
+    unreachable!("the derive reported an error, so this never compiled")
+}

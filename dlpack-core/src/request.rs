@@ -1,0 +1,270 @@
+//! What a consumer asks for, and the one table that turns it and a tensor into a plan; pure.
+
+use crate::abi;
+use crate::device::{Device, DeviceType};
+use crate::dtype::DataType;
+use crate::error::Error;
+use crate::version::{Abi, Version, negotiate};
+
+/// What to do with read-only data for a consumer of the legacy struct, which cannot say read-only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum LegacyPolicy {
+    /// Hand over a copy, unless the request forbids copies.
+    #[default]
+    Copy,
+    /// Refuse.
+    Refuse,
+}
+
+/// When memory of a device is freed after the consumer is done with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum ReleasePolicy {
+    /// Behind the consumer's last use, in the order of the streams.
+    #[default]
+    Safe,
+    /// At once.
+    Immediate,
+}
+
+/// What a consumer asks for: the arguments of Python's `__dlpack__`, all of them optional.
+///
+/// The default asks for nothing, as consumers from before DLPack 1.0 do, and so gets the legacy
+/// struct. [`ExportRequest::versioned`] asks for ours.
+///
+/// ```
+/// use dlpack_core::{DLPack, ExportRequest};
+///
+/// let copy = ExportRequest { copy: Some(true), ..ExportRequest::versioned() };
+/// let managed = vec![1.0_f32; 4].into_dlpack_with(&copy)?;
+/// assert!(managed.view().is_copied());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ExportRequest {
+    /// The stream that the consumer will read on, in the numbering of its device kind.
+    pub stream: Option<i64>,
+    /// The newest version that the consumer understands.
+    pub max_version: Option<Version>,
+    /// Where the consumer wants the data.
+    pub dl_device: Option<Device>,
+    /// Always copy, never copy, or only if needed.
+    pub copy: Option<bool>,
+}
+
+impl ExportRequest {
+    /// Asks for the struct of DLPack 1.0 and later, and nothing else.
+    ///
+    /// ```
+    /// use dlpack_core::{ExportRequest, Version};
+    ///
+    /// assert_eq!(ExportRequest::versioned().max_version, Some(Version::CURRENT));
+    /// ```
+    #[must_use]
+    pub const fn versioned() -> Self {
+        Self {
+            stream: None,
+            max_version: Some(Version::CURRENT),
+            dl_device: None,
+            copy: None,
+        }
+    }
+}
+
+/// What the plan has to know of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Subject {
+    /// Where it lies.
+    pub device: Device,
+    /// What it holds.
+    pub dtype: DataType,
+    /// Whether a consumer must not write to it.
+    pub read_only: bool,
+    /// Whether it was made for this request, so that nobody else holds it.
+    pub made: bool,
+    /// What to do with it for a legacy consumer.
+    pub legacy: LegacyPolicy,
+}
+
+/// Whether the consumer gets the data or a copy of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Transfer {
+    /// The data themselves.
+    Share,
+    /// A copy, made by the producer, that nobody else holds.
+    Copy,
+}
+
+/// How a request is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The struct that the consumer gets.
+    pub abi: Abi,
+    /// What it gets.
+    pub transfer: Transfer,
+    /// The device that is stamped on it.
+    pub device: Device,
+    /// The flags that are set in it.
+    pub flags: u64,
+}
+
+/// How `request` is served for a tensor such as `subject`, or why not.
+///
+/// ```
+/// use dlpack_core::{
+///     Abi, DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan,
+/// };
+///
+/// let read_only = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::F32,
+///     read_only: true,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// // The legacy struct cannot say read-only, so its consumer gets a copy that it may write to.
+/// let plan = plan(&ExportRequest::default(), &read_only)?;
+/// assert_eq!((plan.abi, plan.transfer), (Abi::Legacy, Transfer::Copy));
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// The first rule that the request breaks: its stream, its device, its copying, the limits of the
+/// legacy struct, in this order. Nothing was done then (ERR-11, ERR-12).
+pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
+    check_stream(request, subject)?;
+    let abi = negotiate(request.max_version);
+    if abi == Abi::Legacy && subject.dtype.is_padded() {
+        return Err(Error::LegacyPadded {
+            dtype: subject.dtype,
+        });
+    }
+
+    let (device, moved) = target(request, subject)?;
+    let needed = if moved {
+        Some("the data lies on another device")
+    } else if subject.made {
+        Some("the tensor is made on request")
+    } else if abi == Abi::Legacy && subject.read_only {
+        if subject.legacy == LegacyPolicy::Refuse && request.copy != Some(true) {
+            return Err(Error::LegacyReadOnly);
+        }
+        Some("the data is read-only, which a legacy tensor cannot say")
+    } else {
+        None
+    };
+    let copied = match (request.copy, needed) {
+        (Some(false), Some(_)) if abi == Abi::Legacy && subject.read_only && !moved => {
+            return Err(Error::LegacyReadOnly);
+        }
+        (Some(false), Some(why)) => return Err(Error::CopyForbidden { why }),
+        (Some(true), _) | (None, Some(_)) => true,
+        (Some(false) | None, None) => false,
+    };
+    // What was made for this request is a copy already, unless it still has to move or be unlocked.
+    let transfer =
+        if copied && !(subject.made && !moved && !(abi == Abi::Legacy && subject.read_only)) {
+            Transfer::Copy
+        } else {
+            Transfer::Share
+        };
+    if transfer == Transfer::Copy && !subject.device.device_type.is_host_readable() {
+        return Err(if moved {
+            Error::UnreachableDevice {
+                data: subject.device,
+                requested: device,
+            }
+        } else {
+            Error::CannotCopy {
+                device: subject.device,
+            }
+        });
+    }
+
+    let mut flags = 0;
+    if copied {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED;
+    }
+    if subject.read_only && transfer == Transfer::Share {
+        flags |= abi::DLPACK_FLAG_BITMASK_READ_ONLY;
+    }
+    if subject.dtype.is_padded() {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+    }
+    // A copy of host memory is ordinary memory, wherever the original was registered.
+    let device = if transfer == Transfer::Copy {
+        Device::CPU
+    } else {
+        device
+    };
+    if abi == Abi::Legacy {
+        flags = 0;
+    }
+    Ok(Plan {
+        abi,
+        transfer,
+        device,
+        flags,
+    })
+}
+
+/// The device that the consumer gets the data on, and whether they have to move there.
+fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
+    let own = subject.device;
+    match request.dl_device {
+        None => Ok((own, false)),
+        Some(requested) if requested == own => Ok((own, false)),
+        // Pinned memory is ordinary memory to the processor (DEV-10).
+        Some(Device::CPU)
+            if matches!(
+                own.device_type,
+                DeviceType::CUDA_HOST | DeviceType::ROCM_HOST
+            ) =>
+        {
+            Ok((Device::CPU, false))
+        }
+        Some(Device::CPU) if own.device_type.has_streams() => Ok((Device::CPU, true)),
+        Some(requested) => Err(Error::UnreachableDevice {
+            data: own,
+            requested,
+        }),
+    }
+}
+
+/// That the stream is a value that means something for the device, and that the order it asks for
+/// can be had.
+fn check_stream(request: &ExportRequest, subject: &Subject) -> Result<(), Error> {
+    let device = subject.device;
+    let bad = |found| Err(Error::BadStream { found, device });
+    match (device.device_type, request.stream) {
+        (DeviceType::CUDA | DeviceType::CUDA_MANAGED, Some(found)) if found == 0 || found < -1 => {
+            bad(found)
+        }
+        (DeviceType::ROCM, Some(found)) if found == 1 || found == 2 || found < -1 => bad(found),
+        (kind, Some(-1)) if kind.has_streams() => Ok(()),
+        (kind, _) if kind.has_streams() => Err(Error::CannotOrder { device }),
+        (DeviceType::CUDA_HOST | DeviceType::ROCM_HOST, Some(-1)) => Ok(()),
+        (_, Some(found)) => bad(found),
+        (_, None) => Ok(()),
+    }
+}
+
+/// The plan of an export from Rust to Rust, where nobody asked for anything.
+pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
+    let mut flags = 0;
+    if subject.read_only {
+        flags |= abi::DLPACK_FLAG_BITMASK_READ_ONLY;
+    }
+    if subject.made {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED;
+    }
+    if subject.dtype.is_padded() {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+    }
+    Plan {
+        abi: Abi::Versioned,
+        transfer: Transfer::Share,
+        device: subject.device,
+        flags,
+    }
+}

@@ -1,0 +1,236 @@
+//! What may name extents and strides: any list of any integers, read once and checked.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::dims::Dims;
+use crate::error::Error;
+
+/// An integer that can be an extent, a stride or an offset.
+///
+/// Every Rust integer is one, and so is a reference to one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an extent, a stride or an offset",
+    label = "expected an integer such as `usize`, `u32` or `i64`"
+)]
+pub trait Int {
+    #[doc(hidden)]
+    fn to_i128(&self) -> i128;
+}
+
+macro_rules! ints {
+    ($($int:ty)*) => {$(
+        impl Int for $int {
+            #[inline]
+            fn to_i128(&self) -> i128 {
+                i128::try_from(*self).unwrap_or(i128::MAX)
+            }
+        }
+    )*};
+}
+ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+impl<I: Int + ?Sized> Int for &I {
+    #[inline]
+    fn to_i128(&self) -> i128 {
+        (**self).to_i128()
+    }
+}
+
+#[inline]
+pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
+    match i64::try_from(found) {
+        Ok(extent) if extent >= 0 => Ok(extent),
+        _ => Err(Error::BadExtent { axis, found }),
+    }
+}
+
+#[inline]
+pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
+    match i64::try_from(found) {
+        // The one value that marks a stride still to be filled in, and that no tensor can have.
+        Ok(stride) if stride != HOLE => Ok(stride),
+        _ => Err(Error::BadStride { axis, found }),
+    }
+}
+
+/// Stands for `_` in a list of extents or strides until it is known.
+pub const HOLE: i64 = i64::MIN;
+
+/// A list of extents: `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a shape",
+    label = "expected a list of integers, one an axis",
+    note = "a shape is `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers; single fields are listed on the struct: `#[dlpack(shape = [rows, cols])]`"
+)]
+pub trait Shape {
+    /// How many axes, where the type alone says so.
+    #[doc(hidden)]
+    const RANK: Option<usize>;
+
+    #[doc(hidden)]
+    fn read_extents(&self, into: &mut Dims) -> Result<(), Error>;
+}
+
+/// A list of strides, in the same forms as a [`Shape`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be strides",
+    label = "expected a list of integers, one an axis",
+    note = "strides are `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers"
+)]
+pub trait Strides {
+    #[doc(hidden)]
+    fn read_strides(&self, into: &mut Dims) -> Result<(), Error>;
+}
+
+macro_rules! lists {
+    ($([$($generics:tt)*] $list:ty, $rank:expr;)*) => {$(
+        impl<I: Int, $($generics)*> Shape for $list {
+            const RANK: Option<usize> = $rank;
+
+            #[inline]
+            fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
+                for (axis, found) in self.iter().enumerate() {
+                    into.push(extent(axis, found.to_i128())?);
+                }
+                Ok(())
+            }
+        }
+
+        impl<I: Int, $($generics)*> Strides for $list {
+            #[inline]
+            fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
+                for (axis, found) in self.iter().enumerate() {
+                    into.push(stride(axis, found.to_i128())?);
+                }
+                Ok(())
+            }
+        }
+    )*};
+}
+lists! {
+    [const N: usize] [I; N], Some(N);
+    [] [I], None;
+    [] Vec<I>, None;
+    [] Box<[I]>, None;
+}
+
+impl<S: Shape + ?Sized> Shape for &S {
+    const RANK: Option<usize> = S::RANK;
+
+    #[inline]
+    fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
+        (**self).read_extents(into)
+    }
+}
+
+impl<S: Strides + ?Sized> Strides for &S {
+    #[inline]
+    fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
+        (**self).read_strides(into)
+    }
+}
+
+impl Shape for Dims {
+    const RANK: Option<usize> = None;
+
+    fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
+        (**self).read_extents(into)
+    }
+}
+
+impl Strides for Dims {
+    fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
+        (**self).read_strides(into)
+    }
+}
+
+macro_rules! tuples {
+    ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
+        impl<$($name: Int),*> Shape for ($($name,)*) {
+            const RANK: Option<usize> = Some($rank);
+
+            #[inline]
+            fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
+                $(into.push(extent($index, self.$index.to_i128())?);)*
+                Ok(())
+            }
+        }
+
+        impl<$($name: Int),*> Strides for ($($name,)*) {
+            #[inline]
+            fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
+                $(into.push(stride($index, self.$index.to_i128())?);)*
+                Ok(())
+            }
+        }
+    )*};
+}
+tuples! {
+    1: A 0;
+    2: A 0 B 1;
+    3: A 0 B 1 C 2;
+    4: A 0 B 1 C 2 D 3;
+    5: A 0 B 1 C 2 D 3 E 4;
+    6: A 0 B 1 C 2 D 3 E 4 F 5;
+    7: A 0 B 1 C 2 D 3 E 4 F 5 G 6;
+    8: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
+}
+
+/// Says which strides go with which shape, as far as the types know; the derive asks for it.
+#[diagnostic::on_unimplemented(
+    message = "strides `{Self}` do not fit shape `{S}`",
+    label = "one stride an axis, as many as `{S}` has"
+)]
+pub trait StridesFor<S: ?Sized>: Strides {}
+
+/// Stands for a shape whose rank the types do not say.
+#[derive(Debug)]
+pub enum AnyRank {}
+
+impl<T: Strides + ?Sized> StridesFor<AnyRank> for T {}
+impl<I: Int, J: Int, const N: usize> StridesFor<[J; N]> for [I; N] {}
+
+macro_rules! strides_for {
+    ($([$($generics:tt)*] $strides:ty => $shape:ty;)*) => {$(
+        impl<I: Int, J: Int, $($generics)*> StridesFor<$shape> for $strides {}
+    )*};
+}
+// A list of unknown length goes with every shape: only its values can tell.
+strides_for! {
+    [] Vec<I> => Vec<J>;
+    [] Vec<I> => Box<[J]>;
+    [] Vec<I> => &[J];
+    [] Box<[I]> => Vec<J>;
+    [] Box<[I]> => Box<[J]>;
+    [] Box<[I]> => &[J];
+    [] &[I] => Vec<J>;
+    [] &[I] => Box<[J]>;
+    [] &[I] => &[J];
+    [const N: usize] [I; N] => Vec<J>;
+    [const N: usize] [I; N] => Box<[J]>;
+    [const N: usize] [I; N] => &[J];
+    [const N: usize] Vec<I> => [J; N];
+    [const N: usize] Box<[I]> => [J; N];
+    [const N: usize] &[I] => [J; N];
+}
+
+macro_rules! strides_for_tuples {
+    ($($rank:literal: $($s:ident)*, $($d:ident)*;)*) => {$(
+        impl<$($s: Int,)* $($d: Int),*> StridesFor<($($d,)*)> for ($($s,)*) {}
+        impl<$($s: Int,)* J: Int> StridesFor<[J; $rank]> for ($($s,)*) {}
+        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for [I; $rank] {}
+        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for Vec<I> {}
+        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for Box<[I]> {}
+        impl<$($s: Int,)* J: Int> StridesFor<Vec<J>> for ($($s,)*) {}
+        impl<$($s: Int,)* J: Int> StridesFor<Box<[J]>> for ($($s,)*) {}
+    )*};
+}
+strides_for_tuples! {
+    1: A, K;
+    2: A B, K L;
+    3: A B C, K L M;
+    4: A B C D, K L M N;
+    5: A B C D E, K L M N O;
+    6: A B C D E F, K L M N O P;
+}

@@ -1,0 +1,413 @@
+//! [`SharedBuffer`]: memory that Rust and every consumer may write at the same time.
+#![expect(
+    unsafe_code,
+    reason = "owns memory that others write, and reads it only by atomic accesses"
+)]
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::mem::{MaybeUninit, size_of};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::{fmt, slice};
+
+use crate::buffer::{Buffer, Loan, Writable};
+use crate::copy::AlignedBytes;
+use crate::device::Device;
+use crate::element::Plain;
+use crate::error::Error;
+use crate::facts::Facts;
+use crate::managed::Managed;
+
+/// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
+///
+/// Clones share the memory. A tensor over it is writable even when it is shared, so that, say, a
+/// simulation can fill one buffer again and again while arrays in Python look at it.
+///
+/// Reading and writing in safe code works like a `Cell` that may be on several threads: each scalar
+/// is read or written whole, in no particular order. Where nobody else can be looking,
+/// [`SharedBuffer::get_mut`] gives an ordinary slice.
+///
+/// ```
+/// use std::sync::Arc;
+/// use dlpack_core::{DLPack, SharedBuffer};
+///
+/// let observation = SharedBuffer::<f32>::zeroed(4)?;
+/// let exported = Arc::new(observation.clone()).to_dlpack()?;
+/// assert!(!exported.view().is_read_only());
+///
+/// observation.set(2, 0.5);
+/// assert_eq!(exported.view().to_vec::<f32>()?, [0.0, 0.0, 0.5, 0.0]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub struct SharedBuffer<T> {
+    data: *mut T,
+    len: usize,
+    read_only: bool,
+    home: Arc<Home>,
+    elements: PhantomData<T>,
+}
+
+/// What keeps the memory.
+enum Home {
+    Own {
+        #[expect(dead_code, reason = "held for its `Drop`")]
+        memory: AlignedBytes,
+    },
+    Adopted {
+        #[expect(dead_code, reason = "held for its `Drop`")]
+        tensor: Managed,
+    },
+}
+
+// SAFETY: the memory is reached by atomic accesses, or through contracts that exclude races; the
+// elements are plain numbers.
+unsafe impl<T: Plain> Send for SharedBuffer<T> {}
+// SAFETY: as above.
+unsafe impl<T: Plain> Sync for SharedBuffer<T> {}
+
+impl<T: Plain> SharedBuffer<T> {
+    /// `len` elements of zero.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::<u16>::zeroed(3)?;
+    /// assert_eq!(buffer.to_vec(), [0, 0, 0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`].
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let data = memory.as_mut_ptr();
+        // SAFETY: `memory` has so many bytes, and is new.
+        unsafe { data.write_bytes(0, bytes) };
+        Ok(Self {
+            data: data.cast(),
+            len,
+            read_only: false,
+            home: Arc::new(Home::Own { memory }),
+            elements: PhantomData,
+        })
+    }
+
+    /// A copy of these elements.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1.0_f64, 2.0])?;
+    /// assert_eq!(buffer.get(1), 2.0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`].
+    pub fn copied_from(elements: &[T]) -> Result<Self, Error> {
+        let buffer = Self::zeroed(elements.len())?;
+        buffer.copy_from_slice(elements);
+        Ok(buffer)
+    }
+
+    /// The memory of an imported tensor: `len` elements from the first one on.
+    pub(crate) fn adopt(tensor: Managed, len: usize) -> Result<Self, Error> {
+        let view = tensor.view();
+        let (data, read_only) = (view.data.cast::<T>(), view.read_only);
+        let alignment = align_of::<T>();
+        if data.addr() % alignment != 0 {
+            return Err(Error::Misaligned {
+                address: data.addr(),
+                alignment,
+                dtype: view.dtype,
+            });
+        }
+        Ok(Self {
+            data,
+            len,
+            read_only,
+            home: Arc::new(Home::Adopted { tensor }),
+            elements: PhantomData,
+        })
+    }
+
+    /// How many elements there are.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::SharedBuffer::<u8>::zeroed(3)?.len(), 3);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(dlpack_core::SharedBuffer::<u8>::zeroed(0)?.is_empty());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the memory came from a producer that lets nobody write to it.
+    ///
+    /// ```
+    /// assert!(!dlpack_core::SharedBuffer::<u8>::zeroed(3)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The address of the first element; reading and writing through it is for the caller to order.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::<u8>::zeroed(3)?;
+    /// assert_eq!(buffer.as_ptr().addr() % 256, 0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut T {
+        self.data
+    }
+
+    /// One element.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::copied_from(&[[1_u8, 2], [3, 4]])?;
+    /// assert_eq!(buffer.get(1), [3, 4]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such element.
+    #[must_use]
+    pub fn get(&self, index: usize) -> T {
+        let mut element = MaybeUninit::<T>::uninit();
+        self.load(self.place(index), &mut element);
+        // SAFETY: `load` filled every byte with those of a value.
+        unsafe { element.assume_init() }
+    }
+
+    /// Replaces one element.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::<i64>::zeroed(2)?;
+    /// buffer.set(0, -1);
+    /// assert_eq!(buffer.to_vec(), [-1, 0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such element, or the memory is [read-only](SharedBuffer::is_read_only).
+    pub fn set(&self, index: usize, element: T) {
+        self.store(self.place(index), &element);
+    }
+
+    /// Replaces all elements.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::<i64>::zeroed(2)?;
+    /// buffer.copy_from_slice(&[7, 8]);
+    /// assert_eq!(buffer.get(0), 7);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many, or the memory is [read-only](SharedBuffer::is_read_only).
+    pub fn copy_from_slice(&self, elements: &[T]) {
+        assert_eq!(
+            elements.len(),
+            self.len,
+            "the slice has as many elements as the buffer"
+        );
+        for (index, element) in elements.iter().enumerate() {
+            self.store(self.data.wrapping_add(index), element);
+        }
+    }
+
+    /// All elements.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::SharedBuffer::<u8>::zeroed(2)?.to_vec(), [0, 0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<T> {
+        (0..self.len).map(|index| self.get(index)).collect()
+    }
+
+    /// The elements as a slice, if this is the only handle and the memory was allocated here: then no
+    /// consumer can be looking.
+    ///
+    /// ```
+    /// let mut buffer = dlpack_core::SharedBuffer::<u8>::zeroed(2)?;
+    /// buffer.get_mut().unwrap().fill(3);
+    /// let other = buffer.clone();
+    /// assert!(buffer.get_mut().is_none());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    pub fn get_mut(&mut self) -> Option<&mut [T]> {
+        if !matches!(Arc::get_mut(&mut self.home), Some(Home::Own { .. })) {
+            return None;
+        }
+        // SAFETY: `len` aligned, initialised elements. Every export and every clone holds `home`, and
+        // nobody does; `&mut self` keeps it so. A consumer that wrote a `bool` wrote 0 or 1, as the
+        // data type says.
+        Some(unsafe { slice::from_raw_parts_mut(self.data, self.len) })
+    }
+
+    /// The elements as a slice, while others may hold them.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1_u8, 2])?;
+    /// // SAFETY: nobody else has the buffer.
+    /// assert_eq!(unsafe { buffer.as_slice() }, [1, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes to the memory while the slice lives: no clone, no consumer.
+    #[must_use]
+    pub unsafe fn as_slice(&self) -> &[T] {
+        if self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: `len` aligned, initialised elements that `home` keeps; the caller excludes writers.
+        unsafe { slice::from_raw_parts(self.data, self.len) }
+    }
+
+    fn place(&self, index: usize) -> *mut T {
+        assert!(
+            index < self.len,
+            "index {index} of a buffer of {} elements",
+            self.len
+        );
+        self.data.wrapping_add(index)
+    }
+
+    /// Reads the element at `place`, one of ours, scalar by scalar.
+    fn load(&self, place: *const T, element: &mut MaybeUninit<T>) {
+        let word = word_size::<T>();
+        for at in (0..size_of::<T>()).step_by(word) {
+            let from = place.cast::<u8>().wrapping_add(at);
+            let to = element.as_mut_ptr().cast::<u8>().wrapping_add(at);
+            // SAFETY: `from` is a word of an element of this buffer, aligned because its scalars are
+            // and kept by `home`; all accesses while others look are atomic and of this size.
+            // `to` is the same word of `element`.
+            unsafe { load_word(from, to, word, T::ANY_BITS) };
+        }
+    }
+
+    /// Writes the element at `place`, one of ours, scalar by scalar.
+    fn store(&self, place: *mut T, element: &T) {
+        assert!(!self.read_only, "the memory belongs to a read-only tensor");
+        let word = word_size::<T>();
+        for at in (0..size_of::<T>()).step_by(word) {
+            let from = core::ptr::from_ref(element).cast::<u8>().wrapping_add(at);
+            let to = place.cast::<u8>().wrapping_add(at);
+            // SAFETY: as in `load`, with the sides exchanged.
+            unsafe { store_word(from, to, word) };
+        }
+    }
+}
+
+/// The largest atomic access that divides a scalar: all of it, or half of a 16-byte one.
+const fn word_size<T: Plain>() -> usize {
+    let scalar = align_of::<T>();
+    let whole = size_of::<T::Scalar>();
+    match if whole < scalar { whole } else { scalar } {
+        16 => 8,
+        word => word,
+    }
+}
+
+/// # Safety
+///
+/// `from` is aligned to `word`, and may be read atomically in words of that size; `to` may be written.
+unsafe fn load_word(from: *const u8, to: *mut u8, word: usize, any_bits: bool) {
+    macro_rules! load {
+        ($atomic:ident, $int:ty) => {{
+            // SAFETY: passed on to the caller.
+            let value =
+                unsafe { $atomic::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
+            // Another writer may have left anything where a `bool` belongs.
+            let value = if any_bits { value } else { value & 1 };
+            // SAFETY: passed on to the caller.
+            unsafe { to.cast::<$int>().write_unaligned(value) };
+        }};
+    }
+    match word {
+        1 => load!(AtomicU8, u8),
+        2 => load!(AtomicU16, u16),
+        4 => load!(AtomicU32, u32),
+        _ => load!(AtomicU64, u64),
+    }
+}
+
+/// # Safety
+///
+/// `to` is aligned to `word`, and may be written atomically in words of that size; `from` may be read.
+unsafe fn store_word(from: *const u8, to: *mut u8, word: usize) {
+    macro_rules! store {
+        ($atomic:ident, $int:ty) => {{
+            // SAFETY: passed on to the caller.
+            let value = unsafe { from.cast::<$int>().read_unaligned() };
+            // SAFETY: passed on to the caller.
+            unsafe { $atomic::from_ptr(to.cast()) }.store(value, Ordering::Relaxed);
+        }};
+    }
+    match word {
+        1 => store!(AtomicU8, u8),
+        2 => store!(AtomicU16, u16),
+        4 => store!(AtomicU32, u32),
+        _ => store!(AtomicU64, u64),
+    }
+}
+
+impl<T> Clone for SharedBuffer<T> {
+    fn clone(&self) -> Self {
+        Self {
+            data: self.data,
+            len: self.len,
+            read_only: self.read_only,
+            home: Arc::clone(&self.home),
+            elements: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for SharedBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedBuffer")
+            .field("data", &self.data)
+            .field("len", &self.len)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Plain> Buffer for SharedBuffer<T> {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    fn lend(&self) -> Loan<'_> {
+        if self.read_only {
+            // SAFETY: `len` elements that `home` keeps while `self` is borrowed. They are read and
+            // written in ways that others may be looking at.
+            return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
+        }
+        // SAFETY: as above, and consumers may write: nothing here assumes that they do not.
+        unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) }
+    }
+}
+
+impl<T: Plain> Writable for SharedBuffer<T> {}

@@ -1,0 +1,312 @@
+//! The grammar of one `#[dlpack(..)]`: its tokens become keys with values; what they mean together is not asked here.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
+use syn::{Attribute, Error, LitStr, Meta, Path, Result, Token, Type, parenthesized, token};
+
+use crate::ctxt::Ctxt;
+use crate::expr;
+use crate::role::{Form, Place, Role};
+
+/// One key as the user wrote it.
+pub(crate) struct Attr {
+    pub(crate) role: Role,
+    pub(crate) key: Ident,
+    pub(crate) value: Value,
+}
+
+/// What followed the key.
+pub(crate) enum Value {
+    Flag,
+    Expr(TokenStream),
+    Text(LitStr),
+    Type(Box<Type>),
+    Path(Path),
+    List(Vec<Attr>),
+}
+
+/// Reads every `#[dlpack(..)]` of one item. A mistake loses its key only: the next comma starts afresh.
+pub(crate) fn read(attrs: &[Attribute], place: Place, cx: &Ctxt) -> Vec<Attr> {
+    let mut found = Vec::new();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
+        let Meta::List(list) = &attr.meta else {
+            cx.error(
+                attr.path(),
+                format!("expected a list in parentheses, {}", place.expected()),
+            );
+            continue;
+        };
+        let read = list.parse_args_with(|input: ParseStream<'_>| {
+            items(input, place, &mut found, cx);
+            Ok(())
+        });
+        if let Err(error) = read {
+            cx.push(error);
+        }
+    }
+    found
+}
+
+fn items(input: ParseStream<'_>, place: Place, found: &mut Vec<Attr>, cx: &Ctxt) {
+    while !input.is_empty() {
+        match item(input, place, cx) {
+            Ok(attr) => {
+                if !input.is_empty() && !input.peek(Token![,]) {
+                    cx.push(input.error(format!("expected `,` after `{}`", attr.key)));
+                    expr::take(input);
+                }
+                let again =
+                    attr.role != Role::Tensor && found.iter().any(|old| old.role == attr.role);
+                if again {
+                    cx.error(
+                        &attr.key,
+                        format!("`{}` is given twice; remove one", attr.key),
+                    );
+                } else {
+                    found.push(attr);
+                }
+            }
+            Err(error) => {
+                cx.push(error);
+                expr::take(input);
+            }
+        }
+        // Nothing but a comma can be next; at the end there is none.
+        let _: Option<Token![,]> = input.parse().ok();
+    }
+}
+
+fn item(input: ParseStream<'_>, place: Place, cx: &Ctxt) -> Result<Attr> {
+    if !input.peek(Ident::peek_any) {
+        return Err(input.error(format!("expected a key, {}", place.expected())));
+    }
+    let key = input.call(Ident::parse_any)?;
+    let role = Role::named(&key.to_string()).ok_or_else(|| unknown(&key, place))?;
+    let form = role
+        .form(place)
+        .ok_or_else(|| misplaced(&key, role, place))?;
+    let value = if input.peek(token::Paren) {
+        let (Form::List(inside) | Form::FlagOrList(inside)) = form else {
+            return Err(no_list(&key, role, form));
+        };
+        let content;
+        parenthesized!(content in input);
+        let mut inner = Vec::new();
+        items(&content, inside, &mut inner, cx);
+        Value::List(inner)
+    } else if input.peek(Token![=]) {
+        input.parse::<Token![=]>()?;
+        value(input, &key, role, form, place)?
+    } else if matches!(form, Form::Flag | Form::FlagOrList(_)) {
+        Value::Flag
+    } else {
+        return Err(no_flag(&key, role, place));
+    };
+    Ok(Attr { role, key, value })
+}
+
+fn value(
+    input: ParseStream<'_>,
+    key: &Ident,
+    role: Role,
+    form: Form,
+    place: Place,
+) -> Result<Value> {
+    if matches!(form, Form::Flag | Form::List(_) | Form::FlagOrList(_)) {
+        return Err(no_value(key, role, form, place));
+    }
+    if input.is_empty() || input.peek(Token![,]) {
+        let name = role.name();
+        return Err(Error::new(
+            key.span(),
+            format!(
+                "`{name}` needs a value, such as `{name} = {}`",
+                role.example()
+            ),
+        ));
+    }
+    let literal = literal(input);
+    match form {
+        Form::Text => {
+            let Some(text) = literal else {
+                let example = role.example();
+                return Err(input.error(format!(
+                    "expected a string literal, such as `{} = {example}`",
+                    role.name()
+                )));
+            };
+            input.parse::<LitStr>()?;
+            one_of(role, &text)?;
+            Ok(Value::Text(text))
+        }
+        Form::Order if literal.is_some() => {
+            let text: LitStr = input.parse()?;
+            one_of(role, &text)?;
+            Ok(Value::Text(text))
+        }
+        Form::Type | Form::Path => {
+            let what = if form == Form::Type {
+                "a type"
+            } else {
+                "a path"
+            };
+            if let Some(text) = literal {
+                let (name, example) = (role.name(), role.example());
+                let message =
+                    format!("expected {what}, such as `{name} = {example}`; remove the quotes");
+                return Err(Error::new(text.span(), message));
+            }
+            if form == Form::Type {
+                input.parse().map(Box::new).map(Value::Type)
+            } else {
+                input.call(Path::parse_mod_style).map(Value::Path)
+            }
+        }
+        _ => expression(expr::take(input), role).map(Value::Expr),
+    }
+}
+
+/// Strings and a bare `_` are no values of any key that takes an expression.
+fn expression(tokens: TokenStream, role: Role) -> Result<TokenStream> {
+    let wrong = match expr::single(&tokens) {
+        Some(TokenTree::Literal(literal)) if literal.to_string().contains('"') => "a string",
+        Some(TokenTree::Ident(ident)) if ident == "_" => "`_`",
+        _ => return Ok(tokens),
+    };
+    let message = format!(
+        "expected an expression such as `{}`, found {wrong}",
+        role.example()
+    );
+    Err(Error::new_spanned(tokens, message))
+}
+
+/// A string literal that is all of the value.
+fn literal(input: ParseStream<'_>) -> Option<LitStr> {
+    let ahead = input.fork();
+    let text = ahead.parse::<LitStr>().ok()?;
+    (ahead.is_empty() || ahead.peek(Token![,])).then_some(text)
+}
+
+/// The keys whose string is one of two words.
+fn one_of(role: Role, text: &LitStr) -> Result<()> {
+    let words = match role {
+        Role::Order => ["C", "F"],
+        Role::Legacy => ["copy", "refuse"],
+        Role::Release => ["safe", "immediate"],
+        _ => return Ok(()),
+    };
+    if words.contains(&text.value().as_str()) {
+        return Ok(());
+    }
+    let [one, other] = words;
+    let message = format!(
+        "unknown {} {:?}, expected `{one:?}` or `{other:?}`",
+        role.name(),
+        text.value()
+    );
+    Err(Error::new(text.span(), message))
+}
+
+fn unknown(key: &Ident, place: Place) -> Error {
+    let mut message = format!(
+        "unknown dlpack {} attribute `{key}`, expected {}",
+        place.adjective(),
+        place.expected()
+    );
+    if let Some(role) = place.nearest(&key.to_string()) {
+        message += &format!("; did you mean `{}`?", role.name());
+    }
+    Error::new(key.span(), message)
+}
+
+fn misplaced(key: &Ident, role: Role, place: Place) -> Error {
+    let name = role.name();
+    let message = match place {
+        Place::Enum => format!(
+            "`{name}` does not apply to an enum: its variants' fields say it by their types"
+        ),
+        Place::VariantField => {
+            format!("a variant's field can only be `data`: write `{name}` on the type of the field")
+        }
+        Place::FieldTensor if role == Role::Data || role == Role::Unsafe => {
+            format!(
+                "the field itself is the data of this tensor: remove `{name}`, or move `tensor(..)` to the struct"
+            )
+        }
+        Place::FieldTensor | Place::FreeTensor | Place::Raw => {
+            format!(
+                "`{name}` does not belong in {}, expected {}",
+                place.name(),
+                place.expected()
+            )
+        }
+        Place::Row | Place::RowField => {
+            format!(
+                "`{name}` means nothing to an element or a record, expected {}",
+                place.expected()
+            )
+        }
+        _ => format!(
+            "`{name}` belongs on {}, not on {}",
+            role.home(),
+            place.name()
+        ),
+    };
+    Error::new(key.span(), message)
+}
+
+fn no_flag(key: &Ident, role: Role, place: Place) -> Error {
+    let name = role.name();
+    let message = match role {
+        Role::Data if place == Place::Struct => {
+            "`data` belongs on a field, not on the struct".to_owned()
+        }
+        Role::Tensor => {
+            "`tensor` on the struct needs a list: `tensor(name = \"..\", data = ..)`".to_owned()
+        }
+        Role::Unsafe => "`unsafe` needs a list: `unsafe(data = .., len = ..)`".to_owned(),
+        role if role.lays_out() && place == Place::Struct => format!(
+            "`{name}` needs a value on the struct, such as `{name} = {}`; as a flag it belongs on a field",
+            role.example()
+        ),
+        _ => format!(
+            "`{name}` needs a value, such as `{name} = {}`",
+            role.example()
+        ),
+    };
+    Error::new(key.span(), message)
+}
+
+fn no_value(key: &Ident, role: Role, form: Form, place: Place) -> Error {
+    let name = role.name();
+    let message = match form {
+        Form::List(_) if role == Role::Unsafe => {
+            "`unsafe` needs a list: `unsafe(data = .., len = ..)`".to_owned()
+        }
+        Form::List(_) | Form::FlagOrList(_) => {
+            format!("`{name}` takes no value: write `{name}(name = \"..\")`")
+        }
+        _ if place == Place::Field
+            && matches!(role.form(Place::Struct), Some(form) if form != Form::Flag) =>
+        {
+            format!(
+                "`{name}` marks this field and takes no value: write `{name} = ..` on the struct"
+            )
+        }
+        _ => format!("`{name}` is a flag: remove its value"),
+    };
+    Error::new(key.span(), message)
+}
+
+fn no_list(key: &Ident, role: Role, form: Form) -> Error {
+    let name = role.name();
+    let message = match form {
+        Form::Flag => format!("`{name}` is a flag: remove the parentheses"),
+        _ => format!(
+            "`{name}` takes its value after `=`, such as `{name} = {}`",
+            role.example()
+        ),
+    };
+    Error::new(key.span(), message)
+}

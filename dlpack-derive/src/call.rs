@@ -1,0 +1,246 @@
+//! The calls that tensors and fields become, each at the user's own tokens, so that rustc's errors land there.
+
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Type;
+use syn::spanned::Spanned;
+
+use crate::expr::{Entry, receiver};
+use crate::input::{Field, Input};
+use crate::krate::site;
+use crate::role::Role;
+use crate::tensor::{Access, Data, Order, Policy, Slot, Tensor};
+
+/// The paths that every item uses: the crate (`c`) and its private part (`k`).
+pub(crate) struct Paths<'a> {
+    pub(crate) input: &'a Input<'a>,
+    pub(crate) c: TokenStream,
+    pub(crate) k: TokenStream,
+}
+
+/// How a method borrows the value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Borrow {
+    Shared,
+    Exclusive,
+}
+
+impl<'a> Paths<'a> {
+    pub(crate) fn new(input: &'a Input<'a>) -> Self {
+        let here = Span::call_site();
+        Self {
+            input,
+            c: input.krate.root(here),
+            k: input.krate.private(here),
+        }
+    }
+
+    pub(crate) fn k(&self, at: Span) -> TokenStream {
+        self.input.krate.private(at)
+    }
+
+    pub(crate) fn describe(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
+        let k = &self.k;
+        let (name, this) = match borrow {
+            Borrow::Shared => (quote!(describe), quote!(&self)),
+            Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
+        };
+        quote! {
+            fn #name(#this) -> #k::Described<'_> { #body }
+        }
+    }
+
+    pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
+        let Self { c, k, .. } = self;
+        quote! {
+            fn share(&self, request: &#c::ExportRequest) -> #k::Option<#k::Result<#c::Managed, #c::Error>> { #body }
+        }
+    }
+}
+
+/// A type, the route that its traits lead through, and the private path, all where the type stands.
+pub(crate) fn typed<'a>(
+    paths: &Paths<'_>,
+    ty: &'a Type,
+    probe: &str,
+) -> (&'a Type, TokenStream, TokenStream) {
+    let at = site(ty);
+    let (k, probe) = (paths.k(at), Ident::new(probe, at));
+    (ty, quote_spanned!(at=> #k::#probe::<#ty>::NEW.route()), k)
+}
+
+/// `Parts::new().shape(..) .. .describe(..)`
+pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
+    let c = &paths.c;
+    let mut chain = quote!(#c::Parts::new());
+    let mut call = |method: &str, argument: TokenStream| {
+        let method = Ident::new(method, Span::call_site());
+        chain.extend(quote!(.#method(#argument)));
+    };
+    if let Some(slot) = &tensor.shape {
+        call("shape", value(paths, Role::Shape, slot, None));
+    }
+    if let Some((role, slot)) = &tensor.strides {
+        let rank = rank(paths, tensor.shape.as_ref());
+        call(role.name(), value(paths, *role, slot, Some(rank)));
+    }
+    match &tensor.order {
+        Some(Order::ColumnMajor) => call("column_major", TokenStream::new()),
+        Some(Order::By(slot)) => call("order", value(paths, Role::Order, slot, None)),
+        None => {}
+    }
+    if let Some((role, slot)) = &tensor.offset {
+        call(role.name(), value(paths, *role, slot, None));
+    }
+    for (role, slot) in [
+        (Role::Dtype, &tensor.dtype),
+        (Role::Device, &tensor.device),
+        (Role::Stream, &tensor.stream),
+    ] {
+        if let Some(slot) = slot {
+            call(role.name(), value(paths, role, slot, None));
+        }
+    }
+    if let Some(elem) = tensor.elem {
+        chain.extend(quote_spanned!(site(elem)=> .elem::<#elem>()));
+    }
+    chain.extend(access_call(tensor.access));
+    chain.extend(policy_calls(&tensor.policy));
+    let data = data(paths, &tensor.data, borrow);
+    let describe = match borrow {
+        Borrow::Shared => quote!(describe),
+        Borrow::Exclusive => quote!(describe_mut),
+    };
+    quote!(#chain.#describe(#data))
+}
+
+pub(crate) fn access_call(access: Access) -> TokenStream {
+    match access {
+        Access::Natural => TokenStream::new(),
+        Access::ReadOnly => quote!(.read_only()),
+        Access::Writable => quote!(.writable()),
+    }
+}
+
+pub(crate) fn policy_calls(policy: &Policy) -> TokenStream {
+    let legacy = policy.legacy_refuse.then(|| quote!(.legacy_refuse()));
+    let release = policy
+        .release_immediate
+        .then(|| quote!(.release_immediate()));
+    quote!(#legacy #release)
+}
+
+/// The loan of the data. The whole call lies at the user's type, so that rustc's errors do too.
+fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
+    match data {
+        Data::Field(Field { ty, member, .. }) => {
+            let (ty, route, k) = typed(paths, ty, "Probe");
+            let this = receiver(ty.span());
+            match borrow {
+                Borrow::Shared => {
+                    quote_spanned!(site(ty)=> #k::data::<#ty, _>(&#this.#member, #route))
+                }
+                Borrow::Exclusive => {
+                    quote_spanned!(site(ty)=> #k::data_mut::<#ty, _>(&mut #this.#member, #route))
+                }
+            }
+        }
+        Data::Present(field, ty) => {
+            let (ty, route, k) = typed(paths, ty, "Probe");
+            let present = present(paths, field);
+            quote_spanned!(site(ty)=> #k::data::<#ty, _>(#present, #route))
+        }
+        Data::Expr(expr) => {
+            let k = paths.k(site(expr));
+            quote_spanned!(site(expr)=> #k::data_of(#expr))
+        }
+        Data::Raw { token, data, len } => {
+            let k = &paths.k;
+            let own = Span::mixed_site();
+            let (data_name, len_name) = (Ident::new("data", own), Ident::new("len", own));
+            // The `unsafe` is the user's own token: the promise, and any lint on it, are hers.
+            quote! {
+                match (#data, #len) {
+                    (#data_name, #len_name) => #token { #k::raw(#data_name, #len_name) }
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let at = site(field.ty);
+    let (k, this) = (paths.k(at), receiver(at));
+    let (member, name) = (&field.member, field.name());
+    quote_spanned!(at=> #k::present(&#this.#member, #name)?)
+}
+
+/// `shape::<[usize; 3]>(&self.dims)?` and its like.
+fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStream>) -> TokenStream {
+    let function = match role {
+        Role::ByteStrides => Role::Strides,
+        Role::ByteOffset => Role::Offset,
+        role => role,
+    };
+    let fails = matches!(function, Role::Shape | Role::Strides | Role::Offset);
+    let rank = rank.map(|rank| quote!(, #rank));
+    match slot {
+        Slot::Field(field) => {
+            let at = site(field.ty);
+            let (k, this) = (paths.k(at), receiver(at));
+            let function = Ident::new(function.name(), at);
+            let (ty, member) = (field.ty, &field.member);
+            let mark = fails.then(|| quote_spanned!(at=> ?));
+            quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member)#mark)
+        }
+        Slot::Expr(expr) => {
+            let at = site(expr);
+            let k = paths.k(at);
+            let function = Ident::new(function.name(), at);
+            let mark = fails.then(|| quote_spanned!(at=> ?));
+            quote_spanned!(at=> #k::#function::<_ #rank>(&(#expr))#mark)
+        }
+        Slot::List(entries, _) => {
+            let k = &paths.k;
+            let one = if role == Role::Shape {
+                "extent"
+            } else {
+                "stride"
+            };
+            let entries = entries.iter().map(|entry| list_entry(paths, entry, one));
+            quote!(#k::dims([#(#entries),*]))
+        }
+    }
+}
+
+fn list_entry(paths: &Paths<'_>, entry: &Entry, function: &str) -> TokenStream {
+    match entry {
+        Entry::Hole(hole) => {
+            let k = paths.k(site(hole));
+            quote_spanned!(site(hole)=> #k::HOLE)
+        }
+        Entry::Expr(expr) => {
+            let at = site(expr);
+            let (k, function) = (paths.k(at), Ident::new(function, at));
+            quote_spanned!(at=> #k::#function(#expr)?)
+        }
+    }
+}
+
+/// The type that stands for the shape where its number of axes matters.
+pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
+    match shape {
+        Some(Slot::Field(field)) => {
+            let ty = field.ty;
+            quote!(#ty)
+        }
+        Some(Slot::List(entries, _)) => {
+            let len = Literal::usize_unsuffixed(entries.len());
+            quote!([i64; #len])
+        }
+        Some(Slot::Expr(_)) | None => {
+            let k = &paths.k;
+            quote!(#k::AnyRank)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Who claims which role: the keys of a struct and its fields in source order, and the rules between two of them.
+
+use proc_macro2::Ident;
+
+use crate::attr::{Attr, Value};
+use crate::ctxt::Ctxt;
+use crate::input::Field;
+use crate::role::Role;
+
+/// A key and what it stands on.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim<'a> {
+    pub(crate) role: Role,
+    pub(crate) key: &'a Ident,
+    pub(crate) value: &'a Value,
+    /// The field that was marked; `None` on the struct and inside `tensor(..)`.
+    pub(crate) field: Option<&'a Field<'a>>,
+    place: usize,
+}
+
+pub(crate) struct Claims<'a>(Vec<Claim<'a>>);
+
+impl<'a> Claims<'a> {
+    pub(crate) fn new(attrs: &'a [Attr], fields: &'a [Field<'a>]) -> Self {
+        let own = attrs.iter().map(|attr| (attr, None));
+        let marks = fields
+            .iter()
+            .flat_map(|field| field.attrs.iter().map(move |attr| (attr, Some(field))));
+        let claim = |(place, (attr, field)): (usize, (&'a Attr, _))| Claim {
+            role: attr.role,
+            key: &attr.key,
+            value: &attr.value,
+            field,
+            place,
+        };
+        Self(own.chain(marks).enumerate().map(claim).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Claim<'a>> {
+        self.0.iter()
+    }
+
+    pub(crate) fn has(&self, role: Role) -> bool {
+        self.iter().any(|claim| claim.role == role)
+    }
+
+    /// The claim of a role; reports every further one.
+    pub(crate) fn one(&self, role: Role, cx: &Ctxt) -> Option<Claim<'a>> {
+        self.only(&[role], cx)
+    }
+
+    /// The first claim of roles of which a tensor has one, as `data` and `unsafe(data ..)`; reports every further one.
+    pub(crate) fn only(&self, roles: &[Role], cx: &Ctxt) -> Option<Claim<'a>> {
+        let mut claims = self.iter().filter(|claim| roles.contains(&claim.role));
+        let first = *claims.next()?;
+        for later in claims {
+            let name = roles[0].name();
+            let message = match (first.field, later.field) {
+                (Some(field), Some(_)) => format!(
+                    "only one field can be `{name}`; `{}` already is",
+                    field.name()
+                ),
+                (None, Some(_)) => format!("`{name}` is already set on the struct"),
+                _ => format!("`{name}` is already set by `{}`", first.key),
+            };
+            cx.error(later.key, message);
+        }
+        Some(first)
+    }
+
+    /// One of two keys that say the same thing in different ways; reports the later when both are there.
+    pub(crate) fn either(&self, one: Role, other: Role, why: &str, cx: &Ctxt) -> Option<Claim<'a>> {
+        let (one, other) = (self.one(one, cx), self.one(other, cx));
+        exclude(one, other, why, cx);
+        one.or(other)
+    }
+}
+
+/// Reports the later of two keys that contradict each other.
+pub(crate) fn exclude(one: Option<Claim<'_>>, other: Option<Claim<'_>>, why: &str, cx: &Ctxt) {
+    if let (Some(one), Some(other)) = (one, other) {
+        let (first, later) = if one.place < other.place {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        cx.error(
+            later.key,
+            format!(
+                "`{}` excludes `{}`: {why}",
+                first.role.name(),
+                later.role.name()
+            ),
+        );
+    }
+}
+
+/// Reports fields with two roles: a field is the data (whatever else is done with it) or lays it out.
+pub(crate) fn one_role_each(fields: &[Field<'_>], cx: &Ctxt) {
+    for field in fields {
+        let mut first: Option<&Attr> = None;
+        for attr in &field.attrs {
+            match first {
+                _ if matches!(attr.role, Role::ReadOnly | Role::Writable) => {}
+                None => first = Some(attr),
+                Some(first) if first.role.lays_out() || attr.role.lays_out() => {
+                    let message =
+                        format!("a field has one role; `{}` is already set here", first.key);
+                    cx.error(&attr.key, message);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}

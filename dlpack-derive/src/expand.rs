@@ -1,0 +1,156 @@
+//! `DLPack`: from the plan to a few calls into core, never logic.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Type;
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+
+use crate::call::{Borrow, Paths, access_call, parts, policy_calls, rank, typed};
+use crate::expr::receiver;
+use crate::input::{Field, Input};
+use crate::krate::site;
+use crate::named;
+use crate::plan::{Arm, Main, Plan};
+use crate::tensor::{Access, Data, Tensor};
+
+pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
+    let paths = Paths::new(input);
+    let mut tokens = main(&paths, &plan.main);
+    if !plan.tensors.is_empty() || !plan.columns.is_empty() {
+        tokens.extend(named::expand(&paths, plan));
+    }
+    tokens
+}
+
+fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
+    let items = match main {
+        Main::None => return TokenStream::new(),
+        Main::Tensor { tensor, owner } => main_tensor(paths, tensor, *owner),
+        Main::Whole(field) => whole_field(paths, field),
+        Main::Variants(arms) => variants(paths, arms),
+        Main::Via(expr, policy) => {
+            let k = paths.k(site(expr));
+            let mut body = quote_spanned!(site(expr)=> #k::via(#expr));
+            if policy.legacy_refuse || policy.release_immediate {
+                let policy = policy_calls(policy);
+                let c = &paths.c;
+                body = quote!(#c::Parts::new() #policy .via(#expr));
+            }
+            paths.describe(Borrow::Shared, &body)
+        }
+    };
+    let c = &paths.c;
+    paths.input.implement(quote!(#c::DLPack), items)
+}
+
+fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
+    let Paths { c, k, .. } = paths;
+    let facts = facts(paths, tensor);
+    let mut items = quote!(const FACTS: #k::Facts = #facts;);
+    if tensor.access == Access::Writable {
+        items.extend(quote!(
+            const EXCLUSIVE: bool = true;
+        ));
+    }
+    items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
+    if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
+        let mut body = parts(paths, tensor, Borrow::Exclusive);
+        if tensor.access == Access::Writable {
+            let (ty, route, k) = typed(paths, field.ty, "Probe");
+            let check = quote_spanned!(site(ty)=> #k::writable::<#ty, _>(#route););
+            body = quote!(#check #body);
+        }
+        items.extend(paths.describe(Borrow::Exclusive, &body));
+    }
+    if let Some(owner) = owner {
+        let (ty, route, owner_k) = typed(paths, owner.ty, "Probe");
+        let (this, member) = (receiver(ty.span()), &owner.member);
+        let share = quote_spanned! {site(ty)=>
+            #owner_k::share::<#ty, _>(&#this.#member, #c::DLPack::describe(#this), request, #route)
+        };
+        items.extend(paths.share(&quote!(#k::Some(#share))));
+    }
+    items
+}
+
+/// What the types alone say, for checks at compile time.
+fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
+    let k = &paths.k;
+    let mut facts = match &tensor.data {
+        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
+            probe(paths, ty, "NoBuffer", "Probe")
+        }
+        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
+    };
+    if let Some(shape) = &tensor.shape {
+        let ty = rank(paths, Some(shape));
+        facts.extend(quote!(.rank(#k::rank::<#ty>())));
+    }
+    if let Some(elem) = tensor.elem {
+        facts.extend(quote_spanned!(site(elem)=> .elem::<#elem>()));
+    }
+    if tensor.dtype.is_some() {
+        facts.extend(quote!(.dynamic_dtype()));
+    }
+    facts.extend(access_call(tensor.access));
+    facts
+}
+
+/// `X::<T>::FACTS`, found on the type if it has the trait, else through the fallback in scope.
+fn probe(paths: &Paths<'_>, ty: &Type, fallback: &str, probe: &str) -> TokenStream {
+    let at = site(ty);
+    let k = paths.k(at);
+    let (fallback, probe) = (Ident::new(fallback, at), Ident::new(probe, at));
+    quote_spanned!(at=> { use #k::#fallback as _; #k::#probe::<#ty>::FACTS })
+}
+
+fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let k = &paths.k;
+    let facts = probe(paths, field.ty, "NoDLPack", "Whole");
+    let (ty, route, at_k) = typed(paths, field.ty, "Whole");
+    let (at, this, member) = (site(ty), receiver(ty.span()), &field.member);
+    let describe = quote_spanned!(at=> #at_k::whole::<#ty, _>(&#this.#member, #route));
+    let describe_mut = quote_spanned!(at=> #at_k::whole_mut::<#ty, _>(&mut #this.#member, #route));
+    let share = quote_spanned!(at=> #at_k::whole_share::<#ty, _>(&#this.#member, request, #route));
+    let methods = [
+        paths.describe(Borrow::Shared, &describe),
+        paths.describe(Borrow::Exclusive, &describe_mut),
+        paths.share(&share),
+    ];
+    quote!(const FACTS: #k::Facts = #facts; #(#methods)*)
+}
+
+fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
+    let k = &paths.k;
+    let name = paths.input.ident.unraw().to_string();
+    let each =
+        |function: &str, request: Option<TokenStream>, skipped: &dyn Fn(&str) -> TokenStream| {
+            let arms = arms.iter().map(|Arm { variant, field }| {
+                let ident = variant.ident;
+                let Some(field) = field else {
+                    let skipped = skipped(&ident.unraw().to_string());
+                    let rest = (!variant.is_unit).then(|| quote!({ .. }));
+                    return quote!(Self::#ident #rest => #skipped,);
+                };
+                let (ty, route, k) = typed(paths, field.ty, "Whole");
+                let (at, member) = (site(ty), &field.member);
+                let function = Ident::new(function, at);
+                let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
+                let call = quote_spanned!(at=> #k::#function::<#ty, _>(field, #request #route));
+                quote!(Self::#ident { #member: field #rest } => #call,)
+            });
+            quote!(match self { #(#arms)* })
+        };
+    let refuse = |variant: &str| quote!(#k::skipped(#name, #variant));
+    let methods = [
+        paths.describe(Borrow::Shared, &each("whole", None, &refuse)),
+        paths.describe(Borrow::Exclusive, &each("whole_mut", None, &refuse)),
+        paths.share(&each(
+            "whole_share",
+            Some(quote!(request,)),
+            &|_| quote!(#k::None),
+        )),
+    ];
+    quote!(#(#methods)*)
+}

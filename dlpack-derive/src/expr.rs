@@ -1,0 +1,218 @@
+//! The user's expressions: where one ends, what a bracket list holds, and field names in scope.
+//!
+//! Expressions stay tokens: parsing them would need syn's `full` feature, and rustc says better what is wrong inside.
+
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+use quote::quote;
+use syn::parse::ParseStream;
+
+/// One entry of a bracket list.
+pub(crate) enum Entry {
+    /// `_`, to be worked out.
+    Hole(Ident),
+    Expr(TokenStream),
+}
+
+/// The tokens up to the next comma that separates keys.
+pub(crate) fn take(input: ParseStream<'_>) -> TokenStream {
+    let mut angles = Angles::default();
+    let mut taken = TokenStream::new();
+    while !input.is_empty() {
+        let fork = input.fork();
+        let Ok(token) = fork.parse::<TokenTree>() else {
+            break;
+        };
+        if angles.ends_at(&token) {
+            break;
+        }
+        let token: TokenTree = input.parse().unwrap_or(token);
+        taken.extend([token]);
+    }
+    taken
+}
+
+/// The entries of `[a, _, b]`; `None` for anything else, `[a; n]` included.
+///
+/// # Errors
+///
+/// An empty entry, at its comma.
+pub(crate) fn list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
+    let mut trees = tokens.clone().into_iter();
+    let (Some(TokenTree::Group(group)), None) = (trees.next(), trees.next()) else {
+        return Ok(None);
+    };
+    if group.delimiter() == Delimiter::None {
+        return list(&group.stream());
+    }
+    if group.delimiter() != Delimiter::Bracket || repeats(&group) {
+        return Ok(None);
+    }
+    let mut entries = Vec::new();
+    let mut angles = Angles::default();
+    let mut entry = TokenStream::new();
+    for token in group.stream() {
+        if !angles.ends_at(&token) {
+            entry.extend([token]);
+        } else if entry.is_empty() {
+            return Err(syn::Error::new(
+                token.span(),
+                "expected an expression or `_` before this comma",
+            ));
+        } else {
+            entries.push(Entry::new(core::mem::take(&mut entry)));
+            angles = Angles::default();
+        }
+    }
+    if !entry.is_empty() {
+        entries.push(Entry::new(entry));
+    }
+    Ok(Some(entries))
+}
+
+fn repeats(group: &Group) -> bool {
+    group
+        .stream()
+        .into_iter()
+        .any(|token| is_punct(&token, ';'))
+}
+
+impl Entry {
+    fn new(tokens: TokenStream) -> Self {
+        match hole(&tokens) {
+            Some(hole) => Self::Hole(hole),
+            None => Self::Expr(tokens),
+        }
+    }
+}
+
+/// `_`, alone.
+pub(crate) fn hole(tokens: &TokenStream) -> Option<Ident> {
+    match single(tokens) {
+        Some(TokenTree::Ident(ident)) if ident == "_" => Some(ident),
+        _ => None,
+    }
+}
+
+/// The only token of a stream.
+pub(crate) fn single(tokens: &TokenStream) -> Option<TokenTree> {
+    let mut trees = tokens.clone().into_iter();
+    trees.next().filter(|_| trees.next().is_none())
+}
+
+/// Whether an expression is visibly a slice of host memory, as `&self.items[..]`.
+pub(crate) fn is_slice(tokens: &TokenStream) -> bool {
+    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    match (trees.first(), trees.last()) {
+        (Some(first), Some(TokenTree::Group(index))) => {
+            is_punct(first, '&')
+                && index.delimiter() == Delimiter::Bracket
+                && index
+                    .stream()
+                    .into_iter()
+                    .any(|token| is_punct(&token, '.'))
+        }
+        _ => false,
+    }
+}
+
+/// Puts the plain names of fields in scope: `rows` becomes `self.rows`.
+pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
+    let trees: Vec<_> = tokens.into_iter().collect();
+    let mut bound = TokenStream::new();
+    for (at, tree) in trees.iter().enumerate() {
+        match tree {
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), bind(group.stream(), fields));
+                inner.set_span(group.span());
+                bound.extend([TokenTree::Group(inner)]);
+            }
+            TokenTree::Ident(ident) if ident == "self" => {
+                bound.extend([TokenTree::Ident(receiver(ident.span()))]);
+            }
+            TokenTree::Ident(ident)
+                if fields.contains(&ident)
+                    && !follows_path(&trees[..at])
+                    && !names_else(&trees[at + 1..]) =>
+            {
+                let receiver = receiver(ident.span());
+                bound.extend(quote!(#receiver.#ident));
+            }
+            other => bound.extend([other.clone()]),
+        }
+    }
+    bound
+}
+
+/// `self` as the emitted method knows it, at the user's place: one written inside a `macro_rules` would not resolve.
+pub(crate) fn receiver(at: Span) -> Ident {
+    Ident::new("self", Span::call_site().located_at(at))
+}
+
+/// After `.`, `::` or `'` a name is a member, a path's part or a lifetime. After `..` it is a value.
+fn follows_path(before: &[TokenTree]) -> bool {
+    match before {
+        [.., TokenTree::Punct(first), TokenTree::Punct(last)] if last.as_char() == '.' => {
+            !joins(first, '.')
+        }
+        [.., last] if is_punct(last, '.') || is_punct(last, '\'') => true,
+        [.., TokenTree::Punct(first), TokenTree::Punct(last)] => {
+            last.as_char() == ':' && joins(first, ':')
+        }
+        _ => false,
+    }
+}
+
+/// Before `::` a name is a module or a type, before `:` a struct literal's field, before `(` a function, before `!(` a macro.
+fn names_else(after: &[TokenTree]) -> bool {
+    match after {
+        [TokenTree::Punct(next), ..] if next.as_char() == ':' => true,
+        [TokenTree::Group(next), ..] => next.delimiter() == Delimiter::Parenthesis,
+        [next, TokenTree::Group(_), ..] => is_punct(next, '!'),
+        _ => false,
+    }
+}
+
+fn joins(punct: &Punct, char: char) -> bool {
+    punct.as_char() == char && punct.spacing() == Spacing::Joint
+}
+
+fn is_punct(token: &TokenTree, char: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
+}
+
+/// Knows the commas of `f::<A, B>()` and `<T as Tr<A, B>>::f()` from those that end an expression.
+#[derive(Default)]
+struct Angles {
+    depth: usize,
+    last: Option<TokenTree>,
+}
+
+impl Angles {
+    fn ends_at(&mut self, token: &TokenTree) -> bool {
+        if self.depth == 0 && is_punct(token, ',') {
+            return true;
+        }
+        if is_punct(token, '<') && (self.depth > 0 || self.expects_operand()) {
+            self.depth += 1;
+        } else if is_punct(token, '>') && self.depth > 0 && !self.is_arrow() {
+            self.depth -= 1;
+        }
+        self.last = Some(token.clone());
+        false
+    }
+
+    /// `<` opens a path where a value could start, or after `::`; elsewhere it compares or shifts.
+    fn expects_operand(&self) -> bool {
+        match &self.last {
+            None => true,
+            Some(TokenTree::Punct(punct)) => {
+                !matches!(punct.as_char(), '>' | '?' | '.') && !joins(punct, '<')
+            }
+            Some(_) => false,
+        }
+    }
+
+    fn is_arrow(&self) -> bool {
+        matches!(&self.last, Some(TokenTree::Punct(punct)) if joins(punct, '-') || joins(punct, '='))
+    }
+}

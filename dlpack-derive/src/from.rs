@@ -1,0 +1,277 @@
+//! `FromDLPack`: the same attributes read backwards, from an imported tensor to the fields that describe it.
+
+use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
+
+use crate::attr::Value;
+use crate::call::Paths;
+use crate::claim::Claims;
+use crate::ctxt::Ctxt;
+use crate::expr::{self, Entry};
+use crate::input::{Body, Field, Input};
+use crate::krate::site;
+use crate::plan::{Arm, Main, Plan};
+use crate::role::Role;
+use crate::tensor::{Data, Order, Slot, Tensor};
+
+pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<TokenStream> {
+    let fields = match &input.body {
+        Body::Struct(fields) => &fields[..],
+        Body::Enum(_) => &[],
+    };
+    refuse(&Claims::new(&input.attrs, fields), cx);
+    cx.check()?;
+    let paths = Paths::new(input);
+    let body = match &plan.main {
+        Main::Whole(field) => whole(&paths, field),
+        Main::Variants(arms) => variants(&paths, arms),
+        Main::Tensor { tensor, .. } => Solver {
+            paths: &paths,
+            fields,
+            cx,
+            solved: Vec::new(),
+        }
+        .solve(tensor)?,
+        Main::None | Main::Via(..) => return None,
+    };
+    cx.check()?;
+    let Paths { c, k, .. } = &paths;
+    Some(input.implement(
+        quote!(#c::FromDLPack),
+        quote! {
+            fn from_dlpack(tensor: #c::Managed) -> #k::Result<Self, #c::Error> { #body }
+        },
+    ))
+}
+
+/// What leads out of the struct cannot lead back.
+fn refuse(claims: &Claims<'_>, cx: &Ctxt) {
+    for claim in claims.iter() {
+        let one_way = match claim.role {
+            Role::Via | Role::Unsafe | Role::Tensor | Role::Columns | Role::Stream => true,
+            Role::Data => claim.field.is_none(),
+            Role::Order => !matches!(claim.value, Value::Text(_)),
+            _ => false,
+        };
+        if one_way {
+            let name = claim.role.name();
+            let message = format!(
+                "`FromDLPack` cannot read `{name}` back: remove it, or implement the trait by hand"
+            );
+            cx.error(claim.key, message);
+        }
+    }
+}
+
+fn whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let (k, member, import) = (&paths.k, &field.member, import_whole(paths, field));
+    quote!(#k::Ok(Self { #member: #import }))
+}
+
+fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let (at, ty) = (site(field.ty), field.ty);
+    let k = paths.k(at);
+    quote_spanned!(at=> #k::import_whole::<#ty>(tensor)?)
+}
+
+fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let (at, ty) = (site(field.ty), field.ty);
+    let k = paths.k(at);
+    quote_spanned!(at=> <#ty as #k::Default>::default())
+}
+
+/// The first variant whose field takes the tensor.
+fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
+    let k = &paths.k;
+    let tries = arms.iter().filter_map(|arm| {
+        let (variant, chosen) = (arm.variant.ident, arm.field?);
+        let (at, ty) = (site(chosen.ty), chosen.ty);
+        let at_k = paths.k(at);
+        let fits = quote_spanned!(at=> #at_k::fits::<#ty>(&tensor));
+        let values = arm.variant.fields.iter().map(|field| {
+            let is_chosen = core::ptr::eq(field, chosen);
+            let value = if is_chosen {
+                import_whole(paths, field)
+            } else {
+                default(paths, field)
+            };
+            let member = &field.member;
+            quote!(#member: #value)
+        });
+        Some(quote! {
+            if #fits {
+                return #k::Ok(Self::#variant { #(#values),* });
+            }
+        })
+    });
+    let name = paths.input.ident.unraw().to_string();
+    quote!(#(#tries)* #k::Err(#k::no_variant(#name, tensor)))
+}
+
+/// Finds the value of every field.
+struct Solver<'a> {
+    paths: &'a Paths<'a>,
+    fields: &'a [Field<'a>],
+    cx: &'a Ctxt,
+    solved: Vec<(&'a Field<'a>, TokenStream)>,
+}
+
+impl<'a> Solver<'a> {
+    fn solve(mut self, tensor: &'a Tensor<'a>) -> Option<TokenStream> {
+        let Data::Field(data) = tensor.data else {
+            return None;
+        };
+        let mut checks = TokenStream::new();
+        if let Some(shape) = &tensor.shape {
+            self.shape(shape, &mut checks);
+        }
+        if let Some((role, strides)) = &tensor.strides {
+            self.strides(*role, strides);
+        }
+        let rest = [(Role::Dtype, &tensor.dtype), (Role::Device, &tensor.device)];
+        let offset = tensor.offset.as_ref().map(|(role, slot)| (*role, slot));
+        let slots = rest
+            .into_iter()
+            .filter_map(|(role, slot)| Some((role, slot.as_ref()?)));
+        for (role, slot) in offset.into_iter().chain(slots) {
+            self.slot(slot, role.name());
+        }
+        self.cx.check()?;
+        let k = &self.paths.k;
+        let (at, ty, member) = (site(data.ty), data.ty, &data.member);
+        let at_k = self.paths.k(at);
+        let import = quote_spanned!(at=> #at_k::Import::new::<#ty>(tensor)?);
+        let elem = tensor
+            .elem
+            .map(|elem| quote_spanned!(site(elem)=> .elem::<#elem>()?));
+        let order =
+            matches!(tensor.order, Some(Order::ColumnMajor)).then(|| quote!(.column_major()));
+        let others = self
+            .fields
+            .iter()
+            .filter(|field| !core::ptr::eq(*field, data))
+            .map(|field| {
+                let solved = self
+                    .solved
+                    .iter()
+                    .find(|(known, _)| core::ptr::eq(*known, field));
+                let value =
+                    solved.map_or_else(|| default(self.paths, field), |(_, value)| value.clone());
+                let member = &field.member;
+                quote!(#member: #value,)
+            });
+        Some(quote! {
+            let import = #import #elem #order;
+            #checks
+            #k::Ok(Self {
+                #(#others)*
+                #member: import.data::<#ty>()?,
+            })
+        })
+    }
+
+    fn shape(&mut self, shape: &'a Slot<'a>, checks: &mut TokenStream) {
+        let Slot::List(entries, _) = shape else {
+            self.slot(shape, "shape");
+            return;
+        };
+        let rank = Literal::usize_unsuffixed(entries.len());
+        checks.extend(quote!(import.rank(#rank)?;));
+        for (axis, entry) in entries.iter().enumerate() {
+            let axis = Literal::usize_unsuffixed(axis);
+            let Entry::Expr(tokens) = entry else { continue };
+            if let Some(field) = self.field(tokens) {
+                if self
+                    .solved
+                    .iter()
+                    .any(|(known, _)| core::ptr::eq(*known, field))
+                {
+                    // `[n, n]`: the second says what the first must be.
+                    let first = &self.first_axis(entries, tokens);
+                    checks.extend(quote!(import.expect(#axis, import.extent::<_>(#first)?)?;));
+                } else {
+                    self.set(field, "extent", &[axis]);
+                }
+            } else if is_integer(tokens) {
+                checks.extend(quote!(import.expect(#axis, #tokens)?;));
+            } else {
+                self.unsolvable(tokens);
+            }
+        }
+    }
+
+    fn first_axis(&self, entries: &[Entry], tokens: &TokenStream) -> Literal {
+        let name = plain_member(tokens);
+        let first = entries.iter().position(|entry| match entry {
+            Entry::Expr(tokens) => plain_member(tokens) == name,
+            Entry::Hole(_) => false,
+        });
+        Literal::usize_unsuffixed(first.unwrap_or_default())
+    }
+
+    fn strides(&mut self, role: Role, strides: &'a Slot<'a>) {
+        let (all, one) = match role {
+            Role::ByteStrides => ("byte_strides", "byte_stride"),
+            _ => ("strides", "stride"),
+        };
+        let Slot::List(entries, _) = strides else {
+            self.slot(strides, all);
+            return;
+        };
+        for (axis, entry) in entries.iter().enumerate() {
+            let Entry::Expr(tokens) = entry else { continue };
+            match self.field(tokens) {
+                Some(field) => self.set(field, one, &[Literal::usize_unsuffixed(axis)]),
+                None => self.unsolvable(tokens),
+            }
+        }
+    }
+
+    fn slot(&mut self, slot: &'a Slot<'a>, method: &str) {
+        match slot {
+            Slot::Field(field) => self.set(field, method, &[]),
+            Slot::Expr(tokens) => match self.field(tokens) {
+                Some(field) => self.set(field, method, &[]),
+                None => self.unsolvable(tokens),
+            },
+            Slot::List(..) => {}
+        }
+    }
+
+    fn field(&self, tokens: &TokenStream) -> Option<&'a Field<'a>> {
+        let name = plain_member(tokens)?;
+        self.fields
+            .iter()
+            .find(|field| field.member.to_token_stream().to_string() == name)
+    }
+
+    fn set(&mut self, field: &'a Field<'a>, method: &str, arguments: &[Literal]) {
+        let (at, ty) = (site(field.ty), field.ty);
+        let method = Ident::new(method, at);
+        let value = quote_spanned!(at=> import.#method::<#ty>(#(#arguments),*)?);
+        self.solved.push((field, value));
+    }
+
+    fn unsolvable(&self, tokens: &TokenStream) {
+        let message = "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
+        self.cx.error(tokens, message);
+    }
+}
+
+fn is_integer(tokens: &TokenStream) -> bool {
+    matches!(expr::single(tokens), Some(TokenTree::Literal(_)))
+}
+
+/// The plain field name that an entry consists of, as `rows` or `self.rows`.
+fn plain_member(tokens: &TokenStream) -> Option<String> {
+    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    match &trees[..] {
+        [TokenTree::Ident(receiver), TokenTree::Punct(dot), member]
+            if receiver == "self" && dot.as_char() == '.' =>
+        {
+            Some(member.to_string())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,284 @@
+//! What the user wrote, borrowed: the item with its fields or variants, every key beside the thing it stands on.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Data, DeriveInput, Fields, Generics, Index, Meta, Token, Type, Visibility,
+    WherePredicate,
+};
+
+use crate::attr::{self, Attr, Value};
+use crate::ctxt::Ctxt;
+use crate::krate::{Krate, site};
+use crate::role::{Place, Role};
+
+/// The derive that reads the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Derive {
+    DLPack,
+    FromDLPack,
+    Element,
+    Record,
+}
+
+pub(crate) struct Input<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) vis: &'a Visibility,
+    /// With the predicates of `bound`.
+    pub(crate) generics: Generics,
+    pub(crate) krate: Krate,
+    pub(crate) attrs: Vec<Attr>,
+    pub(crate) body: Body<'a>,
+}
+
+pub(crate) enum Body<'a> {
+    Struct(Vec<Field<'a>>),
+    Enum(Vec<Variant<'a>>),
+}
+
+pub(crate) struct Field<'a> {
+    pub(crate) member: Member<'a>,
+    pub(crate) vis: &'a Visibility,
+    pub(crate) ty: &'a Type,
+    pub(crate) attrs: Vec<Attr>,
+}
+
+/// How a field is reached; unlike syn's, an index takes the span of the field's type.
+pub(crate) enum Member<'a> {
+    Named(&'a Ident),
+    Unnamed(Index),
+}
+
+pub(crate) struct Variant<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) fields: Vec<Field<'a>>,
+    pub(crate) is_unit: bool,
+    pub(crate) attrs: Vec<Attr>,
+}
+
+impl Derive {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::DLPack => "DLPack",
+            Self::FromDLPack => "FromDLPack",
+            Self::Element => "Element",
+            Self::Record => "Record",
+        }
+    }
+
+    const fn of_rows(self) -> bool {
+        matches!(self, Self::Element | Self::Record)
+    }
+
+    /// Where the attributes of an item and of its fields stand.
+    const fn places(self, item: &DeriveInput) -> (Place, Place) {
+        match &item.data {
+            _ if self.of_rows() => (Place::Row, Place::RowField),
+            Data::Enum(_) => (Place::Enum, Place::VariantField),
+            Data::Struct(_) | Data::Union(_) => (Place::Struct, Place::Field),
+        }
+    }
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn read(item: &'a DeriveInput, derive: Derive, cx: &Ctxt) -> Option<Self> {
+        let (on_item, on_field) = derive.places(item);
+        let attrs = attr::read(&item.attrs, on_item, cx);
+        let body = match &item.data {
+            Data::Struct(data) => Body::Struct(fields(&data.fields, on_field, cx)),
+            Data::Enum(data) if derive.of_rows() => {
+                let message = format!("`#[derive({})]` needs a struct", derive.name());
+                cx.error(data.enum_token, message);
+                return None;
+            }
+            Data::Enum(data) => Body::Enum(
+                data.variants
+                    .iter()
+                    .map(|variant| Variant::read(variant, cx))
+                    .collect(),
+            ),
+            Data::Union(data) => {
+                let kinds = if derive.of_rows() {
+                    "a struct"
+                } else {
+                    "a struct or an enum"
+                };
+                let name = derive.name();
+                let message = format!(
+                    "`#[derive({name})]` needs {kinds}; a union does not say which field is alive"
+                );
+                cx.error(data.union_token, message);
+                return None;
+            }
+        };
+        for lifetime in item.generics.lifetimes() {
+            let lifetime = &lifetime.lifetime;
+            let message =
+                format!("a DLPack consumer may outlive `{lifetime}`; the tensor must own its data");
+            cx.error(lifetime, message);
+        }
+        if let Some(packed) = repr(&item.attrs).into_iter().find(|word| word == "packed") {
+            cx.error(
+                packed,
+                "cannot export a packed struct: its fields cannot be borrowed",
+            );
+        }
+        Some(Self {
+            ident: &item.ident,
+            vis: &item.vis,
+            generics: generics(item, &attrs, cx),
+            krate: Krate::of(&attrs),
+            attrs,
+            body,
+        })
+    }
+
+    /// An item with mistakes, as far as it can be read; `None` where the crate's path may be one of them.
+    pub(crate) fn recover(item: &'a DeriveInput, derive: Derive) -> Option<Self> {
+        let cx = Ctxt::new();
+        let (on_item, on_field) = derive.places(item);
+        let attrs = attr::read(&item.attrs, on_item, &cx);
+        let krate = Krate::of(&attrs);
+        let says_crate = |attr: &Attribute| match &attr.meta {
+            Meta::List(list) if attr.path().is_ident("dlpack") => {
+                let mut tokens = list.tokens.clone().into_iter();
+                tokens.any(
+                    |token| matches!(token, TokenTree::Ident(ident) if ident == Role::Crate.name()),
+                )
+            }
+            _ => false,
+        };
+        if matches!(krate, Krate::Default) && item.attrs.iter().any(says_crate) {
+            return None;
+        }
+        let body = match &item.data {
+            Data::Struct(data) => fields(&data.fields, on_field, &cx),
+            Data::Enum(_) | Data::Union(_) => Vec::new(),
+        };
+        Some(Self {
+            ident: &item.ident,
+            vis: &item.vis,
+            generics: generics(item, &attrs, &cx),
+            krate,
+            attrs,
+            body: Body::Struct(body),
+        })
+    }
+
+    /// `impl Trait for Item`, with the item's own bounds and no others.
+    pub(crate) fn implement(&self, of: TokenStream, items: TokenStream) -> TokenStream {
+        let (generics, arguments, bounds) = self.generics.split_for_impl();
+        let ident = self.ident;
+        quote! {
+            #[automatically_derived]
+            #[allow(deprecated, unused_imports)]
+            impl #generics #of for #ident #arguments #bounds {
+                #items
+            }
+        }
+    }
+}
+
+impl Input<'_> {
+    /// An inherent `impl`.
+    pub(crate) fn implement_own(&self, items: TokenStream) -> TokenStream {
+        let (generics, arguments, bounds) = self.generics.split_for_impl();
+        let ident = self.ident;
+        quote! {
+            #[automatically_derived]
+            #[allow(deprecated)]
+            impl #generics #ident #arguments #bounds {
+                #items
+            }
+        }
+    }
+}
+
+impl<'a> Variant<'a> {
+    fn read(variant: &'a syn::Variant, cx: &Ctxt) -> Self {
+        Self {
+            ident: &variant.ident,
+            fields: fields(&variant.fields, Place::VariantField, cx),
+            is_unit: matches!(variant.fields, Fields::Unit),
+            attrs: attr::read(&variant.attrs, Place::Variant, cx),
+        }
+    }
+}
+
+fn fields<'a>(fields: &'a Fields, place: Place, cx: &Ctxt) -> Vec<Field<'a>> {
+    let read = |(index, field): (usize, &'a syn::Field)| Field {
+        member: match &field.ident {
+            Some(ident) => Member::Named(ident),
+            None => Member::Unnamed(Index {
+                index: u32::try_from(index).expect("rustc stops before 2^32 fields"),
+                span: site(&field.ty),
+            }),
+        },
+        vis: &field.vis,
+        ty: &field.ty,
+        attrs: attr::read(&field.attrs, place, cx),
+    };
+    fields.iter().enumerate().map(read).collect()
+}
+
+impl Field<'_> {
+    pub(crate) fn attr(&self, role: Role) -> Option<&Attr> {
+        self.attrs.iter().find(|attr| attr.role == role)
+    }
+
+    /// The name without `r#`; the index of a tuple's field.
+    pub(crate) fn name(&self) -> String {
+        match &self.member {
+            Member::Named(ident) => ident.unraw().to_string(),
+            Member::Unnamed(index) => index.index.to_string(),
+        }
+    }
+}
+
+impl ToTokens for Member<'_> {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Self::Named(ident) => ident.to_tokens(tokens),
+            Self::Unnamed(index) => index.to_tokens(tokens),
+        }
+    }
+}
+
+/// The words of every `#[repr(..)]`: `C`, `packed`, `align` and so on.
+pub(crate) fn repr(attrs: &[Attribute]) -> Vec<Ident> {
+    let mut words = Vec::new();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
+        if let Meta::List(list) = &attr.meta {
+            words.extend(
+                list.tokens
+                    .clone()
+                    .into_iter()
+                    .filter_map(|token| match token {
+                        TokenTree::Ident(word) => Some(word),
+                        _ => None,
+                    }),
+            );
+        }
+    }
+    words
+}
+
+fn generics(item: &DeriveInput, attrs: &[Attr], cx: &Ctxt) -> Generics {
+    let mut generics = item.generics.clone();
+    let bound = attrs.iter().find_map(|attr| match &attr.value {
+        Value::Text(text) if attr.role == Role::Bound => Some(text),
+        _ => None,
+    });
+    if let Some(text) = bound {
+        match text.parse_with(Punctuated::<WherePredicate, Token![,]>::parse_terminated) {
+            Ok(predicates) => generics.make_where_clause().predicates.extend(predicates),
+            Err(_) => cx.error(
+                text,
+                "expected predicates of a where clause, such as `bound = \"T: Element\"`",
+            ),
+        }
+    }
+    generics
+}

@@ -1,0 +1,52 @@
+//! The paths of the expansion: the crate that it calls, and where rustc should see the call.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
+use syn::Path;
+use syn::spanned::Spanned;
+
+use crate::attr::{Attr, Value};
+
+/// The crate that the expansion calls.
+pub(crate) enum Krate {
+    Default,
+    At(Path),
+}
+
+impl Krate {
+    pub(crate) fn of(attrs: &[Attr]) -> Self {
+        let path = attrs.iter().find_map(|attr| match &attr.value {
+            Value::Path(path) => Some(path.clone()),
+            _ => None,
+        });
+        path.map_or(Self::Default, Self::At)
+    }
+
+    /// The root, located at a span: rustc points where the first token of a path lies.
+    pub(crate) fn root(&self, at: Span) -> TokenStream {
+        match self {
+            Self::Default => quote_spanned!(at=> ::dlpack_core),
+            // `$crate` must keep resolving as it was written.
+            Self::At(path) => relocate(path.to_token_stream(), at),
+        }
+    }
+
+    /// What only the expansion uses.
+    pub(crate) fn private(&self, at: Span) -> TokenStream {
+        let root = self.root(at);
+        quote_spanned!(at=> #root::__private)
+    }
+}
+
+fn relocate(tokens: TokenStream, at: Span) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token| {
+        token.set_span(token.span().located_at(at));
+        token
+    });
+    moved.collect()
+}
+
+/// The place of some tokens of the user, with the names of the expansion in scope.
+pub(crate) fn site(tokens: &impl Spanned) -> Span {
+    Span::call_site().located_at(tokens.span())
+}

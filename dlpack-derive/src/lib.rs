@@ -1,0 +1,89 @@
+//! The derive macros of `dlpack-core`: syntax to plan to a few calls into core. They know no DLPack number.
+//!
+//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`, where the traits of the same names document them.
+//! The grammar of `#[dlpack(..)]` stands in the README of the workspace.
+
+#![forbid(unsafe_code)]
+
+mod attr;
+mod call;
+mod claim;
+mod ctxt;
+mod element;
+mod expand;
+mod expr;
+mod from;
+mod input;
+mod krate;
+mod named;
+mod plan;
+mod record;
+mod role;
+mod row;
+mod stub;
+mod tensor;
+#[cfg(test)]
+mod tests;
+mod ty;
+
+use proc_macro::TokenStream;
+
+use crate::ctxt::Ctxt;
+use crate::input::{Derive, Input};
+use crate::plan::Plan;
+
+/// Makes a struct or an enum a tensor that any DLPack consumer reads without a copy.
+#[proc_macro_derive(DLPack, attributes(dlpack))]
+pub fn derive_dlpack(item: TokenStream) -> TokenStream {
+    derive(Derive::DLPack, item.into()).into()
+}
+
+/// Makes a struct or an enum out of an imported tensor, by the attributes that `DLPack` reads.
+#[proc_macro_derive(FromDLPack, attributes(dlpack))]
+pub fn derive_from_dlpack(item: TokenStream) -> TokenStream {
+    derive(Derive::FromDLPack, item.into()).into()
+}
+
+/// Makes a `#[repr(C)]` struct of one scalar type an element: a trailing axis of its fields.
+#[proc_macro_derive(Element, attributes(dlpack))]
+pub fn derive_element(item: TokenStream) -> TokenStream {
+    derive(Derive::Element, item.into()).into()
+}
+
+/// Makes a `#[repr(C)]` struct a record: each of its fields is a column over many rows.
+#[proc_macro_derive(Record, attributes(dlpack))]
+pub fn derive_record(item: TokenStream) -> TokenStream {
+    derive(Derive::Record, item.into()).into()
+}
+
+fn derive(derive: Derive, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
+    let item = match syn::parse2(item) {
+        Ok(item) => item,
+        Err(error) => return error.into_compile_error(),
+    };
+    let cx = Ctxt::new();
+    run(derive, &item, &cx).unwrap_or_else(|| {
+        let mut tokens = cx.into_compile_errors();
+        tokens.extend(stub::stub(derive, &item));
+        tokens
+    })
+}
+
+/// Parse, check, plan, check, expand; `None` when mistakes were collected.
+fn run(derive: Derive, item: &syn::DeriveInput, cx: &Ctxt) -> Option<proc_macro2::TokenStream> {
+    let input = Input::read(item, derive, cx);
+    cx.check()?;
+    let input = input?;
+    match derive {
+        Derive::Element => element::derive(&input, item, cx),
+        Derive::Record => record::derive(&input, item, cx),
+        Derive::DLPack | Derive::FromDLPack => {
+            let plan = Plan::new(&input, cx)?;
+            cx.check()?;
+            if derive == Derive::FromDLPack {
+                return from::derive(&input, &plan, cx);
+            }
+            Some(expand::expand(&input, &plan))
+        }
+    }
+}

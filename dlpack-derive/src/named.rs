@@ -1,0 +1,108 @@
+//! Further tensors: an accessor for each, and `DLPackTensors` over all of their names.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use crate::call::{Borrow, Paths, parts, present, typed};
+use crate::expr::receiver;
+use crate::krate::site;
+use crate::plan::{Named, Plan, Source};
+use crate::tensor::Data;
+
+pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
+    let Paths { c, k, .. } = paths;
+    let accessors = plan.tensors.iter().map(|named| accessor(paths, named));
+    let own: Vec<_> = plan.tensors.iter().map(|named| &named.name).collect();
+    let arms = plan.tensors.iter().map(|named| {
+        let (name, accessor) = (&named.name, accessor_name(named));
+        quote!(#name => self.#accessor(),)
+    });
+    let columns: Vec<_> = plan
+        .columns
+        .iter()
+        .map(|field| {
+            let (at, ty) = (site(field.ty), field.ty);
+            let k = paths.k(at);
+            let root = paths.input.krate.root(at);
+            let names = quote_spanned!(at=> <#k::RecordOf<#ty> as #root::Record>::NAMES);
+            let (this, member) = (receiver(at), &field.member);
+            (
+                names,
+                quote_spanned!(at=> #k::column::<#ty>(&#this.#member, name)),
+            )
+        })
+        .collect();
+    let names = match (&own[..], &columns[..]) {
+        (own, []) => quote!(&[#(#own),*]),
+        ([], [(names, _)]) => names.clone(),
+        (own, columns) => {
+            let own = (!own.is_empty()).then(|| quote!(&[#(#own),*],));
+            let columns = columns.iter().map(|(names, _)| names);
+            let groups = quote!(&[#own #(#columns),*]);
+            quote!(&#k::names::<{ #k::count(#groups) }>(#groups))
+        }
+    };
+    let all = quote!(<Self as #c::DLPackTensors>::NAMES);
+    let unknown = match &columns[..] {
+        [] => quote!(#k::unknown_tensor(name, #all)),
+        [(_, first), rest @ ..] => {
+            let rest = rest.iter().map(|(_, column)| quote!(.or_else(|| #column)));
+            quote!(#k::find(name, #all, #first #(#rest)*))
+        }
+    };
+    let lookup = if own.is_empty() {
+        unknown
+    } else {
+        quote!(match name { #(#arms)* _ => #unknown, })
+    };
+    let mut tokens = TokenStream::new();
+    if !own.is_empty() {
+        tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
+    }
+    tokens.extend(paths.input.implement(
+        quote!(#c::DLPackTensors),
+        quote! {
+            const NAMES: &'static [&'static #k::Str] = #names;
+            fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
+                #lookup
+            }
+        },
+    ));
+    tokens
+}
+
+fn accessor_name(named: &Named<'_>) -> Ident {
+    format_ident!(
+        "describe_{}",
+        named.name,
+        span = Span::call_site().located_at(named.at)
+    )
+}
+
+fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+    let k = &paths.k;
+    let body = match &named.source {
+        Source::Tensor(tensor) => parts(paths, tensor, Borrow::Shared),
+        Source::Whole(data) => whole_source(paths, data),
+    };
+    let (vis, name) = (named.vis, accessor_name(named));
+    let doc = format!(" Describes the tensor `{}`.", named.name);
+    quote! {
+        #[doc = #doc]
+        #vis fn #name(&self) -> #k::Described<'_> { #body }
+    }
+}
+
+fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {
+    let (ty, lent) = match data {
+        Data::Field(field) => {
+            let (this, member) = (receiver(field.ty.span()), &field.member);
+            (field.ty, quote_spanned!(site(field.ty)=> &#this.#member))
+        }
+        Data::Present(field, ty) => (*ty, present(paths, field)),
+        Data::Expr(_) | Data::Raw { .. } => unreachable!("only a field is a whole tensor"),
+    };
+    let (ty, route, k) = typed(paths, ty, "Whole");
+    quote_spanned!(site(ty)=> #k::whole::<#ty, _>(#lent, #route))
+}

@@ -1,0 +1,250 @@
+//! From what the user wrote to what is emitted: the rules over more than one tensor, field or variant.
+
+mod named;
+mod variants;
+
+use proc_macro2::{Span, TokenStream};
+use syn::Visibility;
+
+use crate::attr::Value;
+use crate::claim::{Claim, Claims, one_role_each};
+use crate::ctxt::Ctxt;
+use crate::expr;
+use crate::input::{Body, Field, Input, Variant};
+use crate::role::Role;
+use crate::tensor::{Data, Policy, Tensor, names};
+use crate::ty::owned_container;
+
+pub(crate) struct Plan<'a> {
+    pub(crate) main: Main<'a>,
+    pub(crate) tensors: Vec<Named<'a>>,
+    pub(crate) columns: Vec<&'a Field<'a>>,
+}
+
+/// The tensor that the value itself is.
+pub(crate) enum Main<'a> {
+    /// It has tensors and is none.
+    None,
+    Tensor {
+        tensor: Box<Tensor<'a>>,
+        owner: Option<&'a Field<'a>>,
+    },
+    /// All is left to the only field.
+    Whole(&'a Field<'a>),
+    /// All is left to the field of the variant.
+    Variants(Vec<Arm<'a>>),
+    Via(TokenStream, Policy),
+}
+
+pub(crate) struct Arm<'a> {
+    pub(crate) variant: &'a Variant<'a>,
+    /// `None` for a skipped variant.
+    pub(crate) field: Option<&'a Field<'a>>,
+}
+
+pub(crate) struct Named<'a> {
+    pub(crate) name: String,
+    pub(crate) at: Span,
+    pub(crate) vis: &'a Visibility,
+    pub(crate) source: Source<'a>,
+}
+
+pub(crate) enum Source<'a> {
+    /// A field without further keys, which may be any tensor; inside the `Option` if there is one.
+    Whole(Data<'a>),
+    Tensor(Box<Tensor<'a>>),
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(input: &'a Input<'a>, cx: &Ctxt) -> Option<Self> {
+        match &input.body {
+            Body::Struct(fields) => of_struct(input, fields, cx),
+            Body::Enum(variants) => Some(Self {
+                main: Main::Variants(variants::plan(input, variants, cx)),
+                tensors: Vec::new(),
+                columns: Vec::new(),
+            }),
+        }
+    }
+}
+
+fn of_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Option<Plan<'a>> {
+    let claims = Claims::new(&input.attrs, fields);
+    one_role_each(fields, cx);
+    let policy = Policy::of(&claims);
+    let tensors = named::plan(input, &claims, fields, policy, cx);
+    let columns: Vec<_> = claims
+        .iter()
+        .filter(|claim| claim.role == Role::Columns)
+        .collect();
+    if let Some(claim) = columns.first() {
+        let alone = columns.len() == 1 && tensors.is_empty();
+        if !alone && input.generics.params.iter().next().is_some() {
+            let message = "the names of `columns` and other tensors cannot be joined in a generic struct: \
+                           move the `columns` field to a struct of its own";
+            cx.error(claim.key, message);
+        }
+    }
+    // A field in two roles is not yet one thing or the other.
+    cx.check()?;
+    let main = main(input, &claims, fields, policy, cx)?;
+    Some(Plan {
+        main,
+        tensors,
+        columns: columns.iter().filter_map(|claim| claim.field).collect(),
+    })
+}
+
+/// Keys that do not speak of the main tensor.
+const fn is_apart(role: Role) -> bool {
+    matches!(
+        role,
+        Role::Crate | Role::Bound | Role::Tensor | Role::Columns | Role::Legacy | Role::Release
+    )
+}
+
+fn main<'a>(
+    input: &'a Input<'a>,
+    claims: &Claims<'a>,
+    fields: &'a [Field<'a>],
+    policy: Policy,
+    cx: &Ctxt,
+) -> Option<Main<'a>> {
+    let names = names(fields);
+    if let Some(via) = claims.one(Role::Via, cx) {
+        for other in claims
+            .iter()
+            .filter(|claim| !is_apart(claim.role) && claim.role != Role::Via)
+        {
+            let name = other.role.name();
+            cx.error(
+                other.key,
+                format!("`via` gives a finished tensor: `{name}` has no effect on it, remove one"),
+            );
+        }
+        let Value::Expr(tokens) = via.value else {
+            return None;
+        };
+        return Some(Main::Via(expr::bind(tokens.clone(), &names), policy));
+    }
+    let data = match claims.only(&[Role::Data, Role::Unsafe], cx) {
+        Some(claim) => Data::new(claim, &names, cx)?,
+        None => match implied(input, claims, fields, cx)? {
+            Implied::Nothing => return Some(Main::None),
+            Implied::Whole(field) => return Some(Main::Whole(field)),
+            Implied::Data(field) => Data::Field(field),
+        },
+    };
+    let stray = claims.iter().filter(|claim| {
+        matches!(claim.role, Role::ReadOnly | Role::Writable)
+            && claim
+                .field
+                .is_some_and(|field| !data.field().is_some_and(|data| core::ptr::eq(data, field)))
+    });
+    for claim in stray {
+        stray_access(claim, cx);
+    }
+    cx.check()?;
+    let owner = claims
+        .one(Role::Owner, cx)
+        .and_then(|claim| owner(claim, cx));
+    let tensor = Box::new(Tensor::new(claims, data, &names, policy, cx));
+    Some(Main::Tensor { tensor, owner })
+}
+
+fn stray_access(claim: &Claim<'_>, cx: &Ctxt) {
+    let name = claim.role.name();
+    let beside_tensor = claim
+        .field
+        .is_some_and(|field| field.attr(Role::Tensor).is_some());
+    let hint = if beside_tensor && claim.role == Role::ReadOnly {
+        "; for a tensor write `tensor(readonly)`"
+    } else {
+        ""
+    };
+    cx.error(
+        claim.key,
+        format!("`{name}` only applies to the `data` field{hint}"),
+    );
+}
+
+fn owner<'a>(claim: Claim<'a>, cx: &Ctxt) -> Option<&'a Field<'a>> {
+    let field = claim.field?;
+    if let Some(container) = owned_container(field.ty) {
+        let container = if container == "array" {
+            "an array".to_owned()
+        } else {
+            format!("a `{container}`")
+        };
+        let message = format!(
+            "cloning {container} copies its elements: an `owner` is a cheap handle such as `Arc<..>`"
+        );
+        cx.error(field.ty, message);
+    }
+    Some(field)
+}
+
+/// What a struct without `data` is.
+enum Implied<'a> {
+    Nothing,
+    Whole(&'a Field<'a>),
+    Data(&'a Field<'a>),
+}
+
+fn implied<'a>(
+    input: &Input<'_>,
+    claims: &Claims<'a>,
+    fields: &'a [Field<'a>],
+    cx: &Ctxt,
+) -> Option<Implied<'a>> {
+    if claims.has(Role::Tensor) || claims.has(Role::Columns) {
+        for claim in claims.iter().filter(|claim| !is_apart(claim.role)) {
+            match claim.field {
+                Some(_) if matches!(claim.role, Role::ReadOnly | Role::Writable) => {
+                    stray_access(claim, cx)
+                }
+                _ => {
+                    let name = claim.role.name();
+                    cx.error(claim.key, format!("`{name}` needs a `data` field: inside `tensor(..)` it speaks of that tensor"));
+                }
+            }
+        }
+        return Some(Implied::Nothing);
+    }
+    let ident = input.ident;
+    match fields {
+        [only] if only.attrs.iter().all(|attr| !attr.role.lays_out()) => {
+            let plain = claims
+                .iter()
+                .all(|claim| matches!(claim.role, Role::Crate | Role::Bound));
+            Some(if plain {
+                Implied::Whole(only)
+            } else {
+                Implied::Data(only)
+            })
+        }
+        [] => {
+            let message = format!(
+                "`{ident}` has no field that holds the elements: say `#[dlpack(data = ..)]` or `#[dlpack(via = ..)]`"
+            );
+            cx.error(ident, message);
+            None
+        }
+        _ => {
+            let access = claims.iter().find(|claim| {
+                claim.field.is_some() && matches!(claim.role, Role::ReadOnly | Role::Writable)
+            });
+            match access {
+                // Most likely `data` is missing right here; one mistake, one error.
+                Some(claim) => stray_access(claim, cx),
+                None => {
+                    let message = format!(
+                        "missing `#[dlpack(data)]`: mark the field of `{ident}` that holds the elements"
+                    );
+                    cx.error(ident, message);
+                }
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Further tensors: where each has its data and its name from.
+
+use proc_macro2::{Ident, Span};
+use syn::LitStr;
+use syn::ext::IdentExt;
+use syn::parse::Parser;
+
+use super::{Named, Source};
+use crate::attr::{Attr, Value};
+use crate::claim::{Claim, Claims};
+use crate::ctxt::Ctxt;
+use crate::input::{Field, Input, Member};
+use crate::role::Role;
+use crate::tensor::{Data, Policy, Tensor, names};
+use crate::ty::optional;
+
+pub(super) fn plan<'a>(
+    input: &'a Input<'a>,
+    claims: &Claims<'a>,
+    fields: &'a [Field<'a>],
+    policy: Policy,
+    cx: &Ctxt,
+) -> Vec<Named<'a>> {
+    let names = names(fields);
+    let mut found: Vec<Named<'a>> = Vec::new();
+    for claim in claims.iter().filter(|claim| claim.role == Role::Tensor) {
+        let keys: &'a [Attr] = match claim.value {
+            Value::List(keys) => keys,
+            _ => &[],
+        };
+        let Some((name, at)) = name(claim, keys, cx) else {
+            continue;
+        };
+        if found.iter().any(|old| old.name == name) {
+            cx.push(syn::Error::new(
+                at,
+                format!("tensor `{name}` is already defined; give each its own `name`"),
+            ));
+            continue;
+        }
+        let inner = Claims::new(keys, &[]);
+        let data = match claim.field {
+            Some(field) => Some(match optional(field.ty) {
+                Some(ty) => Data::Present(field, ty),
+                None => Data::Field(field),
+            }),
+            None => free_data(claim, &inner, &names, cx),
+        };
+        let Some(data) = data else { continue };
+        let plain = keys.iter().all(|key| key.role == Role::Name) && policy.is_default();
+        let source = if plain && claim.field.is_some() {
+            Source::Whole(data)
+        } else {
+            Source::Tensor(Box::new(Tensor::new(&inner, data, &names, policy, cx)))
+        };
+        found.push(Named {
+            name,
+            at,
+            vis: claim.field.map_or(input.vis, |field| field.vis),
+            source,
+        });
+    }
+    found
+}
+
+fn free_data<'a>(
+    claim: &Claim<'a>,
+    inner: &Claims<'a>,
+    names: &[&Ident],
+    cx: &Ctxt,
+) -> Option<Data<'a>> {
+    match inner.only(&[Role::Data, Role::Unsafe], cx) {
+        Some(data) => Data::new(data, names, cx),
+        None => {
+            cx.error(
+                claim.key,
+                "a `tensor` on the struct needs its data: `tensor(name = \"..\", data = ..)`",
+            );
+            None
+        }
+    }
+}
+
+/// The name of a tensor: an accessor in Rust, an attribute in Python.
+fn name(claim: &Claim<'_>, keys: &[Attr], cx: &Ctxt) -> Option<(String, Span)> {
+    let given = keys.iter().find_map(|key| match &key.value {
+        Value::Text(text) if key.role == Role::Name => Some(text),
+        _ => None,
+    });
+    match (given, claim.field.map(|field| (&field.member, field))) {
+        (Some(text), _) => given_name(text, cx),
+        (None, Some((Member::Named(ident), field))) => usable(field.name(), ident.span(), cx),
+        (None, Some((Member::Unnamed(_), _))) => {
+            cx.error(
+                claim.key,
+                "a field without a name needs one here: `tensor(name = \"..\")`",
+            );
+            None
+        }
+        (None, None) => {
+            cx.error(
+                claim.key,
+                "a `tensor` on the struct needs a name: `tensor(name = \"..\", data = ..)`",
+            );
+            None
+        }
+    }
+}
+
+fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
+    let name = text.value();
+    let is_ident = Ident::parse_any
+        .parse_str(&name)
+        .is_ok_and(|ident| ident == name && name != "_");
+    if !is_ident {
+        let message = format!(
+            "{name:?} is no attribute name: use letters, digits and `_`, such as `name = \"weights\"`"
+        );
+        cx.error(text, message);
+        return None;
+    }
+    usable(name, text.span(), cx)
+}
+
+/// The accessor must not hide a method of the traits.
+fn usable(name: String, at: Span, cx: &Ctxt) -> Option<(String, Span)> {
+    if name == "tensor" || name == "mut" {
+        let message = format!(
+            "a tensor cannot be called `{name}`: its accessor would hide `describe_{name}`; say `tensor(name = \"..\")`"
+        );
+        cx.push(syn::Error::new(at, message));
+        return None;
+    }
+    Some((name, at))
+}

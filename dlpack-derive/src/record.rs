@@ -1,0 +1,60 @@
+//! `Record`: every field of a row is a strided column over many rows.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::DeriveInput;
+
+use crate::call::Paths;
+use crate::ctxt::Ctxt;
+use crate::input::{Field, Input, Member};
+use crate::krate::site;
+use crate::role::Role;
+use crate::row;
+
+pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
+    let fields = row::fields(input, item, cx)?;
+    let columns: Vec<_> = fields
+        .iter()
+        .filter(|field| field.attr(Role::Skip).is_none())
+        .collect();
+    for field in &columns {
+        if let Member::Unnamed(_) = field.member {
+            cx.error(
+                field.ty,
+                "a column needs a name: give the field one, or mark it `#[dlpack(skip)]`",
+            );
+        }
+    }
+    if columns.is_empty() {
+        let ident = input.ident;
+        cx.error(
+            ident,
+            format!("every field of `{ident}` is skipped: leave one to be a column"),
+        );
+    }
+    cx.check()?;
+    Some(expand(&Paths::new(input), &columns))
+}
+
+fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
+    let Paths { input, c, k } = paths;
+    let names: Vec<_> = columns.iter().map(|field| field.name()).collect();
+    let arms = columns.iter().zip(&names).map(|(field, name)| {
+        let (at, ty, member) = (site(field.ty), field.ty, &field.member);
+        let k = input.krate.private(at);
+        let column = quote_spanned!(at=> #k::record_column::<Self, #ty>(rows, |row| &row.#member));
+        quote!(#name => #column,)
+    });
+    input.implement(
+        quote!(#c::Record),
+        quote! {
+            const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
+            fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
+                match name {
+                    #(#arms)*
+                    _ => #k::unknown_tensor(name, <Self as #c::Record>::NAMES),
+                }
+            }
+        },
+    )
+}

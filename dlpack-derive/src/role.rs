@@ -1,0 +1,222 @@
+//! The keys of the grammar, each spelled once, with the places where it may stand and the form it takes there.
+
+macro_rules! roles {
+    ($($role:ident = $name:literal, $example:literal;)*) => {
+        /// A key of `#[dlpack(..)]`: what a field or an expression is to the tensor.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Role { $($role),* }
+
+        impl Role {
+            const ALL: &[Self] = &[$(Self::$role),*];
+
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$role => $name),* }
+            }
+
+            /// A value for messages: what the key looks like with one.
+            pub(crate) const fn example(self) -> &'static str {
+                match self { $(Self::$role => $example),* }
+            }
+        }
+    };
+}
+roles! {
+    Data = "data", "&self.items[..]";
+    Shape = "shape", "[rows, 3]";
+    Strides = "strides", "[pitch, _]";
+    ByteStrides = "byte_strides", "[pitch, _]";
+    Order = "order", "\"F\"";
+    Offset = "offset", "start";
+    ByteOffset = "byte_offset", "header";
+    Elem = "elem", "f32";
+    Dtype = "dtype", "DataType::F32";
+    Device = "device", "Device::CPU";
+    Stream = "stream", "self.stream.clone()";
+    Owner = "owner", "";
+    ReadOnly = "readonly", "";
+    Writable = "writable", "";
+    Tensor = "tensor", "";
+    Columns = "columns", "";
+    Via = "via", "self.to_array()";
+    Unsafe = "unsafe", "";
+    Legacy = "legacy", "\"refuse\"";
+    Release = "release", "\"immediate\"";
+    Skip = "skip", "";
+    Crate = "crate", "::dlpack_core";
+    Bound = "bound", "\"T: Element\"";
+    Name = "name", "\"weights\"";
+    Len = "len", "self.len";
+}
+
+/// Where an attribute, or a list inside one, stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Struct,
+    Field,
+    Enum,
+    Variant,
+    VariantField,
+    /// `tensor(..)` on a field.
+    FieldTensor,
+    /// `tensor(..)` on the struct.
+    FreeTensor,
+    /// `unsafe(..)`.
+    Raw,
+    /// The struct of `Element` and `Record`.
+    Row,
+    RowField,
+}
+
+/// What may follow a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Flag,
+    Expr,
+    /// `"C"`, `"F"` or an expression.
+    Order,
+    Text,
+    Type,
+    Path,
+    List(Place),
+    FlagOrList(Place),
+}
+
+impl Role {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|role| role.name() == name)
+    }
+
+    /// The form of the key at a place; `None` where it does not belong.
+    pub(crate) fn form(self, place: Place) -> Option<Form> {
+        use Role as R;
+        let form = match (place, self) {
+            (Place::Struct | Place::Enum | Place::Row, R::Crate) => Form::Path,
+            (Place::Struct | Place::Enum | Place::Row, R::Bound) => Form::Text,
+
+            (Place::Field, R::Tensor) => Form::FlagOrList(Place::FieldTensor),
+            (Place::Field, R::Data | R::Owner | R::Columns) => Form::Flag,
+            (Place::Field, role) if role.lays_out() => Form::Flag,
+            (Place::Variant | Place::RowField, R::Skip) | (Place::VariantField, R::Data) => {
+                Form::Flag
+            }
+
+            (Place::Struct, R::Tensor) => Form::List(Place::FreeTensor),
+            (Place::Struct | Place::FreeTensor, R::Unsafe) => Form::List(Place::Raw),
+            (Place::Struct, R::Via) => Form::Expr,
+            (Place::Struct, R::Legacy | R::Release) => Form::Text,
+            (Place::Struct | Place::Field, R::ReadOnly | R::Writable) => Form::Flag,
+
+            (Place::FieldTensor | Place::FreeTensor, R::Name) => Form::Text,
+            (Place::FieldTensor | Place::FreeTensor, R::ReadOnly) => Form::Flag,
+
+            (Place::Struct | Place::FreeTensor | Place::Raw, R::Data) | (Place::Raw, R::Len) => {
+                Form::Expr
+            }
+            (Place::Struct | Place::FieldTensor | Place::FreeTensor, R::Elem) => Form::Type,
+            (Place::Struct | Place::FieldTensor | Place::FreeTensor, R::Order) => Form::Order,
+            (Place::Struct | Place::FieldTensor | Place::FreeTensor, role) if role.lays_out() => {
+                Form::Expr
+            }
+            _ => return None,
+        };
+        Some(form)
+    }
+
+    /// Whether the key says where and how the elements lie, which a field can do as well as an expression.
+    pub(crate) const fn lays_out(self) -> bool {
+        matches!(
+            self,
+            Self::Shape
+                | Self::Strides
+                | Self::ByteStrides
+                | Self::Order
+                | Self::Offset
+                | Self::ByteOffset
+                | Self::Dtype
+                | Self::Device
+                | Self::Stream
+        )
+    }
+
+    /// Where the key belongs, for a message about one that stands elsewhere.
+    pub(crate) const fn home(self) -> &'static str {
+        match self {
+            Self::Data | Self::Owner | Self::Columns | Self::Tensor => "a field",
+            Self::Skip => "an enum variant",
+            Self::Name => "`tensor(..)`",
+            Self::Len => "`unsafe(data = .., len = ..)`",
+            Self::ReadOnly | Self::Writable => "the `data` field",
+            _ => "the struct",
+        }
+    }
+}
+
+impl Place {
+    /// How a message names the place.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Struct | Self::Row => "the struct",
+            Self::Field | Self::RowField => "a field",
+            Self::Enum => "an enum",
+            Self::Variant => "a variant",
+            Self::VariantField => "a variant's field",
+            Self::FieldTensor | Self::FreeTensor => "`tensor(..)`",
+            Self::Raw => "`unsafe(..)`",
+        }
+    }
+
+    /// The word between `dlpack` and `attribute`.
+    pub(crate) const fn adjective(self) -> &'static str {
+        match self {
+            Self::Struct | Self::Row => "struct",
+            Self::Field | Self::VariantField | Self::RowField => "field",
+            Self::Enum => "enum",
+            Self::Variant => "variant",
+            Self::FieldTensor | Self::FreeTensor => "tensor",
+            Self::Raw => "`unsafe`",
+        }
+    }
+
+    /// The keys that may stand here, as a message lists them.
+    pub(crate) fn expected(self) -> String {
+        let names: Vec<_> = self
+            .roles()
+            .map(|role| format!("`{}`", role.name()))
+            .collect();
+        match &names[..] {
+            [one] => one.clone(),
+            many => format!("one of {}", many.join(", ")),
+        }
+    }
+
+    /// The key that a misspelt one was probably meant to be.
+    pub(crate) fn nearest(self, word: &str) -> Option<Role> {
+        self.roles()
+            .map(|role| (distance(word, role.name()), role))
+            .filter(|&(far, role)| far <= 2 && far * 2 < role.name().len())
+            .min_by_key(|&(far, _)| far)
+            .map(|(_, role)| role)
+    }
+
+    fn roles(self) -> impl Iterator<Item = Role> {
+        Role::ALL
+            .iter()
+            .copied()
+            .filter(move |role| role.form(self).is_some())
+    }
+}
+
+/// Insertions, removals and replacements of letters between two words.
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.chars().count()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.chars().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[right.chars().count()]
+}

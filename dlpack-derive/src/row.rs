@@ -1,0 +1,40 @@
+//! What `Element` and `Record` ask alike of a struct: that its fields lie as they are written.
+
+use syn::DeriveInput;
+
+use crate::ctxt::Ctxt;
+use crate::input::{Body, Field, Input, repr};
+
+/// The fields of a struct whose layout Rust guarantees.
+pub(crate) fn fields<'a>(
+    input: &'a Input<'a>,
+    item: &DeriveInput,
+    cx: &Ctxt,
+) -> Option<&'a [Field<'a>]> {
+    let Body::Struct(fields) = &input.body else {
+        return None;
+    };
+    let ident = input.ident;
+    let words = repr(&item.attrs);
+    let transparent = words.iter().any(|word| word == "transparent");
+    if !transparent && !words.iter().any(|word| word == "C") {
+        let message = format!(
+            "`{ident}` needs `#[repr(C)]`: only then are its fields laid out in the order they are written"
+        );
+        cx.error(ident, message);
+    }
+    if fields.is_empty() {
+        cx.error(
+            ident,
+            format!("`{ident}` has no fields: there is nothing a tensor could show"),
+        );
+    }
+    if let (true, [_, second, ..]) = (transparent, &fields[..]) {
+        cx.error(
+            second.ty,
+            "with `repr(transparent)` there is one field: use `#[repr(C)]` for more",
+        );
+    }
+    cx.check()?;
+    Some(fields)
+}

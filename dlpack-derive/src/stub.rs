@@ -1,0 +1,69 @@
+//! What an item with mistakes gets besides the errors, so that its uses add none of their own.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::DeriveInput;
+
+use crate::call::Paths;
+use crate::input::{Body, Derive, Input};
+use crate::role::Role;
+
+pub(crate) fn stub(derive: Derive, item: &DeriveInput) -> Option<TokenStream> {
+    // With a lifetime, the stub itself would not compile.
+    if item.generics.lifetimes().next().is_some() {
+        return None;
+    }
+    let input = Input::recover(item, derive)?;
+    let Paths { c, k, .. } = Paths::new(&input);
+    let describe = |signature: TokenStream| {
+        quote! {
+            fn #signature -> #k::Described<'_> {
+                #k::unreachable_stub()
+            }
+        }
+    };
+    let names = quote!(const NAMES: &'static [&'static #k::Str] = &[];);
+    let tokens = match derive {
+        Derive::DLPack => {
+            let mut tokens = input.implement(quote!(#c::DLPack), describe(quote!(describe(&self))));
+            if has_tensors(&input) {
+                let describe = describe(quote!(describe_tensor(&self, _: &#k::Str)));
+                tokens.extend(input.implement(quote!(#c::DLPackTensors), quote!(#names #describe)));
+            }
+            tokens
+        }
+        Derive::FromDLPack => input.implement(
+            quote!(#c::FromDLPack),
+            quote! {
+                fn from_dlpack(_: #c::Managed) -> #k::Result<Self, #c::Error> {
+                    #k::unreachable_stub()
+                }
+            },
+        ),
+        Derive::Record => input.implement(
+            quote!(#c::Record),
+            quote! {
+                #names
+                fn column<'a>(_: &'a [Self], _: &#k::Str) -> #k::Described<'a> {
+                    #k::unreachable_stub()
+                }
+            },
+        ),
+        // What an element is made of is all there is to it: nothing to pretend.
+        Derive::Element => return None,
+    };
+    Some(tokens)
+}
+
+fn has_tensors(input: &Input<'_>) -> bool {
+    let Body::Struct(fields) = &input.body else {
+        return false;
+    };
+    let attrs = fields
+        .iter()
+        .flat_map(|field| &field.attrs)
+        .chain(&input.attrs);
+    attrs
+        .into_iter()
+        .any(|attr| matches!(attr.role, Role::Tensor | Role::Columns))
+}

@@ -1,0 +1,1065 @@
+//! Every mistake: its message, and the user's own token that it points at.
+
+use super::expand;
+use crate::input::Derive;
+
+/// Checks that the source yields exactly these errors, in this order.
+fn check(derive: Derive, source: &str, expected: &[(&str, &str)]) {
+    let Err(found) = expand(derive, source) else {
+        panic!("accepted: {source}")
+    };
+    let found: Vec<_> = found
+        .iter()
+        .map(|(message, at)| (message.as_str(), at.as_str()))
+        .collect();
+    // `data#2` is the second `data` of the source; without a number any of them may be meant.
+    let agree = |(found, expected): (&(&str, &str), &(&str, &str))| {
+        let at = match expected.1.contains('#') {
+            true => found.1,
+            false => found.1.rsplit_once('#').map_or(found.1, |(text, _)| text),
+        };
+        found.0 == expected.0 && at == expected.1
+    };
+    let all = found.len() == expected.len() && found.iter().zip(expected).all(agree);
+    assert!(all, "{source}\nfound {found:#?}\nexpected {expected:#?}");
+    for (message, _) in found {
+        assert!(!message.ends_with('.'), "a full stop: {message}");
+        let first = message.chars().next().expect("a message");
+        assert!(
+            !first.is_uppercase() || message.starts_with("DLPack"),
+            "upper case: {message}"
+        );
+    }
+}
+
+fn all(derive: Derive, cases: &[(&str, &str, &str)]) {
+    for &(source, message, at) in cases {
+        check(derive, source, &[(message, at)]);
+    }
+}
+
+const FIELD_KEYS: &str = "one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, \
+     `dtype`, `device`, `stream`, `owner`, `readonly`, `writable`, `tensor`, `columns`";
+const STRUCT_KEYS: &str = "one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `elem`, \
+     `dtype`, `device`, `stream`, `readonly`, `writable`, `tensor`, `via`, `unsafe`, `legacy`, `release`, `crate`, `bound`";
+
+#[test]
+fn unknown_keys_list_the_known_ones() {
+    let field = |key: &str, hint: &str| {
+        let source = format!("struct S {{ #[dlpack({key})] a: Vec<f32>, b: usize }}");
+        let message =
+            format!("unknown dlpack field attribute `{key}`, expected {FIELD_KEYS}{hint}");
+        check(Derive::DLPack, &source, &[(&message, key)]);
+    };
+    field("dat", "; did you mean `data`?");
+    field("shap", "; did you mean `shape`?");
+    field("read_only", "; did you mean `readonly`?");
+    field("xyz", "");
+    let message = format!("unknown dlpack struct attribute `layout`, expected {STRUCT_KEYS}");
+    check(
+        Derive::DLPack,
+        "#[dlpack(layout = 3)] struct S(Vec<f32>);",
+        &[(&message, "layout")],
+    );
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "#[dlpack(rename = \"x\")] enum E { A(Vec<f32>) }",
+                "unknown dlpack enum attribute `rename`, expected one of `crate`, `bound`",
+                "rename",
+            ),
+            (
+                "enum E { #[dlpack(skipped)] A, B(Vec<f32>) }",
+                "unknown dlpack variant attribute `skipped`, expected `skip`",
+                "skipped",
+            ),
+            (
+                "enum E { A(#[dlpack(dat)] Vec<f32>) }",
+                "unknown dlpack field attribute `dat`, expected `data`; did you mean `data`?",
+                "dat",
+            ),
+            (
+                "#[dlpack(unsafe(data = p, size = n))] struct S { p: *const f32, n: usize }",
+                "unknown dlpack `unsafe` attribute `size`, expected one of `data`, `len`",
+                "size",
+            ),
+            (
+                "struct S { #[dlpack(tensor(names = \"x\"))] a: Vec<f32> }",
+                "unknown dlpack tensor attribute `names`, expected one of `shape`, `strides`, `byte_strides`, `order`, \
+             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `name`; did you mean `name`?",
+                "names",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn keys_have_their_places() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "#[dlpack(data)] struct S { a: Vec<f32>, b: u8 }",
+                "`data` belongs on a field, not on the struct",
+                "data",
+            ),
+            (
+                "#[dlpack(owner)] struct S(Vec<f32>);",
+                "`owner` belongs on a field, not on the struct",
+                "owner",
+            ),
+            (
+                "#[dlpack(columns)] struct S(Vec<f32>);",
+                "`columns` belongs on a field, not on the struct",
+                "columns",
+            ),
+            (
+                "#[dlpack(skip)] struct S(Vec<f32>);",
+                "`skip` belongs on an enum variant, not on the struct",
+                "skip",
+            ),
+            (
+                "#[dlpack(name = \"x\")] struct S(Vec<f32>);",
+                "`name` belongs on `tensor(..)`, not on the struct",
+                "name",
+            ),
+            (
+                "#[dlpack(len = 3)] struct S(Vec<f32>);",
+                "`len` belongs on `unsafe(data = .., len = ..)`, not on the struct",
+                "len",
+            ),
+            (
+                "struct S { #[dlpack(skip)] a: Vec<f32> }",
+                "`skip` belongs on an enum variant, not on a field",
+                "skip",
+            ),
+            (
+                "struct S { #[dlpack(elem = f32)] a: Vec<u8> }",
+                "`elem` belongs on the struct, not on a field",
+                "elem",
+            ),
+            (
+                "struct S { #[dlpack(via = x)] a: Vec<u8> }",
+                "`via` belongs on the struct, not on a field",
+                "via",
+            ),
+            (
+                "struct S { #[dlpack(crate = x)] a: Vec<u8> }",
+                "`crate` belongs on the struct, not on a field",
+                "crate",
+            ),
+            (
+                "struct S { #[dlpack(unsafe)] a: Vec<u8> }",
+                "`unsafe` belongs on the struct, not on a field",
+                "unsafe",
+            ),
+            (
+                "struct S { #[dlpack(legacy)] a: Vec<u8> }",
+                "`legacy` belongs on the struct, not on a field",
+                "legacy",
+            ),
+            (
+                "enum E { #[dlpack(data)] A(Vec<f32>) }",
+                "`data` belongs on a field, not on a variant",
+                "data",
+            ),
+            (
+                "enum E { #[dlpack(shape)] A(Vec<f32>) }",
+                "`shape` belongs on the struct, not on a variant",
+                "shape",
+            ),
+            (
+                "enum E { A(#[dlpack(skip)] Vec<f32>) }",
+                "a variant's field can only be `data`: write `skip` on the type of the field",
+                "skip",
+            ),
+            (
+                "enum E { A(#[dlpack(shape)] Vec<f32>) }",
+                "a variant's field can only be `data`: write `shape` on the type of the field",
+                "shape",
+            ),
+            (
+                "#[dlpack(shape = [3])] enum E { A(Vec<f32>) }",
+                "`shape` does not apply to an enum: its variants' fields say it by their types",
+                "shape",
+            ),
+            (
+                "struct S { #[dlpack(tensor(data = x))] a: Vec<f32> }",
+                "the field itself is the data of this tensor: remove `data`, or move `tensor(..)` to the struct",
+                "data",
+            ),
+            (
+                "struct S { #[dlpack(tensor(writable))] a: Vec<f32> }",
+                "`writable` does not belong in `tensor(..)`, expected one of `shape`, `strides`, `byte_strides`, `order`, \
+             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `name`",
+                "writable",
+            ),
+            (
+                "#[dlpack(unsafe(data = p, shape = 3))] struct S { p: *const f32 }",
+                "`shape` does not belong in `unsafe(..)`, expected one of `data`, `len`",
+                "shape",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn keys_have_their_forms() {
+    all(
+        Derive::DLPack,
+        &[
+            // A value where a flag is meant.
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape = [3])] b: usize }",
+                "`shape` marks this field and takes no value: write `shape = ..` on the struct",
+                "shape",
+            ),
+            (
+                "struct S { #[dlpack(data = 3)] a: Vec<f32> }",
+                "`data` marks this field and takes no value: write `data = ..` on the struct",
+                "data",
+            ),
+            (
+                "#[dlpack(readonly = true)] struct S(Vec<f32>);",
+                "`readonly` is a flag: remove its value",
+                "readonly",
+            ),
+            (
+                "struct S { #[dlpack(readonly = 1)] a: Vec<f32> }",
+                "`readonly` is a flag: remove its value",
+                "readonly",
+            ),
+            (
+                "enum E { #[dlpack(skip = true)] A, B(Vec<f32>) }",
+                "`skip` is a flag: remove its value",
+                "skip",
+            ),
+            (
+                "struct S { #[dlpack(data(x))] a: Vec<f32> }",
+                "`data` is a flag: remove the parentheses",
+                "data",
+            ),
+            (
+                "struct S { #[dlpack(tensor = \"x\")] a: Vec<f32> }",
+                "`tensor` takes no value: write `tensor(name = \"..\")`",
+                "tensor",
+            ),
+            // A flag where a value is meant.
+            (
+                "#[dlpack(shape)] struct S(Vec<f32>);",
+                "`shape` needs a value on the struct, such as `shape = [rows, 3]`; as a flag it belongs on a field",
+                "shape",
+            ),
+            (
+                "#[dlpack(elem)] struct S(Vec<f32>);",
+                "`elem` needs a value, such as `elem = f32`",
+                "elem",
+            ),
+            (
+                "#[dlpack(via)] struct S(Vec<f32>);",
+                "`via` needs a value, such as `via = self.to_array()`",
+                "via",
+            ),
+            (
+                "#[dlpack(bound)] struct S(Vec<f32>);",
+                "`bound` needs a value, such as `bound = \"T: Element\"`",
+                "bound",
+            ),
+            (
+                "#[dlpack(crate)] struct S(Vec<f32>);",
+                "`crate` needs a value, such as `crate = ::dlpack_core`",
+                "crate",
+            ),
+            (
+                "#[dlpack(tensor)] struct S(Vec<f32>);",
+                "`tensor` on the struct needs a list: `tensor(name = \"..\", data = ..)`",
+                "tensor",
+            ),
+            (
+                "#[dlpack(unsafe)] struct S(Vec<f32>);",
+                "`unsafe` needs a list: `unsafe(data = .., len = ..)`",
+                "unsafe",
+            ),
+            (
+                "#[dlpack(unsafe = 3)] struct S(Vec<f32>);",
+                "`unsafe` needs a list: `unsafe(data = .., len = ..)`",
+                "unsafe",
+            ),
+            (
+                "struct S { #[dlpack(tensor(shape))] a: Vec<f32> }",
+                "`shape` needs a value, such as `shape = [rows, 3]`",
+                "shape",
+            ),
+            // Parentheses or nothing where a value is meant.
+            (
+                "#[dlpack(shape(3, 4))] struct S(Vec<f32>);",
+                "`shape` takes its value after `=`, such as `shape = [rows, 3]`",
+                "shape",
+            ),
+            (
+                "#[dlpack(shape =)] struct S(Vec<f32>);",
+                "`shape` needs a value, such as `shape = [rows, 3]`",
+                "shape",
+            ),
+            (
+                "#[dlpack(offset =, readonly)] struct S(Vec<f32>);",
+                "`offset` needs a value, such as `offset = start`",
+                "offset",
+            ),
+            (
+                "#[dlpack(elem = , readonly)] struct S(Vec<f32>);",
+                "`elem` needs a value, such as `elem = f32`",
+                "elem",
+            ),
+            // No key at all.
+            (
+                "struct S { #[dlpack] a: Vec<f32>, b: u8 }",
+                &format!("expected a list in parentheses, {FIELD_KEYS}"),
+                "dlpack",
+            ),
+            (
+                "enum E { #[dlpack = \"skip\"] A }",
+                "expected a list in parentheses, `skip`",
+                "dlpack",
+            ),
+            (
+                "enum E { #[dlpack(\"skip\")] A }",
+                "expected a key, `skip`",
+                "\"skip\"",
+            ),
+            (
+                "enum E { A, #[dlpack(,)] B }",
+                "expected a key, `skip`",
+                ",",
+            ),
+            (
+                "enum E { #[dlpack(skip skip)] A, B(Vec<f32>) }",
+                "expected `,` after `skip`",
+                "skip#2",
+            ),
+            (
+                "enum E { #[dlpack(skip::x)] A, B(Vec<f32>) }",
+                "expected `,` after `skip`",
+                ":",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn values_have_their_kinds() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "#[dlpack(device = \"cuda\")] struct S(Vec<f32>);",
+                "expected an expression such as `Device::CPU`, found a string",
+                "\"cuda\"",
+            ),
+            (
+                "#[dlpack(dtype = \"f32\")] struct S(Vec<f32>);",
+                "expected an expression such as `DataType::F32`, found a string",
+                "\"f32\"",
+            ),
+            (
+                "#[dlpack(shape = \"3, 4\")] struct S(Vec<f32>);",
+                "expected an expression such as `[rows, 3]`, found a string",
+                "\"3, 4\"",
+            ),
+            (
+                "#[dlpack(offset = _)] struct S(Vec<f32>);",
+                "expected an expression such as `start`, found `_`",
+                "_",
+            ),
+            (
+                "#[dlpack(shape = _)] struct S(Vec<f32>);",
+                "expected an expression such as `[rows, 3]`, found `_`",
+                "_",
+            ),
+            (
+                "#[dlpack(elem = \"f32\")] struct S(Vec<f32>);",
+                "expected a type, such as `elem = f32`; remove the quotes",
+                "\"f32\"",
+            ),
+            (
+                "#[dlpack(crate = \"dlpack_core\")] struct S(Vec<f32>);",
+                "expected a path, such as `crate = ::dlpack_core`; remove the quotes",
+                "\"dlpack_core\"",
+            ),
+            (
+                "#[dlpack(order = \"c\")] struct S(Vec<f32>);",
+                "unknown order \"c\", expected `\"C\"` or `\"F\"`",
+                "\"c\"",
+            ),
+            (
+                "#[dlpack(legacy = \"x\")] struct S(Vec<f32>);",
+                "unknown legacy \"x\", expected `\"copy\"` or `\"refuse\"`",
+                "\"x\"",
+            ),
+            (
+                "#[dlpack(release = \"later\")] struct S(Vec<f32>);",
+                "unknown release \"later\", expected `\"safe\"` or `\"immediate\"`",
+                "\"later\"",
+            ),
+            (
+                "#[dlpack(legacy = refuse)] struct S(Vec<f32>);",
+                "expected a string literal, such as `legacy = \"refuse\"`",
+                "refuse",
+            ),
+            (
+                "#[dlpack(bound = T)] struct S<T>(Vec<T>);",
+                "expected a string literal, such as `bound = \"T: Element\"`",
+                "T",
+            ),
+            (
+                "#[dlpack(bound = \"T\")] struct S<T>(Vec<T>);",
+                "expected predicates of a where clause, such as `bound = \"T: Element\"`",
+                "\"T\"",
+            ),
+            (
+                "#[dlpack(shape = [3, , 4])] struct S(Vec<f32>);",
+                "expected an expression or `_` before this comma",
+                ",",
+            ),
+            (
+                "struct S { #[dlpack(tensor(name = weights))] a: Vec<f32> }",
+                "expected a string literal, such as `name = \"weights\"`",
+                "weights",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_key_is_said_once() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "struct S { #[dlpack(data, data)] a: Vec<f32> }",
+                "`data` is given twice; remove one",
+                "data#2",
+            ),
+            (
+                "#[dlpack(shape = [3])] #[dlpack(shape = [4])] struct S(Vec<f32>);",
+                "`shape` is given twice; remove one",
+                "shape#2",
+            ),
+            (
+                "struct Image { #[dlpack(data)] pixels: Vec<f32>, #[dlpack(data)] more: Vec<f32> }",
+                "only one field can be `data`; `pixels` already is",
+                "data#2",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape)] b: u8, #[dlpack(shape)] c: u8 }",
+                "only one field can be `shape`; `b` already is",
+                "shape#2",
+            ),
+            (
+                "struct S { #[dlpack(data, owner)] a: Arc<[f32]>, #[dlpack(owner)] b: Arc<u8> }",
+                "only one field can be `owner`; `a` already is",
+                "owner#2",
+            ),
+            (
+                "#[dlpack(shape = [3])] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape)] b: u8 }",
+                "`shape` is already set on the struct",
+                "shape#2",
+            ),
+            (
+                "#[dlpack(data = &self.b[..])] struct S { #[dlpack(data)] a: Vec<f32>, b: Vec<f32> }",
+                "`data` is already set on the struct",
+                "data",
+            ),
+            (
+                "#[dlpack(data = &self.b[..], unsafe(data = p, len = 3))] struct S { b: Vec<f32>, p: *const u8 }",
+                "`data` is already set by `data`",
+                "unsafe",
+            ),
+            (
+                "enum E { A(#[dlpack(data)] Vec<f32>, #[dlpack(data)] Vec<f32>) }",
+                "only one field can be `data`; `0` already is",
+                "data#2",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_field_has_one_role() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "struct S { #[dlpack(data, shape)] a: Vec<f32>, b: u8 }",
+                "a field has one role; `data` is already set here",
+                "shape",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape, strides)] b: [u8; 1] }",
+                "a field has one role; `shape` is already set here",
+                "strides",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(stream, owner)] b: Arc<u8> }",
+                "a field has one role; `stream` is already set here",
+                "owner",
+            ),
+            (
+                "struct S { #[dlpack(columns, shape)] a: Vec<R>, b: u8 }",
+                "a field has one role; `columns` is already set here",
+                "shape",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape, readonly)] b: [u8; 1] }",
+                "`readonly` only applies to the `data` field",
+                "readonly",
+            ),
+            (
+                "struct S { #[dlpack(readonly)] a: Vec<f32>, b: u8 }",
+                "`readonly` only applies to the `data` field",
+                "readonly",
+            ),
+            (
+                "struct S { #[dlpack(tensor, readonly)] a: Vec<f32>, b: u8 }",
+                "`readonly` only applies to the `data` field; for a tensor write `tensor(readonly)`",
+                "readonly",
+            ),
+            (
+                "struct S { #[dlpack(tensor, writable)] a: Vec<f32>, b: u8 }",
+                "`writable` only applies to the `data` field",
+                "writable",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_struct_has_data() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "struct Image { pixels: Vec<f32>, dims: [usize; 3] }",
+                "missing `#[dlpack(data)]`: mark the field of `Image` that holds the elements",
+                "Image",
+            ),
+            (
+                "struct Image { pixels: Vec<f32>, #[dlpack(shape)] dims: [usize; 3] }",
+                "missing `#[dlpack(data)]`: mark the field of `Image` that holds the elements",
+                "Image",
+            ),
+            (
+                "#[dlpack(shape = [3])] struct Image(#[dlpack(shape)] [usize; 3]);",
+                "missing `#[dlpack(data)]`: mark the field of `Image` that holds the elements",
+                "Image",
+            ),
+            (
+                "struct Image;",
+                "`Image` has no field that holds the elements: say `#[dlpack(data = ..)]` or `#[dlpack(via = ..)]`",
+                "Image",
+            ),
+            (
+                "#[dlpack(unsafe(len = 3))] struct S { p: *const f32 }",
+                "missing `data`: write `unsafe(data = .., len = ..)`",
+                "len",
+            ),
+            (
+                "#[dlpack(unsafe(data = p))] struct S { p: *const f32 }",
+                "missing `len`: write `unsafe(data = .., len = ..)`",
+                "data",
+            ),
+            (
+                "#[dlpack(unsafe())] struct S { p: *const f32 }",
+                "missing `data`: write `unsafe(data = .., len = ..)`",
+                "unsafe",
+            ),
+            (
+                "#[dlpack(via = self.x(), shape = [3])] struct S(Vec<f32>);",
+                "`via` gives a finished tensor: `shape` has no effect on it, remove one",
+                "shape",
+            ),
+            (
+                "#[dlpack(via = self.x())] struct S(#[dlpack(data)] Vec<f32>);",
+                "`via` gives a finished tensor: `data` has no effect on it, remove one",
+                "data",
+            ),
+            (
+                "struct S { #[dlpack(tensor)] a: Vec<f32>, #[dlpack(shape)] b: u8 }",
+                "`shape` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "shape",
+            ),
+            (
+                "#[dlpack(readonly)] struct S { #[dlpack(tensor)] a: Vec<f32> }",
+                "`readonly` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "readonly",
+            ),
+            (
+                "#[dlpack(shape = [3])] struct S { #[dlpack(columns)] a: Vec<R> }",
+                "`shape` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "shape",
+            ),
+            (
+                "struct S { #[dlpack(tensor, owner)] a: Arc<[f32]> }",
+                "`owner` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "owner",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn keys_do_not_contradict() {
+    let both = "both say the same; keep one";
+    for (first, second, why) in [
+        ("strides = [1]", "byte_strides = [4]", both),
+        ("byte_strides = [4]", "strides = [1]", both),
+        ("offset = 1", "byte_offset = 4", both),
+        (
+            "elem = u8",
+            "dtype = DataType::U8",
+            "one is the type, the other a value that says it at run time; keep one",
+        ),
+        (
+            "order = \"F\"",
+            "strides = [1]",
+            "both place the elements; keep one",
+        ),
+        (
+            "order = \"C\"",
+            "byte_strides = [1]",
+            "both place the elements; keep one",
+        ),
+        (
+            "strides = [1]",
+            "order = self.order()",
+            "both place the elements; keep one",
+        ),
+        ("readonly", "writable", "a tensor is one of them; keep one"),
+    ] {
+        let key = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        let (one, other) = (key(first), key(second));
+        let source = format!(
+            "#[dlpack({first}, {second})] struct S {{ #[dlpack(data)] a: Vec<f32>, b: u8 }}"
+        );
+        let message = format!("`{one}` excludes `{other}`: {why}");
+        check(Derive::DLPack, &source, &[(&message, &other)]);
+    }
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "#[dlpack(order = \"F\")] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(strides)] b: [i64; 2] }",
+                "`order` excludes `strides`: both place the elements; keep one",
+                "strides",
+            ),
+            (
+                "struct S { #[dlpack(data, readonly, writable)] a: Vec<f32> }",
+                "`readonly` excludes `writable`: a tensor is one of them; keep one",
+                "writable",
+            ),
+            (
+                "#[dlpack(data = &self.a[..], writable)] struct S { a: Vec<f32> }",
+                "`writable` needs a `data` field: an expression only lends a shared reference",
+                "writable",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(stream)] s: StreamHandle }",
+                "`stream` needs a `device` field: a stream handle means nothing without its device",
+                "stream",
+            ),
+            (
+                "#[dlpack(unsafe(data = p, len = 3))] struct S { p: *mut f32, #[dlpack(stream)] s: StreamHandle }",
+                "`stream` needs a `device` field: a stream handle means nothing without its device",
+                "stream",
+            ),
+            (
+                "#[dlpack(data = &self.a[..], stream = self.s())] struct S { a: Vec<f32> }",
+                "`stream` needs a `device` field: a stream handle means nothing without its device",
+                "stream",
+            ),
+            (
+                "struct S { #[dlpack(owner)] a: Vec<f32> }",
+                "cloning a `Vec` copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
+                "Vec<f32>",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(owner)] b: [f32; 3] }",
+                "cloning an array copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
+                "[f32; 3]",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn lists_fit() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "#[dlpack(shape = [_, 3, _])] struct S(Vec<f32>);",
+                "only one extent can be `_`: the length of the data yields one number",
+                "_#2",
+            ),
+            (
+                "#[dlpack(shape = [_, 3], strides = [3, 1])] struct S(Vec<f32>);",
+                "with strides every extent is needed: the length of the data says nothing about `_`",
+                "_",
+            ),
+            (
+                "#[dlpack(shape = [4, 3, 2], strides = [3, 1])] struct S(Vec<f32>);",
+                "`strides` and `shape` need one entry per axis: here are 2 strides and 3 extents",
+                "[3, 1]",
+            ),
+            (
+                "#[dlpack(byte_strides = [_, _])] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape)] b: [u8; 3] }",
+                "`byte_strides` and `shape` need one entry per axis: here are 2 strides and 3 extents",
+                "[_, _]",
+            ),
+            (
+                "#[dlpack(shape = [1])] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(strides)] b: (u8, u8) }",
+                "`strides` and `shape` need one entry per axis: here are 2 strides and 1 extents",
+                "strides",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn tensors_have_their_own_names() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "struct S { #[dlpack(tensor)] obs: Vec<f32>, #[dlpack(tensor(name = \"obs\"))] b: Vec<f32> }",
+                "tensor `obs` is already defined; give each its own `name`",
+                "\"obs\"",
+            ),
+            (
+                "struct S { #[dlpack(tensor(name = \"b\"))] obs: Vec<f32>, #[dlpack(tensor)] b: Vec<f32> }",
+                "tensor `b` is already defined; give each its own `name`",
+                "b",
+            ),
+            (
+                "struct S { #[dlpack(tensor(name = \"two words\"))] a: Vec<f32> }",
+                "\"two words\" is no attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
+                "\"two words\"",
+            ),
+            (
+                "struct S { #[dlpack(tensor(name = \"\"))] a: Vec<f32> }",
+                "\"\" is no attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
+                "\"\"",
+            ),
+            (
+                "struct S { #[dlpack(tensor)] tensor: Vec<f32> }",
+                "a tensor cannot be called `tensor`: its accessor would hide `describe_tensor`; say `tensor(name = \"..\")`",
+                "tensor",
+            ),
+            (
+                "struct S(#[dlpack(tensor)] Vec<f32>);",
+                "a field without a name needs one here: `tensor(name = \"..\")`",
+                "tensor",
+            ),
+            (
+                "#[dlpack(tensor(data = &self.a[..]))] struct S { a: Vec<f32> }",
+                "a `tensor` on the struct needs a name: `tensor(name = \"..\", data = ..)`",
+                "tensor",
+            ),
+            (
+                "#[dlpack(tensor(name = \"x\"))] struct S { a: Vec<f32> }",
+                "a `tensor` on the struct needs its data: `tensor(name = \"..\", data = ..)`",
+                "tensor",
+            ),
+            (
+                "#[dlpack(tensor(name = \"x\", data = y, unsafe(data = p, len = 3)))] struct S { a: Vec<f32> }",
+                "`data` is already set by `data`",
+                "unsafe",
+            ),
+            (
+                "struct S { #[dlpack(tensor(strides = [1], order = \"F\"))] a: Vec<f32> }",
+                "`strides` excludes `order`: both place the elements; keep one",
+                "order",
+            ),
+            (
+                "struct S<T> { #[dlpack(tensor)] a: Vec<T>, #[dlpack(columns)] b: Vec<R> }",
+                "the names of `columns` and other tensors cannot be joined in a generic struct: \
+             move the `columns` field to a struct of its own",
+                "columns",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn enums_delegate() {
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "enum Never {}",
+                "`Never` has no variant that could hold a tensor",
+                "Never",
+            ),
+            (
+                "enum Never { #[dlpack(skip)] A, #[dlpack(skip)] B(Vec<f32>) }",
+                "every variant of `Never` is skipped: leave one that holds a tensor",
+                "Never",
+            ),
+            (
+                "enum Audio { Mono(Vec<f32>), Empty }",
+                "variant `Empty` has no field that holds a tensor: mark it `#[dlpack(skip)]`",
+                "Empty",
+            ),
+            (
+                "enum Audio { Mono(Vec<f32>), Multi { a: Vec<f32>, b: u8 } }",
+                "missing `#[dlpack(data)]`: mark the field of `Multi` that holds the tensor",
+                "Multi",
+            ),
+            (
+                "enum Audio { Mono(Vec<f32>), #[dlpack(skip)] Off(#[dlpack(data)] Vec<f32>) }",
+                "variant `Off` is skipped: remove `data` here or `skip` there",
+                "data",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn some_items_cannot_be_tensors() {
+    let union = |name: &str, kinds: &str| {
+        let message =
+            format!("`#[derive({name})]` needs {kinds}; a union does not say which field is alive");
+        let derive = match name {
+            "DLPack" => Derive::DLPack,
+            "FromDLPack" => Derive::FromDLPack,
+            "Element" => Derive::Element,
+            _ => Derive::Record,
+        };
+        check(derive, "union U { a: f32, b: u32 }", &[(&message, "union")]);
+    };
+    union("DLPack", "a struct or an enum");
+    union("FromDLPack", "a struct or an enum");
+    union("Element", "a struct");
+    union("Record", "a struct");
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "struct View<'a, T: 'a> { items: &'a [T] }",
+                "a DLPack consumer may outlive `'a`; the tensor must own its data",
+                "'a",
+            ),
+            (
+                "#[repr(C, packed)] struct S { a: Vec<f32> }",
+                "cannot export a packed struct: its fields cannot be borrowed",
+                "packed",
+            ),
+            (
+                "#[repr(packed(2))] struct S { a: Vec<f32> }",
+                "cannot export a packed struct: its fields cannot be borrowed",
+                "packed",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn elements_and_records_have_a_layout() {
+    let unordered = "`Point` needs `#[repr(C)]`: only then are its fields laid out in the order they are written";
+    for derive in [Derive::Element, Derive::Record] {
+        let name = derive.name();
+        check(derive, "struct Point { x: f32 }", &[(unordered, "Point")]);
+        check(
+            derive,
+            "#[repr(align(4))] struct Point { x: f32 }",
+            &[(unordered, "Point")],
+        );
+        check(
+            derive,
+            "enum E { A }",
+            &[(&format!("`#[derive({name})]` needs a struct"), "enum")],
+        );
+        all(
+            derive,
+            &[
+                (
+                    "#[repr(C, packed)] struct Point { x: f32 }",
+                    "cannot export a packed struct: its fields cannot be borrowed",
+                    "packed",
+                ),
+                (
+                    "#[repr(C)] struct Point;",
+                    "`Point` has no fields: there is nothing a tensor could show",
+                    "Point",
+                ),
+                (
+                    "#[repr(C)] struct Point { #[dlpack(data)] x: f32 }",
+                    "`data` means nothing to an element or a record, expected `skip`",
+                    "data",
+                ),
+                (
+                    "#[repr(transparent)] struct Point(f32, ());",
+                    "with `repr(transparent)` there is one field: use `#[repr(C)]` for more",
+                    "()",
+                ),
+            ],
+        );
+    }
+    all(
+        Derive::Element,
+        &[
+            (
+                "#[repr(C, align(16))] struct Point { x: f32 }",
+                "`align` may add padding, which no tensor can describe: remove it",
+                "align",
+            ),
+            (
+                "#[repr(C)] struct Point { x: f32, y: [f64; 2] }",
+                "an element has one scalar type: `y` is `f64`, `x` is `f32`; \
+             for mixed fields use `#[derive(Record)]` and `columns`",
+                "[f64; 2]",
+            ),
+        ],
+    );
+    all(
+        Derive::Record,
+        &[
+            (
+                "#[repr(C)] struct Row(f32);",
+                "a column needs a name: give the field one, or mark it `#[dlpack(skip)]`",
+                "f32",
+            ),
+            (
+                "#[repr(C)] struct Row { #[dlpack(skip)] x: f32 }",
+                "every field of `Row` is skipped: leave one to be a column",
+                "Row",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_way_back_is_only_what_can_be_solved() {
+    let unsolvable =
+        "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
+    let one_way = |name: &str| {
+        format!("`FromDLPack` cannot read `{name}` back: remove it, or implement the trait by hand")
+    };
+    for (source, at) in [
+        (
+            "#[dlpack(shape = [n * 2, 3])] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "n * 2",
+        ),
+        (
+            "#[dlpack(shape = self.dims())] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "self.dims()",
+        ),
+        (
+            "#[dlpack(shape = [n], strides = [2])] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "2",
+        ),
+        (
+            "#[dlpack(offset = n + 1)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "n + 1",
+        ),
+        (
+            "#[dlpack(dtype = DataType::F32)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "DataType::F32",
+        ),
+    ] {
+        check(Derive::FromDLPack, source, &[(unsolvable, at)]);
+    }
+    for (source, at) in [
+        ("#[dlpack(via = self.x())] struct S(Vec<f32>);", "via"),
+        (
+            "#[dlpack(data = &self.a[..])] struct S { a: Vec<f32> }",
+            "data",
+        ),
+        (
+            "#[dlpack(unsafe(data = p, len = 3))] struct S { p: *const f32 }",
+            "unsafe",
+        ),
+        ("struct S { #[dlpack(data, tensor)] a: Vec<f32> }", "tensor"),
+        ("struct S { #[dlpack(columns)] a: Vec<R> }", "columns"),
+        (
+            "struct S { #[dlpack(data)] a: Gpu, #[dlpack(stream)] s: Stream }",
+            "stream",
+        ),
+        (
+            "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(order)] o: Layout }",
+            "order",
+        ),
+    ] {
+        check(Derive::FromDLPack, source, &[(&one_way(at), at)]);
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_stage_are_reported_at_once() {
+    check(
+        Derive::Record,
+        "#[repr(packed)] struct S<'a> { #[dlpack(skip(x), data, skip = 3)] a: &'a f32 }",
+        &[
+            ("`skip` is a flag: remove the parentheses", "skip"),
+            (
+                "`data` means nothing to an element or a record, expected `skip`",
+                "data",
+            ),
+            ("`skip` is a flag: remove its value", "skip"),
+            (
+                "a DLPack consumer may outlive `'a`; the tensor must own its data",
+                "'a",
+            ),
+            (
+                "cannot export a packed struct: its fields cannot be borrowed",
+                "packed",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn harmless_is_accepted() {
+    for source in [
+        "#[dlpack()] struct S(Vec<f32>);",
+        "#[dlpack(shape = [3],)] struct S(Vec<f32>);",
+        "struct S { #[dlpack(data, readonly)] a: Vec<f32>, #[doc = \"x\"] b: u8 }",
+        "struct S { #[dlpack(readonly)] a: Vec<f32> }",
+        "struct S { #[dlpack(data)] a: CudaSlice<f32>, #[dlpack(stream)] s: Arc<CudaStream> }",
+        "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(stream)] s: u8, #[dlpack(device)] d: Device }",
+        "struct S { #[dlpack(data)] a: Arc<[f32]>, #[dlpack(owner)] o: Arc<u8> }",
+        "#[dlpack(strides = [_, _])] struct S { #[dlpack(data)] a: Array2<f32>, b: u8 }",
+    ] {
+        assert!(expand(Derive::DLPack, source).is_ok(), "{source}");
+    }
+}
+
+/// The table's own checks, shown to fail.
+#[test]
+fn the_checks_can_fail() {
+    let source = "struct S { #[dlpack(data, data)] a: Vec<f32> }";
+    let message = "`data` is given twice; remove one";
+    check(Derive::DLPack, source, &[(message, "data")]);
+    let fails = |expected: &'static [(&'static str, &'static str)]| {
+        std::panic::catch_unwind(|| check(Derive::DLPack, source, expected)).is_err()
+    };
+    assert!(
+        fails(&[("`data` is given twice; remove one", "S")]),
+        "another token"
+    );
+    assert!(
+        fails(&[("`data` is given twice", "data")]),
+        "another message"
+    );
+    assert!(
+        fails(&[("`data` is given twice; remove one", "data#1")]),
+        "another occurrence"
+    );
+    assert!(fails(&[]), "another count");
+    let fine = "struct S(Vec<f32>);";
+    assert!(
+        std::panic::catch_unwind(|| check(Derive::DLPack, fine, &[])).is_err(),
+        "no error"
+    );
+}

@@ -1,0 +1,43 @@
+//! What the derives emit and refuse, on token streams, without a compiler behind.
+
+mod errors;
+mod snapshots;
+mod values;
+
+use proc_macro2::TokenStream;
+
+use crate::ctxt::Ctxt;
+use crate::input::Derive;
+
+/// The expansion, or the errors as messages with the source text they point at and its number in the source.
+fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, String)>> {
+    let item = syn::parse_str(source).expect("the test's own item parses");
+    let cx = Ctxt::new();
+    crate::run(derive, &item, &cx).ok_or_else(|| {
+        let errors = cx.into_errors();
+        assert!(!errors.is_empty(), "refused without a reason");
+        let located = errors.iter().map(|error| {
+            let text = error
+                .span()
+                .source_text()
+                .expect("an error points into the source");
+            let column = error.span().start().column;
+            let number = source
+                .match_indices(&text)
+                .filter(|&(at, _)| at <= column && is_whole(source, at, &text));
+            (error.to_string(), format!("{text}#{}", number.count()))
+        });
+        located.collect()
+    })
+}
+
+/// Whether a text stands in the source as a word of its own.
+fn is_whole(source: &str, at: usize, text: &str) -> bool {
+    let word = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+    let inside = |neighbour: Option<char>, own: Option<char>| word(neighbour) && word(own);
+    !inside(source[..at].chars().next_back(), text.chars().next())
+        && !inside(
+            source[at + text.len()..].chars().next(),
+            text.chars().next_back(),
+        )
+}

@@ -1,0 +1,44 @@
+// #[dlpack(shape = [nrows, ncols], order = "F")]
+// struct ColMajor { #[dlpack(data)] v: Vec<f64>, nrows: usize, ncols: usize }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for ColMajor {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.nrows)?,
+                    ::dlpack_core::__private::extent(self.ncols)?,
+                ]),
+            )
+            .column_major()
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f64>,
+                    _,
+                >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.nrows)?,
+                    ::dlpack_core::__private::extent(self.ncols)?,
+                ]),
+            )
+            .column_major()
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f64>,
+                    _,
+                >(&mut self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+            )
+    }
+}

@@ -1,0 +1,19 @@
+// struct Series { #[dlpack(columns)] candles: Vec<Candle>, name: String }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPackTensors for Series {
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = <::dlpack_core::__private::RecordOf<
+        Vec<Candle>,
+    > as ::dlpack_core::Record>::NAMES;
+    fn describe_tensor(
+        &self,
+        name: &::dlpack_core::__private::Str,
+    ) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::find(
+            name,
+            <Self as ::dlpack_core::DLPackTensors>::NAMES,
+            ::dlpack_core::__private::column::<Vec<Candle>>(&self.candles, name),
+        )
+    }
+}

@@ -1,0 +1,39 @@
+// struct Image {
+//     #[dlpack(data)]
+//     pixels: Vec<f32>,
+//     #[dlpack(shape)]
+//     dims: [usize; 3],
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Image {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[usize; 3]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[usize; 3]>(&self.dims)?)
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.pixels, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[usize; 3]>(&self.dims)?)
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &mut self.pixels,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+}

@@ -1,0 +1,93 @@
+// struct Batch {
+//     #[dlpack(data, tensor(name = "obs"), tensor(name = "pairs", shape = [_, 2]))] items: Vec<f32>,
+//     #[dlpack(tensor)] rewards: Vec<f32>,
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Batch {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    };
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &mut self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl Batch {
+    /// Describes the tensor `obs`.
+    fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::whole::<
+            Vec<f32>,
+            _,
+        >(&self.items, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+    /// Describes the tensor `pairs`.
+    fn describe_pairs(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::extent(2)?,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    /// Describes the tensor `rewards`.
+    fn describe_rewards(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::whole::<
+            Vec<f32>,
+            _,
+        >(&self.rewards, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPackTensors for Batch {
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &[
+        "obs",
+        "pairs",
+        "rewards",
+    ];
+    fn describe_tensor(
+        &self,
+        name: &::dlpack_core::__private::Str,
+    ) -> ::dlpack_core::__private::Described<'_> {
+        match name {
+            "obs" => self.describe_obs(),
+            "pairs" => self.describe_pairs(),
+            "rewards" => self.describe_rewards(),
+            _ => {
+                ::dlpack_core::__private::unknown_tensor(
+                    name,
+                    <Self as ::dlpack_core::DLPackTensors>::NAMES,
+                )
+            }
+        }
+    }
+}

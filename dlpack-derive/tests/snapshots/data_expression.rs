@@ -1,0 +1,18 @@
+// #[dlpack(data = &self.map[..len], shape = [len])]
+// struct Mapped { map: Mmap, len: usize }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Mapped {
+    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN
+        .rank(::dlpack_core::__private::rank::<[i64; 1]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.len)?,
+                ]),
+            )
+            .describe(::dlpack_core::__private::data_of(&self.map[..self.len]))
+    }
+}

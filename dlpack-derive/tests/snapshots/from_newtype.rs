@@ -1,0 +1,13 @@
+// struct Wrapper(Vec<f32>);
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::FromDLPack for Wrapper {
+    fn from_dlpack(
+        tensor: ::dlpack_core::Managed,
+    ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
+        ::dlpack_core::__private::Ok(Self {
+            0: ::dlpack_core::__private::import_whole::<Vec<f32>>(tensor)?,
+        })
+    }
+}

@@ -1,0 +1,20 @@
+// #[dlpack(shape = [self.1, self.2], order = "F", offset = self.3)]
+// struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize, usize);
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::FromDLPack for Matrix {
+    fn from_dlpack(
+        tensor: ::dlpack_core::Managed,
+    ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
+        let import = ::dlpack_core::__private::Import::new::<Vec<f64>>(tensor)?
+            .column_major();
+        import.rank(2)?;
+        ::dlpack_core::__private::Ok(Self {
+            1: import.extent::<usize>(0)?,
+            2: import.extent::<usize>(1)?,
+            3: import.offset::<usize>()?,
+            0: import.data::<Vec<f64>>()?,
+        })
+    }
+}

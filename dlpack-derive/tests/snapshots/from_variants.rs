@@ -1,0 +1,28 @@
+// enum Audio {
+//     Mono(Vec<f32>),
+//     Both { rate: u32, #[dlpack(data)] samples: Vec<i16> },
+//     #[dlpack(skip)] Empty,
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::FromDLPack for Audio {
+    fn from_dlpack(
+        tensor: ::dlpack_core::Managed,
+    ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
+        if ::dlpack_core::__private::fits::<Vec<f32>>(&tensor) {
+            return ::dlpack_core::__private::Ok(Self::Mono {
+                0: ::dlpack_core::__private::import_whole::<Vec<f32>>(tensor)?,
+            });
+        }
+        if ::dlpack_core::__private::fits::<Vec<i16>>(&tensor) {
+            return ::dlpack_core::__private::Ok(Self::Both {
+                rate: <u32 as ::dlpack_core::__private::Default>::default(),
+                samples: ::dlpack_core::__private::import_whole::<Vec<i16>>(tensor)?,
+            });
+        }
+        ::dlpack_core::__private::Err(
+            ::dlpack_core::__private::no_variant("Audio", tensor),
+        )
+    }
+}

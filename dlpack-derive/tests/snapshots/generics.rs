@@ -1,0 +1,46 @@
+// #[dlpack(bound = "E: Element, Vec<E>: Send")]
+// struct Tensor<E: Copy + 'static, const N: usize = 2>
+// where
+//     E: Clone,
+// {
+//     #[dlpack(data)] items: Vec<E>,
+//     #[dlpack(shape)] shape: [usize; N],
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl<E: Copy + 'static, const N: usize> ::dlpack_core::DLPack for Tensor<E, N>
+where
+    E: Clone,
+    E: Element,
+    Vec<E>: Send,
+{
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[usize; N]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<E>,
+                    _,
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<E>,
+                    _,
+                >(
+                    &mut self.items,
+                    ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route(),
+                ),
+            )
+    }
+}

@@ -1,0 +1,45 @@
+// #[dlpack(shape = [_, 3], order = "C")]
+// struct Points { items: Vec<f32> }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Points {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::extent(3)?,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::extent(3)?,
+                ]),
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &mut self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+}

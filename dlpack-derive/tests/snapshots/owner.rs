@@ -1,0 +1,66 @@
+// #[dlpack(shape = [_, dim])]
+// struct Vectors { #[dlpack(data, owner)] values: ScalarBuffer<f32>, dim: i32 }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Vectors {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::extent(self.dim)?,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    ScalarBuffer<f32>,
+                    _,
+                >(
+                    &self.values,
+                    ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+                ),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::extent(self.dim)?,
+                ]),
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    ScalarBuffer<f32>,
+                    _,
+                >(
+                    &mut self.values,
+                    ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+                ),
+            )
+    }
+    fn share(
+        &self,
+        request: &::dlpack_core::ExportRequest,
+    ) -> ::dlpack_core::__private::Option<
+        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
+    > {
+        ::dlpack_core::__private::Some(
+            ::dlpack_core::__private::share::<
+                ScalarBuffer<f32>,
+                _,
+            >(
+                &self.values,
+                ::dlpack_core::DLPack::describe(self),
+                request,
+                ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+            ),
+        )
+    }
+}

@@ -1,0 +1,58 @@
+// #[dlpack(shape = [height, width, 3], byte_strides = [linesize, _, _])]
+// struct Frame { #[dlpack(data)] data: Bytes, height: u32, width: u32, linesize: usize }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Frame {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Bytes>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 3]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.height)?,
+                    ::dlpack_core::__private::extent(self.width)?,
+                    ::dlpack_core::__private::extent(3)?,
+                ]),
+            )
+            .byte_strides(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::stride(self.linesize)?,
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::HOLE,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Bytes,
+                    _,
+                >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.height)?,
+                    ::dlpack_core::__private::extent(self.width)?,
+                    ::dlpack_core::__private::extent(3)?,
+                ]),
+            )
+            .byte_strides(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::stride(self.linesize)?,
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::HOLE,
+                ]),
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Bytes,
+                    _,
+                >(&mut self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
+            )
+    }
+}

@@ -1,0 +1,75 @@
+// #[dlpack(shape = [r#type, 2])]
+// struct Raw { #[dlpack(data, tensor)] r#fn: Vec<f32>, r#type: usize }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Raw {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.r#type)?,
+                    ::dlpack_core::__private::extent(2)?,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.r#fn, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.r#type)?,
+                    ::dlpack_core::__private::extent(2)?,
+                ]),
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &mut self.r#fn,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl Raw {
+    /// Describes the tensor `fn`.
+    fn describe_fn(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::whole::<
+            Vec<f32>,
+            _,
+        >(&self.r#fn, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPackTensors for Raw {
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["fn"];
+    fn describe_tensor(
+        &self,
+        name: &::dlpack_core::__private::Str,
+    ) -> ::dlpack_core::__private::Described<'_> {
+        match name {
+            "fn" => self.describe_fn(),
+            _ => {
+                ::dlpack_core::__private::unknown_tensor(
+                    name,
+                    <Self as ::dlpack_core::DLPackTensors>::NAMES,
+                )
+            }
+        }
+    }
+}

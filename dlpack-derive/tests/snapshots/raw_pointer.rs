@@ -1,0 +1,28 @@
+// #[dlpack(unsafe(data = self.storage.as_ptr(), len = self.storage.len()))]
+// struct Tensor<const N: usize> {
+//     storage: Storage,
+//     #[dlpack(shape)] shape: [usize; N],
+//     #[dlpack(strides)] strides: [usize; N],
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
+    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN
+        .rank(::dlpack_core::__private::rank::<[usize; N]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
+            .strides(
+                ::dlpack_core::__private::strides::<
+                    [usize; N],
+                    [usize; N],
+                >(&self.strides)?,
+            )
+            .describe(
+                match (self.storage.as_ptr(), self.storage.len()) {
+                    (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
+                },
+            )
+    }
+}

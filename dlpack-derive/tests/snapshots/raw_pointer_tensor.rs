@@ -1,0 +1,36 @@
+// #[dlpack(tensor(name = "kv", unsafe(data = ptr, len = 3), device = Device::cuda(0)))]
+// struct Cache { ptr: *const f32 }
+
+#[automatically_derived]
+#[allow(deprecated)]
+impl Cache {
+    /// Describes the tensor `kv`.
+    fn describe_kv(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
+            .describe(
+                match (self.ptr, 3) {
+                    (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
+                },
+            )
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPackTensors for Cache {
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["kv"];
+    fn describe_tensor(
+        &self,
+        name: &::dlpack_core::__private::Str,
+    ) -> ::dlpack_core::__private::Described<'_> {
+        match name {
+            "kv" => self.describe_kv(),
+            _ => {
+                ::dlpack_core::__private::unknown_tensor(
+                    name,
+                    <Self as ::dlpack_core::DLPackTensors>::NAMES,
+                )
+            }
+        }
+    }
+}

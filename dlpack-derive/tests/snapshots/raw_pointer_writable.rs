@@ -1,0 +1,20 @@
+// #[dlpack(unsafe(data = ptr, len = len), device = Device::cuda(0), writable)]
+// struct Tensor { ptr: *mut f32, len: usize }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Tensor {
+    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN
+        .writable();
+    const EXCLUSIVE: bool = true;
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
+            .writable()
+            .describe(
+                match (self.ptr, self.len) {
+                    (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
+                },
+            )
+    }
+}

@@ -1,0 +1,43 @@
+// #[repr(C)]
+// struct Trade { price: f64, size: u32, r#type: u8, #[dlpack(skip)] pad: [u8; 3] }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::Record for Trade {
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &[
+        "price",
+        "size",
+        "type",
+    ];
+    fn column<'a>(
+        rows: &'a [Self],
+        name: &::dlpack_core::__private::Str,
+    ) -> ::dlpack_core::__private::Described<'a> {
+        match name {
+            "price" => {
+                ::dlpack_core::__private::record_column::<
+                    Self,
+                    f64,
+                >(rows, |row| &row.price)
+            }
+            "size" => {
+                ::dlpack_core::__private::record_column::<
+                    Self,
+                    u32,
+                >(rows, |row| &row.size)
+            }
+            "type" => {
+                ::dlpack_core::__private::record_column::<
+                    Self,
+                    u8,
+                >(rows, |row| &row.r#type)
+            }
+            _ => {
+                ::dlpack_core::__private::unknown_tensor(
+                    name,
+                    <Self as ::dlpack_core::Record>::NAMES,
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// #[dlpack(byte_offset = header + 8, device = Device::CPU)]
+// struct File {
+//     #[dlpack(data)] map: Mmap,
+//     header: usize,
+//     #[dlpack(dtype)] kind: Kind,
+//     #[dlpack(order)] order: Layout,
+//     #[dlpack(shape)] shape: Vec<u64>,
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for File {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Mmap>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<Vec<u64>>())
+        .dynamic_dtype();
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape)?)
+            .order(::dlpack_core::__private::order::<Layout>(&self.order))
+            .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8))?)
+            .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
+            .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Mmap,
+                    _,
+                >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape)?)
+            .order(::dlpack_core::__private::order::<Layout>(&self.order))
+            .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8))?)
+            .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
+            .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Mmap,
+                    _,
+                >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
+            )
+    }
+}

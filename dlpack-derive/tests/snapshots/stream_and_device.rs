@@ -1,0 +1,46 @@
+// struct Page {
+//     #[dlpack(data)] kv: CudaSlice<bf16>,
+//     #[dlpack(shape)] dims: (usize, usize, usize),
+//     #[dlpack(stream)] s: Arc<CudaStream>,
+//     #[dlpack(device)] device: Device,
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Page {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<(usize, usize, usize)>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims)?)
+            .device(::dlpack_core::__private::device::<Device>(&self.device))
+            .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
+            .describe(
+                ::dlpack_core::__private::data::<
+                    CudaSlice<bf16>,
+                    _,
+                >(
+                    &self.kv,
+                    ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
+                ),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims)?)
+            .device(::dlpack_core::__private::device::<Device>(&self.device))
+            .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    CudaSlice<bf16>,
+                    _,
+                >(
+                    &mut self.kv,
+                    ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
+                ),
+            )
+    }
+}

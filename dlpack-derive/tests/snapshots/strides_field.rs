@@ -1,0 +1,44 @@
+// struct View {
+//     #[dlpack(data)] items: Vec<f32>,
+//     #[dlpack(shape)] shape: [i64; 3],
+//     #[dlpack(strides)] strides: [i64; 2],
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for View {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 3]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape)?)
+            .strides(
+                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides)?,
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape)?)
+            .strides(
+                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides)?,
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &mut self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+}

@@ -1,0 +1,44 @@
+// #[dlpack(strides = vec![self.step])]
+// struct Every { #[dlpack(data)] items: Vec<f32>, step: i64 }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Every {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    };
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .strides(
+                ::dlpack_core::__private::strides::<
+                    _,
+                    ::dlpack_core::__private::AnyRank,
+                >(&(vec![self.step]))?,
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .strides(
+                ::dlpack_core::__private::strides::<
+                    _,
+                    ::dlpack_core::__private::AnyRank,
+                >(&(vec![self.step]))?,
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &mut self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+}

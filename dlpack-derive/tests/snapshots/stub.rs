@@ -1,0 +1,52 @@
+// #[dlpack(crate = ::dl)] struct Image { #[dlpack(tensor, dat)] pixels: Vec<f32> }
+
+::core::compile_error! {
+    "unknown dlpack field attribute `dat`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `dtype`, `device`, `stream`, `owner`, `readonly`, `writable`, `tensor`, `columns`; did you mean `data`?"
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dl::DLPack for Image {
+    fn describe(&self) -> ::dl::__private::Described<'_> {
+        ::dl::__private::unreachable_stub()
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dl::DLPackTensors for Image {
+    const NAMES: &'static [&'static ::dl::__private::Str] = &[];
+    fn describe_tensor(
+        &self,
+        _: &::dl::__private::Str,
+    ) -> ::dl::__private::Described<'_> {
+        ::dl::__private::unreachable_stub()
+    }
+}
+
+::core::compile_error! {
+    "unknown dlpack field attribute `dat`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `dtype`, `device`, `stream`, `owner`, `readonly`, `writable`, `tensor`, `columns`; did you mean `data`?"
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dl::FromDLPack for Image {
+    fn from_dlpack(_: ::dl::Managed) -> ::dl::__private::Result<Self, ::dl::Error> {
+        ::dl::__private::unreachable_stub()
+    }
+}
+
+::core::compile_error! {
+    "`tensor` means nothing to an element or a record, expected `skip`"
+}
+::core::compile_error! {
+    "unknown dlpack field attribute `dat`, expected `skip`"
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dl::Record for Image {
+    const NAMES: &'static [&'static ::dl::__private::Str] = &[];
+    fn column<'a>(
+        _: &'a [Self],
+        _: &::dl::__private::Str,
+    ) -> ::dl::__private::Described<'a> {
+        ::dl::__private::unreachable_stub()
+    }
+}

@@ -1,0 +1,109 @@
+// #[dlpack(tensor(name = "head", data = &self.obs[..n], shape = [n, 1], readonly))]
+// pub struct Batch {
+//     #[dlpack(tensor)] pub obs: Vec<f32>,
+//     #[dlpack(tensor(name = "reward", shape = [_, n], elem = f32))] rewards: Vec<f32>,
+//     #[dlpack(tensor)] pub(crate) mask: Option<Array2<bool>>,
+//     #[dlpack(tensor(shape = [n]))] done: Option<Vec<bool>>,
+//     n: usize,
+// }
+
+#[automatically_derived]
+#[allow(deprecated)]
+impl Batch {
+    /// Describes the tensor `head`.
+    pub fn describe_head(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.n)?,
+                    ::dlpack_core::__private::extent(1)?,
+                ]),
+            )
+            .read_only()
+            .describe(::dlpack_core::__private::data_of(&self.obs[..self.n]))
+    }
+    /// Describes the tensor `obs`.
+    pub fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::whole::<
+            Vec<f32>,
+            _,
+        >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+    /// Describes the tensor `reward`.
+    fn describe_reward(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::HOLE,
+                    ::dlpack_core::__private::extent(self.n)?,
+                ]),
+            )
+            .elem::<f32>()
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f32>,
+                    _,
+                >(
+                    &self.rewards,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                ),
+            )
+    }
+    /// Describes the tensor `mask`.
+    pub(crate) fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::whole::<
+            Array2<bool>,
+            _,
+        >(
+            ::dlpack_core::__private::present(&self.mask, "mask")?,
+            ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.route(),
+        )
+    }
+    /// Describes the tensor `done`.
+    fn describe_done(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.n)?,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<bool>,
+                    _,
+                >(
+                    ::dlpack_core::__private::present(&self.done, "done")?,
+                    ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
+                ),
+            )
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPackTensors for Batch {
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &[
+        "head",
+        "obs",
+        "reward",
+        "mask",
+        "done",
+    ];
+    fn describe_tensor(
+        &self,
+        name: &::dlpack_core::__private::Str,
+    ) -> ::dlpack_core::__private::Described<'_> {
+        match name {
+            "head" => self.describe_head(),
+            "obs" => self.describe_obs(),
+            "reward" => self.describe_reward(),
+            "mask" => self.describe_mask(),
+            "done" => self.describe_done(),
+            _ => {
+                ::dlpack_core::__private::unknown_tensor(
+                    name,
+                    <Self as ::dlpack_core::DLPackTensors>::NAMES,
+                )
+            }
+        }
+    }
+}

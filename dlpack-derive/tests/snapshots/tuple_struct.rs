@@ -1,0 +1,42 @@
+// #[dlpack(shape = [self.1, self.2])]
+// struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize);
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Matrix {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::NoBuffer as _;
+        ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
+    }
+        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.1)?,
+                    ::dlpack_core::__private::extent(self.2)?,
+                ]),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    Vec<f64>,
+                    _,
+                >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+            )
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .shape(
+                ::dlpack_core::__private::dims([
+                    ::dlpack_core::__private::extent(self.1)?,
+                    ::dlpack_core::__private::extent(self.2)?,
+                ]),
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    Vec<f64>,
+                    _,
+                >(&mut self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+            )
+    }
+}

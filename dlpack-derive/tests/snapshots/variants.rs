@@ -1,0 +1,101 @@
+// enum Audio {
+//     Mono(Array1<f32>),
+//     Multi { samples: Array2<f32> },
+//     Both(u32, #[dlpack(data)] Array2<i16>),
+//     #[dlpack(skip)] Empty,
+//     #[dlpack(skip)] Off(u8),
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Audio {
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        match self {
+            Self::Mono { 0: field } => {
+                ::dlpack_core::__private::whole::<
+                    Array1<f32>,
+                    _,
+                >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
+            }
+            Self::Multi { samples: field } => {
+                ::dlpack_core::__private::whole::<
+                    Array2<f32>,
+                    _,
+                >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
+            }
+            Self::Both { 1: field, .. } => {
+                ::dlpack_core::__private::whole::<
+                    Array2<i16>,
+                    _,
+                >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
+            }
+            Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
+            Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
+        }
+    }
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        match self {
+            Self::Mono { 0: field } => {
+                ::dlpack_core::__private::whole_mut::<
+                    Array1<f32>,
+                    _,
+                >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
+            }
+            Self::Multi { samples: field } => {
+                ::dlpack_core::__private::whole_mut::<
+                    Array2<f32>,
+                    _,
+                >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
+            }
+            Self::Both { 1: field, .. } => {
+                ::dlpack_core::__private::whole_mut::<
+                    Array2<i16>,
+                    _,
+                >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
+            }
+            Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
+            Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
+        }
+    }
+    fn share(
+        &self,
+        request: &::dlpack_core::ExportRequest,
+    ) -> ::dlpack_core::__private::Option<
+        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
+    > {
+        match self {
+            Self::Mono { 0: field } => {
+                ::dlpack_core::__private::whole_share::<
+                    Array1<f32>,
+                    _,
+                >(
+                    field,
+                    request,
+                    ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route(),
+                )
+            }
+            Self::Multi { samples: field } => {
+                ::dlpack_core::__private::whole_share::<
+                    Array2<f32>,
+                    _,
+                >(
+                    field,
+                    request,
+                    ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route(),
+                )
+            }
+            Self::Both { 1: field, .. } => {
+                ::dlpack_core::__private::whole_share::<
+                    Array2<i16>,
+                    _,
+                >(
+                    field,
+                    request,
+                    ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route(),
+                )
+            }
+            Self::Empty => ::dlpack_core::__private::None,
+            Self::Off { .. } => ::dlpack_core::__private::None,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+// #[dlpack(via = self.to_array(), legacy = "refuse")]
+// struct Lazy { graph: Graph }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports)]
+impl ::dlpack_core::DLPack for Lazy {
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new().legacy_refuse().via(self.to_array())
+    }
+}
