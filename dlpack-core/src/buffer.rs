@@ -26,7 +26,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem::{size_of, size_of_val};
+use core::ptr::NonNull;
 
+use crate::atomic::Word;
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DataType;
@@ -42,6 +44,17 @@ pub(crate) struct Layout {
     pub(crate) first: usize,
 }
 
+/// Who may write while the memory is lent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Nobody.
+    Read,
+    /// The one who has the loan.
+    Exclusive,
+    /// Everybody, Rust code in atomic words of this size.
+    Shared(Word),
+}
+
 /// What both kinds of loan know; without a lifetime, so it never leaves the crate.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
@@ -53,7 +66,9 @@ pub(crate) struct Memory {
     pub(crate) element: usize,
     pub(crate) any_bits: bool,
     pub(crate) device: Device,
-    pub(crate) writable: bool,
+    /// Whether the annotation may name another device: a pointer does not say where it leads.
+    pub(crate) any_device: bool,
+    pub(crate) access: Access,
     pub(crate) stream: Option<StreamHandle>,
     pub(crate) layout: Option<Layout>,
 }
@@ -71,7 +86,7 @@ pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
 
 impl Memory {
     #[inline]
-    fn new<T: Element>(data: *mut T, bytes: usize, device: Device, writable: bool) -> Self {
+    fn new<T: Element>(data: *mut T, bytes: usize, device: Device, access: Access) -> Self {
         Self {
             data: data.cast(),
             bytes,
@@ -80,7 +95,8 @@ impl Memory {
             element: size_of::<T>(),
             any_bits: T::ANY_BITS,
             device,
-            writable,
+            any_device: false,
+            access,
             stream: None,
             layout: None,
         }
@@ -124,7 +140,7 @@ impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
                 elements.as_ptr().cast_mut(),
                 size_of_val(elements),
                 Device::CPU,
-                false,
+                Access::Read,
             ),
             lifetime: PhantomData,
         }
@@ -140,7 +156,7 @@ impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
                 elements.as_mut_ptr(),
                 size_of_val(elements),
                 Device::CPU,
-                true,
+                Access::Exclusive,
             ),
             lifetime: PhantomData,
         }
@@ -187,7 +203,7 @@ impl<'a> Loan<'a> {
                 data.cast_mut(),
                 len.saturating_mul(size_of::<T>()),
                 device,
-                false,
+                Access::Read,
             ),
             lifetime: PhantomData,
         }
@@ -208,12 +224,19 @@ impl<'a> Loan<'a> {
     ///
     /// # Safety
     ///
-    /// As [`Loan::from_raw_parts`], and a consumer may write any `T` there at any time in `'a`.
+    /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a`; Rust
+    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words of
+    /// the size of its scalars (of 8 bytes, where scalars are larger).
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
         Self {
-            memory: Memory::new(data, len.saturating_mul(size_of::<T>()), device, true),
+            memory: Memory::new(
+                data,
+                len.saturating_mul(size_of::<T>()),
+                device,
+                Access::Shared(Word::of::<T::Scalar>()),
+            ),
             lifetime: PhantomData,
         }
     }
@@ -246,7 +269,7 @@ impl<'a> Loan<'a> {
             .wrapping_byte_add(offset);
         let bytes = size_of_val(rows).saturating_sub(offset);
         Self {
-            memory: Memory::new(data, bytes, Device::CPU, false),
+            memory: Memory::new(data, bytes, Device::CPU, Access::Read),
             lifetime: PhantomData,
         }
     }
@@ -332,9 +355,80 @@ impl<'a> LoanMut<'a> {
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
         Self {
-            memory: Memory::new(data, len.saturating_mul(size_of::<T>()), device, true),
+            memory: Memory::new(
+                data,
+                len.saturating_mul(size_of::<T>()),
+                device,
+                Access::Exclusive,
+            ),
             lifetime: PhantomData,
         }
+    }
+}
+
+/// What `unsafe(data = .., len = ..)` takes for an address.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the address of elements",
+    label = "expected `*const T`, `*mut T` or `NonNull<T>`, where `T` is an element",
+    note = "an untyped pointer needs a type: `pointer.cast::<f32>()`, or `pointer.cast::<u8>()` and a `dtype`"
+)]
+pub trait Address {
+    /// What lies there.
+    #[doc(hidden)]
+    type Element: Element;
+    /// Whether it may be written.
+    #[doc(hidden)]
+    const WRITABLE: bool;
+    /// The address.
+    #[doc(hidden)]
+    fn pointer(self) -> *mut Self::Element;
+}
+
+impl<T: Element> Address for *const T {
+    type Element = T;
+    const WRITABLE: bool = false;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self.cast_mut()
+    }
+}
+
+impl<T: Element> Address for *mut T {
+    type Element = T;
+    const WRITABLE: bool = true;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self
+    }
+}
+
+impl<T: Element> Address for NonNull<T> {
+    type Element = T;
+    const WRITABLE: bool = true;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self.as_ptr()
+    }
+}
+
+/// Memory at an address, on the device that the annotation names.
+///
+/// # Safety
+///
+/// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
+#[inline]
+pub unsafe fn raw<'a, P: Address>(data: P, len: usize) -> Loan<'a> {
+    let bytes = len.saturating_mul(size_of::<P::Element>());
+    let access = if P::WRITABLE {
+        Access::Shared(Word::of::<<P::Element as Element>::Scalar>())
+    } else {
+        Access::Read
+    };
+    let mut memory = Memory::new(data.pointer(), bytes, Device::CPU, access);
+    memory.any_device = true;
+    Loan {
+        memory,
+        lifetime: PhantomData,
     }
 }
 

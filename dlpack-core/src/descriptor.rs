@@ -4,7 +4,8 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 
 use crate::abi;
-use crate::buffer::{Loan, LoanMut, Memory, axes_of};
+use crate::atomic::Word;
+use crate::buffer::{Access, Loan, LoanMut, Memory, axes_of};
 use crate::device::Device;
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::{DataType, Order};
@@ -47,6 +48,8 @@ pub struct Descriptor<'a> {
     pub(crate) device: Device,
     pub(crate) stream: Option<StreamHandle>,
     pub(crate) read_only: bool,
+    /// Who may write to the memory; a tensor is read-only for more reasons than this.
+    pub(crate) access: Access,
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
     /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
@@ -174,6 +177,14 @@ impl Descriptor<'_> {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// The words in which the memory is accessed, if others may write to it meanwhile.
+    pub(crate) fn shared(&self) -> Option<Word> {
+        match self.access {
+            Access::Shared(word) if self.device.device_type.is_host_readable() => Some(word),
+            _ => None,
+        }
     }
 
     /// A tensor that belongs to its descriptor.
@@ -571,7 +582,7 @@ impl Parts {
     /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
     #[inline]
     pub fn describe_mut(self, loan: LoanMut<'_>) -> Result<Descriptor<'_>, Error> {
-        if self.writable && !loan.memory.writable {
+        if self.writable && loan.memory.access == Access::Read {
             return Err(Error::NotWritable);
         }
         self.over(loan.memory)
@@ -598,13 +609,14 @@ impl Parts {
             kind.dtype.check()?;
         }
         let device = match self.device {
-            Some(given) if given != memory.device => {
+            Some(given) if given != memory.device && !memory.any_device => {
                 return Err(Error::DeviceConflict {
                     data: memory.device,
                     given,
                 });
             }
-            _ => memory.device,
+            Some(given) => given,
+            None => memory.device,
         };
         let item_bits = kind.dtype.itemsize_bits();
         let pitch = to_i64(kind.element_bits / item_bits);
@@ -628,7 +640,8 @@ impl Parts {
             dtype: kind.dtype,
             device,
             stream: self.stream.or(memory.stream),
-            read_only: self.read_only || !memory.writable,
+            read_only: self.read_only || memory.access == Access::Read,
+            access: memory.access,
             legacy: self.legacy,
             release: self.release,
             made: None,
@@ -870,15 +883,21 @@ fn to_i64(size: usize) -> i64 {
 /// The elements from `start` to the end of the memory, which must be a whole number.
 fn whole_elements(memory: &Memory, kind: &Kind, start: usize) -> Result<usize, Error> {
     let bytes = memory.bytes - start / 8;
-    match (bytes * 8).checked_rem(kind.element_bits) {
+    let whole = if kind.element_bits % 8 == 0 {
+        let element = kind.element_bits / 8;
         // Elements without size take no bytes, so how many there are is not known: none.
-        None => Ok(0),
-        Some(0) => Ok(bytes * 8 / kind.element_bits),
-        Some(_) => Err(Error::PartialElement {
-            bytes,
-            element_bits: kind.element_bits,
-        }),
-    }
+        bytes
+            .checked_rem(element)
+            .map_or(Some(0), |rest| (rest == 0).then(|| bytes / element))
+    } else {
+        let bits = bytes.checked_mul(8);
+        bits.filter(|bits| bits % kind.element_bits == 0)
+            .map(|bits| bits / kind.element_bits)
+    };
+    whole.ok_or(Error::PartialElement {
+        bytes,
+        element_bits: kind.element_bits,
+    })
 }
 
 /// The extent written `_`, from the number of elements.

@@ -221,6 +221,8 @@ pub enum Error {
     ReadOnly,
     /// `writable` was asked for, and the buffer gives only shared access.
     NotWritable,
+    /// Others may write to the memory, so it cannot be a slice.
+    MayChange,
     /// The elements do not lie one after another, as a slice needs.
     NotContiguous {
         /// The shape.
@@ -397,6 +399,9 @@ impl fmt::Display for Error {
             Self::ReadOnly => f.write_str("the tensor is read-only"),
             Self::NotWritable => f.write_str(
                 "`writable` needs memory that nobody else holds, and the buffer only gives shared access",
+            ),
+            Self::MayChange => f.write_str(
+                "others may write to the memory while it is read: take the elements with `to_vec` or `iter`",
             ),
             Self::NotContiguous { shape, strides } => write!(
                 f,

@@ -13,17 +13,19 @@ use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
 
 use crate::abi;
-use crate::buffer::{Buffer, Loan};
-use crate::copy::{AlignedBytes, gather};
+use crate::buffer::{Access, Buffer, Loan};
+use crate::copy::gather;
 use crate::descriptor::{Descriptor, Parts, packed_bytes};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::error::Error;
 use crate::extent;
 use crate::facts::Facts;
-use crate::managed::Managed;
-use crate::request::{ExportRequest, Plan, Subject, Transfer, plan, plan_unasked};
+use crate::managed::{Managed, Ours};
+use crate::memory::AlignedBytes;
+use crate::request::{ExportRequest, LegacyPolicy, Plan, Subject, Transfer, plan, plan_unasked};
 use crate::version::{Abi, Version};
+use crate::view::TensorRef;
 
 /// A type whose values are tensors.
 ///
@@ -121,7 +123,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + 'static,
     {
-        move_out(self, |descriptor| Ok(plan_unasked(&subject(descriptor))))
+        export_moved_unasked(self)
     }
 
     /// Exports the value as a consumer asks for it.
@@ -168,10 +170,10 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         Self: Sized + Sync + 'static,
     {
         let request = ExportRequest::versioned();
-        if let Some(shared) = self.share(&request) {
+        if let Some(shared) = Self::share(self, &request) {
             return shared;
         }
-        let descriptor = self.describe()?;
+        let descriptor = Self::describe(self)?;
         let plan = plan_unasked(&subject(&descriptor));
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
         unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
@@ -197,10 +199,10 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = self.share(request) {
+        if let Some(shared) = Self::share(self, request) {
             return shared;
         }
-        let descriptor = self.describe()?;
+        let descriptor = Self::describe(self)?;
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
         unsafe { export_with(Arc::clone(self), descriptor, request) }
     }
@@ -241,13 +243,12 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         && reached.is_none_or(|(start, end)| {
             start >= kept.data.addr() && end <= kept.data.addr().saturating_add(kept.bytes)
         })
-        && (descriptor.read_only || kept.writable);
+        && (descriptor.read_only || kept.access != Access::Read);
     if !inside {
         return Err(Error::OwnerElsewhere);
     }
     let tensor = Exported::of(&descriptor, &plan);
-    let legacy = descriptor.legacy;
-    Ok(block.finish(descriptor.shape, descriptor.strides, &tensor, legacy, &plan))
+    Ok(block.finish(descriptor.shape, descriptor.strides, tensor, &plan))
 }
 
 /// What the plan has to know of a described tensor.
@@ -257,7 +258,8 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         device: descriptor.device,
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
-        made: descriptor.made.is_some(),
+        // A tensor that others hold too was not made for this request, wherever it came from.
+        made: descriptor.made.as_ref().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
@@ -310,6 +312,11 @@ pub(crate) fn export_moved<T: DLPack + 'static>(
     move_out(value, |descriptor| plan(request, &subject(descriptor)))
 }
 
+/// The same, where nobody asked for anything in particular.
+pub(crate) fn export_moved_unasked<T: DLPack + 'static>(value: T) -> Result<Managed, Error> {
+    move_out(value, |descriptor| Ok(plan_unasked(&subject(descriptor))))
+}
+
 fn move_out<T: DLPack + 'static>(
     value: T,
     plan: impl FnOnce(&Descriptor<'_>) -> Result<Plan, Error>,
@@ -321,13 +328,8 @@ fn move_out<T: DLPack + 'static>(
         return transfer(descriptor, &plan);
     }
     let tensor = Exported::of(&descriptor, &plan);
-    let Descriptor {
-        shape,
-        strides,
-        legacy,
-        ..
-    } = descriptor;
-    Ok(block.finish(shape, strides, &tensor, legacy, &plan))
+    let Descriptor { shape, strides, .. } = descriptor;
+    Ok(block.finish(shape, strides, tensor, &plan))
 }
 
 /// # Safety
@@ -343,8 +345,7 @@ unsafe fn carry_out<O: Send + 'static>(
     }
     let block = Unfinished::new(owner)?;
     let tensor = Exported::of(&descriptor, plan);
-    let legacy = descriptor.legacy;
-    Ok(block.finish(descriptor.shape, descriptor.strides, &tensor, legacy, plan))
+    Ok(block.finish(descriptor.shape, descriptor.strides, tensor, plan))
 }
 
 /// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
@@ -373,8 +374,14 @@ fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
     } else {
         memory.as_mut_ptr()
     };
+    let view = TensorRef::of(descriptor);
     if bytes != 0 {
         match descriptor.dtype.itemsize() {
+            Some(itemsize) if view.shared.is_some() => {
+                view.check_words()?;
+                // SAFETY: checked right above; `memory` is new and has room for every item.
+                unsafe { view.copy_shared(itemsize, data) };
+            }
             Some(itemsize) => {
                 // SAFETY:
                 // 1. the descriptor was checked: every item lies in memory that is lent for its
@@ -391,7 +398,7 @@ fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
                     );
                 }
             }
-            None if extent::is_contiguous(&descriptor.shape, &descriptor.strides) => {
+            None if view.shared.is_none() && view.is_contiguous() => {
                 // SAFETY: items that share bytes and follow one another from the start of a byte
                 // are those bytes, `bytes` of them; both sides as above.
                 unsafe { core::ptr::copy_nonoverlapping(descriptor.data, data, bytes) };
@@ -409,26 +416,12 @@ fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
         byte_offset: 0,
         dtype: descriptor.dtype.into(),
         device: plan.device.into(),
+        legacy: descriptor.legacy,
+        access: Access::Exclusive,
     };
     let shape = descriptor.shape.clone();
     let block = Unfinished::new(memory)?;
-    Ok(block.finish(shape, strides, &tensor, descriptor.legacy, plan))
-}
-
-impl Managed {
-    /// A tensor of ours that nobody has seen yet, in the form that the plan asks for.
-    fn stamped(self, plan: &Plan) -> Result<Self, Error> {
-        if plan.abi == Abi::Legacy {
-            let legacy = self.into_legacy()?;
-            // SAFETY: the pointer was given up right here.
-            return unsafe { Self::from_legacy(legacy) };
-        }
-        let tensor = self.into_raw();
-        // SAFETY: the pointer was given up right here, so nobody else uses the struct.
-        unsafe { (*tensor.as_ptr()).flags = plan.flags };
-        // SAFETY: as above; it is a valid tensor of ours.
-        unsafe { Self::from_raw(tensor) }
-    }
+    Ok(block.finish(shape, strides, tensor, plan))
 }
 
 /// What goes into the C struct beside the lists.
@@ -437,6 +430,8 @@ struct Exported {
     byte_offset: u64,
     dtype: abi::DLDataType,
     device: abi::DLDevice,
+    legacy: LegacyPolicy,
+    access: Access,
 }
 
 impl Exported {
@@ -447,6 +442,8 @@ impl Exported {
             byte_offset: descriptor.byte_offset,
             dtype: descriptor.dtype.into(),
             device: plan.device.into(),
+            legacy: descriptor.legacy,
+            access: descriptor.access,
         }
     }
 }
@@ -503,14 +500,7 @@ impl<O: Send + 'static> Unfinished<O> {
     }
 
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
-    fn finish(
-        self,
-        shape: Dims,
-        strides: Dims,
-        tensor: &Exported,
-        legacy: crate::request::LegacyPolicy,
-        plan: &Plan,
-    ) -> Managed {
+    fn finish(self, shape: Dims, strides: Dims, tensor: Exported, plan: &Plan) -> Managed {
         let block = self.0.as_ptr();
         core::mem::forget(self);
         // SAFETY: the block is allocated, and its lists are not initialised yet.
@@ -543,7 +533,14 @@ impl<O: Send + 'static> Unfinished<O> {
         // SAFETY: it is aligned and only ours.
         unsafe { header.write(managed) };
         let header = NonNull::new(header).expect("inside a block");
-        let exported = Managed::ours(header, to_legacy::<O>, legacy);
+        let exported = Managed::ours(
+            header,
+            Ours {
+                to_legacy: to_legacy::<O>,
+                legacy: tensor.legacy,
+                access: tensor.access,
+            },
+        );
         match plan.abi {
             Abi::Versioned => exported,
             Abi::Legacy => exported.legacy_in_place(),

@@ -45,6 +45,7 @@ extern crate std;
 #[path = "private.rs"]
 pub mod __private;
 pub mod abi;
+mod atomic;
 mod buffer;
 mod copy;
 mod descriptor;
@@ -58,6 +59,7 @@ mod extent;
 mod facts;
 mod from;
 mod managed;
+mod memory;
 mod record;
 mod request;
 mod route;

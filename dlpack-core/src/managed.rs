@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 use core::{fmt, slice};
 
 use crate::abi;
+use crate::buffer::Access;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
 use crate::dims::{Dims, MAX_RANK};
@@ -19,7 +20,7 @@ use crate::element::Plain;
 use crate::error::Error;
 use crate::export::{self, DLPack, ToLegacy};
 use crate::extent;
-use crate::request::{ExportRequest, LegacyPolicy, ReleasePolicy, Transfer, plan};
+use crate::request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Transfer, plan};
 use crate::version::{Abi, Version};
 use crate::view::TensorRef;
 
@@ -42,9 +43,17 @@ pub struct Managed {
     tensor: Owned,
     /// Strides that the producer left out, computed from the shape (LAY-04).
     strides: Option<Box<[i64]>>,
-    /// Turns a block of ours into the legacy struct where it stands.
-    to_legacy: Option<ToLegacy>,
-    legacy: LegacyPolicy,
+    /// What is known of a tensor of ours beside what its struct says.
+    ours: Option<Ours>,
+}
+
+/// What an export from this crate remembers until it is given away as a pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Ours {
+    /// Turns the block into the legacy struct where it stands.
+    pub(crate) to_legacy: ToLegacy,
+    pub(crate) legacy: LegacyPolicy,
+    pub(crate) access: Access,
 }
 
 #[derive(Clone, Copy)]
@@ -135,35 +144,50 @@ impl Managed {
     }
 
     /// A tensor that was just made by this crate.
-    pub(crate) fn ours(
-        tensor: NonNull<abi::DLManagedTensorVersioned>,
-        to_legacy: ToLegacy,
-        legacy: LegacyPolicy,
-    ) -> Self {
+    pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
         Self {
             tensor: Owned::Versioned(tensor),
             strides: None,
-            to_legacy: Some(to_legacy),
-            legacy,
+            ours: Some(ours),
         }
     }
 
     /// The same export in the legacy struct. Only for a block of ours.
     pub(crate) fn legacy_in_place(self) -> Self {
-        let (Owned::Versioned(tensor), Some(to_legacy)) = (self.tensor, self.to_legacy) else {
+        let (Owned::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
             return self;
         };
         self.forget();
-        // SAFETY: `to_legacy` belongs to this very block (`ours`), which nobody else uses.
-        Self::whole(Owned::Legacy(unsafe { to_legacy(tensor) }))
+        Self {
+            // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
+            tensor: Owned::Legacy(unsafe { (ours.to_legacy)(tensor) }),
+            strides: None,
+            ours: Some(ours),
+        }
+    }
+
+    /// A tensor of ours that nobody has seen yet, in the form that the plan asks for.
+    pub(crate) fn stamped(self, plan: &Plan) -> Result<Self, Error> {
+        if plan.abi == Abi::Legacy {
+            return Ok(if self.flags_matter() {
+                // The plan shares only what the legacy struct can say.
+                export::export_moved(self, &ExportRequest::default())?
+            } else {
+                self.legacy_in_place()
+            });
+        }
+        if let Owned::Versioned(tensor) = self.tensor {
+            // SAFETY: this is the one owner of a valid struct.
+            unsafe { (*tensor.as_ptr()).flags = plan.flags };
+        }
+        Ok(self)
     }
 
     fn whole(tensor: Owned) -> Self {
         Self {
             tensor,
             strides: None,
-            to_legacy: None,
-            legacy: LegacyPolicy::Copy,
+            ours: None,
         }
     }
 
@@ -189,7 +213,7 @@ impl Managed {
             self.forget();
             return tensor;
         }
-        let wrapped = export::export_moved(self, &ExportRequest::versioned())
+        let wrapped = export::export_moved_unasked(self)
             .expect("a checked tensor is described again without an error");
         wrapped.into_raw()
     }
@@ -214,7 +238,7 @@ impl Managed {
             self.forget();
             return Ok(tensor);
         }
-        if self.to_legacy.is_some() && !self.flags_matter() {
+        if self.ours.is_some() && !self.flags_matter() {
             return self.legacy_in_place().into_legacy();
         }
         let request = ExportRequest {
@@ -260,6 +284,13 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
+            shared: match self.ours {
+                Some(Ours {
+                    access: Access::Shared(word),
+                    ..
+                }) if device.device_type.is_host_readable() => Some(word),
+                _ => None,
+            },
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -356,6 +387,11 @@ impl Managed {
             );
         }
         Ok(computed)
+    }
+
+    /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
+    pub(crate) fn is_sole(&self) -> bool {
+        (self.ours).is_some_and(|ours| ours.access == Access::Exclusive)
     }
 
     /// The elements, for writing in place.
@@ -467,7 +503,8 @@ impl DLPack for Managed {
             device: view.device,
             stream: None,
             read_only: true,
-            legacy: self.legacy,
+            access: self.ours.map_or(Access::Exclusive, |ours| ours.access),
+            legacy: self.ours.map_or(LegacyPolicy::Copy, |ours| ours.legacy),
             release: ReleasePolicy::Safe,
             made: None,
             lifetime: PhantomData,
@@ -479,6 +516,13 @@ impl DLPack for Managed {
         let mut descriptor = self.describe()?;
         descriptor.read_only = read_only;
         Ok(descriptor)
+    }
+
+    fn into_dlpack(self) -> Result<Self, Error> {
+        match self.tensor {
+            Owned::Versioned(_) => Ok(self),
+            Owned::Legacy(_) => export::export_moved_unasked(self),
+        }
     }
 
     fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {

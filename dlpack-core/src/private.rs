@@ -8,6 +8,7 @@ pub use static_assertions;
 
 use alloc::borrow::ToOwned;
 
+pub use crate::buffer::{Address, raw};
 pub use crate::dims::Dims;
 pub use crate::element::{Axes, Homogeneous, PartOf, Source, Walk, WalkMut, no_padding};
 pub use crate::facts::Facts;

@@ -8,16 +8,16 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, size_of};
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use core::{fmt, slice};
 
+use crate::atomic::{self, Word};
 use crate::buffer::{Buffer, Loan, Writable};
-use crate::copy::AlignedBytes;
 use crate::device::Device;
 use crate::element::Plain;
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::managed::Managed;
+use crate::memory::AlignedBytes;
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
@@ -297,80 +297,28 @@ impl<T: Plain> SharedBuffer<T> {
 
     /// Reads the element at `place`, one of ours, scalar by scalar.
     fn load(&self, place: *const T, element: &mut MaybeUninit<T>) {
-        let word = word_size::<T>();
-        for at in (0..size_of::<T>()).step_by(word) {
-            let from = place.cast::<u8>().wrapping_add(at);
-            let to = element.as_mut_ptr().cast::<u8>().wrapping_add(at);
-            // SAFETY: `from` is a word of an element of this buffer, aligned because its scalars are
-            // and kept by `home`; all accesses while others look are atomic and of this size.
-            // `to` is the same word of `element`.
-            unsafe { load_word(from, to, word, T::ANY_BITS) };
+        let to = element.as_mut_ptr().cast::<u8>();
+        // SAFETY: `place` is an element of this buffer, aligned and kept by `home`; every access
+        // to it while others look is atomic and in words of this size. `to` is as large.
+        unsafe { atomic::load(place.cast(), to, size_of::<T>(), Word::of::<T>()) };
+        if !T::ANY_BITS {
+            for at in 0..size_of::<T>() {
+                let byte = to.wrapping_add(at);
+                // SAFETY: a byte of `element`, which was just written.
+                let value = unsafe { byte.read() };
+                // A consumer may have left anything where a `bool` belongs.
+                // SAFETY: as above.
+                unsafe { byte.write(u8::from(value != 0)) };
+            }
         }
     }
 
     /// Writes the element at `place`, one of ours, scalar by scalar.
     fn store(&self, place: *mut T, element: &T) {
         assert!(!self.read_only, "the memory belongs to a read-only tensor");
-        let word = word_size::<T>();
-        for at in (0..size_of::<T>()).step_by(word) {
-            let from = core::ptr::from_ref(element).cast::<u8>().wrapping_add(at);
-            let to = place.cast::<u8>().wrapping_add(at);
-            // SAFETY: as in `load`, with the sides exchanged.
-            unsafe { store_word(from, to, word) };
-        }
-    }
-}
-
-/// The largest atomic access that divides a scalar: all of it, or half of a 16-byte one.
-const fn word_size<T: Plain>() -> usize {
-    let scalar = align_of::<T>();
-    let whole = size_of::<T::Scalar>();
-    match if whole < scalar { whole } else { scalar } {
-        16 => 8,
-        word => word,
-    }
-}
-
-/// # Safety
-///
-/// `from` is aligned to `word`, and may be read atomically in words of that size; `to` may be written.
-unsafe fn load_word(from: *const u8, to: *mut u8, word: usize, any_bits: bool) {
-    macro_rules! load {
-        ($atomic:ident, $int:ty) => {{
-            // SAFETY: passed on to the caller.
-            let value =
-                unsafe { $atomic::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
-            // Another writer may have left anything where a `bool` belongs.
-            let value = if any_bits { value } else { value & 1 };
-            // SAFETY: passed on to the caller.
-            unsafe { to.cast::<$int>().write_unaligned(value) };
-        }};
-    }
-    match word {
-        1 => load!(AtomicU8, u8),
-        2 => load!(AtomicU16, u16),
-        4 => load!(AtomicU32, u32),
-        _ => load!(AtomicU64, u64),
-    }
-}
-
-/// # Safety
-///
-/// `to` is aligned to `word`, and may be written atomically in words of that size; `from` may be read.
-unsafe fn store_word(from: *const u8, to: *mut u8, word: usize) {
-    macro_rules! store {
-        ($atomic:ident, $int:ty) => {{
-            // SAFETY: passed on to the caller.
-            let value = unsafe { from.cast::<$int>().read_unaligned() };
-            // SAFETY: passed on to the caller.
-            unsafe { $atomic::from_ptr(to.cast()) }.store(value, Ordering::Relaxed);
-        }};
-    }
-    match word {
-        1 => store!(AtomicU8, u8),
-        2 => store!(AtomicU16, u16),
-        4 => store!(AtomicU32, u32),
-        _ => store!(AtomicU64, u64),
+        let from = core::ptr::from_ref(element).cast::<u8>();
+        // SAFETY: as in `load`, with the sides exchanged.
+        unsafe { atomic::store(from, place.cast(), size_of::<T>(), Word::of::<T>()) };
     }
 }
 
@@ -401,11 +349,12 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
 
     fn lend(&self) -> Loan<'_> {
         if self.read_only {
-            // SAFETY: `len` elements that `home` keeps while `self` is borrowed. They are read and
-            // written in ways that others may be looking at.
+            // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Nobody writes to
+            // them: they were adopted from a tensor under that contract, and `store` refuses.
             return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
         }
-        // SAFETY: as above, and consumers may write: nothing here assumes that they do not.
+        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Consumers may write, and
+        // we only access them in words of `Word::of::<T>()`, which is what such a loan says.
         unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) }
     }
 }

@@ -1,6 +1,8 @@
 //! Names the queue that a producer's work runs on. Ordering against it is not here yet: such requests are refused.
 #![expect(unsafe_code, reason = "a handle is a promise that its stream lives")]
 
+use alloc::sync::Arc;
+
 /// A stream of CUDA or HIP, as the raw handle that their drivers take.
 ///
 /// ```
@@ -73,6 +75,14 @@ impl ProducerStream for StreamHandle {
     #[inline]
     fn producer_stream(&self) -> StreamHandle {
         *self
+    }
+}
+
+// `Arc<CudaStream>` is what crates hand out, and an `Arc` is not theirs to implement this for.
+impl<S: ProducerStream + ?Sized> ProducerStream for Arc<S> {
+    #[inline]
+    fn producer_stream(&self) -> StreamHandle {
+        (**self).producer_stream()
     }
 }
 

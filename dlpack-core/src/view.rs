@@ -6,9 +6,10 @@
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::mem::size_of;
+use core::mem::{MaybeUninit, size_of};
 use core::slice;
 
+use crate::atomic::{self, Word};
 use crate::copy::gather;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
@@ -39,6 +40,8 @@ pub struct TensorRef<'a> {
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
     pub(crate) read_only: bool,
+    /// Set where others may write meanwhile: the words in which all Rust code accesses the memory.
+    pub(crate) shared: Option<Word>,
     pub(crate) copied: bool,
     pub(crate) version: Option<Version>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
@@ -60,6 +63,7 @@ impl<'a> TensorRef<'a> {
             dtype: descriptor.dtype,
             device: descriptor.device,
             read_only: descriptor.read_only,
+            shared: descriptor.shared(),
             copied: descriptor.made.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
@@ -225,8 +229,8 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// Another data type, memory that the processor cannot read, gaps or another order, an address
-    /// that is not aligned for `T`, or a byte that is no `bool`.
+    /// Another data type, memory that the processor cannot read or that others may write, gaps or
+    /// another order, an address that is not aligned for `T`, or a byte that is no `bool`.
     pub fn as_slice<T: Plain>(&self) -> Result<&'a [T], Error> {
         let len = self.slice_len::<T>()?;
         if len == 0 {
@@ -242,6 +246,9 @@ impl<'a> TensorRef<'a> {
     /// How many `T` follow one another at `data`, if that is all that the tensor is.
     pub(crate) fn slice_len<T: Element>(&self) -> Result<usize, Error> {
         self.check_type::<T>()?;
+        if self.shared.is_some() {
+            return Err(Error::MayChange);
+        }
         if !self.is_contiguous() {
             return Err(Error::NotContiguous {
                 shape: self.shape.to_vec(),
@@ -278,9 +285,10 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::as_slice`], but any strides and any address will do.
+    /// As [`TensorRef::as_slice`], but any strides, any address and any memory of the processor will do.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         self.check_type::<T>()?;
+        self.check_words()?;
         self.check_contents::<T>()?;
         let scalars = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
         let scalars_per_element = size_of::<T>()
@@ -293,7 +301,7 @@ impl<'a> TensorRef<'a> {
             .map_err(|_| Error::OutOfMemory {
                 bytes: self.len_bytes(),
             })?;
-        if T::PLAIN && len > 0 {
+        if T::PLAIN && len > 0 && self.shared.is_none() {
             // SAFETY:
             // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
             //    them to be readable from here;
@@ -336,13 +344,15 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::as_slice`], but any strides and any address will do.
+    /// As [`TensorRef::to_vec`].
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
         self.check_scalar::<S>()?;
+        self.check_words()?;
         self.check_contents::<S>()?;
         Ok(Items {
             positions: Positions::new(self.shape, self.strides, size_of::<S>()),
             data: self.data,
+            shared: self.shared,
             lifetime: PhantomData,
         })
     }
@@ -353,6 +363,24 @@ impl<'a> TensorRef<'a> {
             shape,
             strides,
             ..self
+        }
+    }
+
+    /// Copies every item, in order, from memory that others may be writing.
+    ///
+    /// # Safety
+    ///
+    /// `check_words` passed, and `to` may be written for so many bytes as all items have together,
+    /// `itemsize` each.
+    pub(crate) unsafe fn copy_shared(&self, itemsize: usize, to: *mut u8) {
+        let word = self.shared.unwrap_or(Word::One);
+        let mut to = to;
+        for position in Positions::new(self.shape, self.strides, itemsize) {
+            let from = self.data.wrapping_offset(position);
+            // SAFETY: the address of an item, which is aligned to its words and readable, as whoever
+            // made the tensor knows; others write to it in words of this size. The caller gives room.
+            unsafe { atomic::load(from, to, itemsize, word) };
+            to = to.wrapping_add(itemsize);
         }
     }
 
@@ -407,6 +435,15 @@ impl<'a> TensorRef<'a> {
         Ok(())
     }
 
+    /// That items which others may be writing can be read in their words: they are not if the memory
+    /// is viewed as a narrower type than the one it is shared as.
+    pub(crate) fn check_words(&self) -> Result<(), Error> {
+        match self.shared {
+            Some(word) if word.bytes() > self.dtype.alignment() => Err(Error::MayChange),
+            _ => Ok(()),
+        }
+    }
+
     fn check_contents<T: Element>(&self) -> Result<(), Error> {
         if T::ANY_BITS {
             return Ok(());
@@ -416,11 +453,12 @@ impl<'a> TensorRef<'a> {
 
     /// That every item, a byte each, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
+        self.check_words()?;
         let not_bool = Positions::new(self.shape, self.strides, 1)
             .map(|position| {
-                // SAFETY: `position` is that of an item of this tensor, one byte in size; whoever
-                // made the tensor knows its items to be readable.
-                unsafe { self.data.wrapping_offset(position).read() }
+                // SAFETY: `position` is that of an item of this tensor, and an item that stands for
+                // a `bool` is a byte.
+                unsafe { read(self.data.wrapping_offset(position), self.shared) }
             })
             .find(|&byte| byte > 1);
         match not_bool {
@@ -435,6 +473,7 @@ impl<'a> TensorRef<'a> {
 pub struct Items<'a, S> {
     positions: Positions<'a>,
     data: *mut u8,
+    shared: Option<Word>,
     lifetime: PhantomData<&'a [S]>,
 }
 
@@ -444,10 +483,8 @@ impl<S: Plain> Iterator for Items<'_, S> {
     fn next(&mut self) -> Option<S> {
         let position = self.positions.next()?;
         let item = self.data.wrapping_offset(position).cast::<S>();
-        // SAFETY: `position` is that of an item of the tensor, whose items are `S` (`check_scalar`),
-        // readable for the lifetime of the view, and of any alignment. A `Plain` value is no more than
-        // its bytes, so reading it does not take it away from there.
-        Some(unsafe { item.read_unaligned() })
+        // SAFETY: `position` is that of an item of the tensor, whose items are `S` (`check_scalar`).
+        Some(unsafe { read(item, self.shared) })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -456,6 +493,34 @@ impl<S: Plain> Iterator for Items<'_, S> {
 }
 
 impl<S: Plain> ExactSizeIterator for Items<'_, S> {}
+
+/// Reads an item, in atomic words if others may be writing it.
+///
+/// # Safety
+///
+/// `item` is the address of an item of a tensor that is viewed, which is an `S`; `shared` is what its
+/// view says.
+unsafe fn read<S: Plain>(item: *const S, shared: Option<Word>) -> S {
+    let Some(word) = shared else {
+        // SAFETY: whoever made the tensor knows its items to be readable, and nobody writes them.
+        // Any address will do. A `Plain` value is no more than its bytes, so reading it does not
+        // take it away from there.
+        return unsafe { item.read_unaligned() };
+    };
+    let mut value = MaybeUninit::<S>::uninit();
+    let to = value.as_mut_ptr().cast::<u8>();
+    // SAFETY: as above, but that others write in atomic words of this size; a descriptor is aligned
+    // to them, and so is each of its items.
+    unsafe { atomic::load(item.cast(), to, size_of::<S>(), word) };
+    if !S::ANY_BITS {
+        // SAFETY: the byte that stands for a `bool`, just written.
+        let byte = unsafe { to.read() };
+        // SAFETY: as above. It was looked at before, but may have changed since.
+        unsafe { to.write(u8::from(byte != 0)) };
+    }
+    // SAFETY: every byte was written with those of a value.
+    unsafe { value.assume_init() }
+}
 
 /// The distances in bytes of all items from the first one, in row-major order of their indices.
 #[derive(Clone, Debug)]

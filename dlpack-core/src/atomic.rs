@@ -1,0 +1,94 @@
+//! Reads and writes memory that others write at the same time, in atomic words.
+#![expect(
+    unsafe_code,
+    reason = "makes atomics of memory that is known by its address"
+)]
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use crate::element::Plain;
+
+/// The size of the atomic accesses to memory that several write at once: a scalar, or half of a
+/// 16-byte one. All of them agree on it, since atomics of different sizes must not race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Word {
+    One,
+    Two,
+    Four,
+    Eight,
+}
+
+impl Word {
+    /// The word in which the scalars of `T` are read and written.
+    pub(crate) const fn of<T: Plain>() -> Self {
+        let (size, alignment) = (size_of::<T::Scalar>(), align_of::<T::Scalar>());
+        match if size < alignment { size } else { alignment } {
+            0 | 1 => Self::One,
+            2 => Self::Two,
+            4 => Self::Four,
+            _ => Self::Eight,
+        }
+    }
+
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
+
+/// Copies `bytes` from memory that others may be writing.
+///
+/// # Safety
+///
+/// `from` has `bytes` initialised bytes, is aligned to `word`, and is written in no other way
+/// meanwhile than by atomic accesses of `word` (or by consumers, which are no Rust code). `to` may be
+/// written. `bytes` is a multiple of `word`.
+pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, word: Word) {
+    macro_rules! load {
+        ($atomic:ident, $int:ty, $at:ident) => {{
+            let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
+            // SAFETY: `from` is a valid, aligned word that is only accessed atomically.
+            let value =
+                unsafe { $atomic::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
+            // SAFETY: `to` has room for the word, at any alignment.
+            unsafe { to.cast::<$int>().write_unaligned(value) };
+        }};
+    }
+    for at in (0..bytes).step_by(word.bytes()) {
+        match word {
+            Word::One => load!(AtomicU8, u8, at),
+            Word::Two => load!(AtomicU16, u16, at),
+            Word::Four => load!(AtomicU32, u32, at),
+            Word::Eight => load!(AtomicU64, u64, at),
+        }
+    }
+}
+
+/// Copies `bytes` to memory that others may be reading and writing.
+///
+/// # Safety
+///
+/// As [`load`], with the sides exchanged.
+pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, word: Word) {
+    macro_rules! store {
+        ($atomic:ident, $int:ty, $at:ident) => {{
+            let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
+            // SAFETY: `from` has the bytes of the word, at any alignment.
+            let value = unsafe { from.cast::<$int>().read_unaligned() };
+            // SAFETY: `to` is a valid, aligned word that is only accessed atomically.
+            unsafe { $atomic::from_ptr(to.cast()) }.store(value, Ordering::Relaxed);
+        }};
+    }
+    for at in (0..bytes).step_by(word.bytes()) {
+        match word {
+            Word::One => store!(AtomicU8, u8, at),
+            Word::Two => store!(AtomicU16, u16, at),
+            Word::Four => store!(AtomicU32, u32, at),
+            Word::Eight => store!(AtomicU64, u64, at),
+        }
+    }
+}

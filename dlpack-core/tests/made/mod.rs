@@ -1,0 +1,160 @@
+//! Tensors as a foreign producer would make them, each field free to be wrong, and a count of deleter calls.
+
+#![allow(dead_code, reason = "each user of this module needs its own part")]
+
+use core::ffi::c_void;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use dlpack_core::abi::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+    kDLCPU,
+};
+use std::sync::Arc;
+
+/// How often the deleter of a tensor has run.
+#[derive(Clone, Debug, Default)]
+pub struct Deleted(Arc<AtomicUsize>);
+
+impl Deleted {
+    pub fn times(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The fields of a tensor to come.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    pub data: *mut u8,
+    pub device: DLDevice,
+    /// The number of extents, if nothing else is said.
+    pub ndim: Option<i32>,
+    pub dtype: DLDataType,
+    pub shape: Option<Vec<i64>>,
+    pub strides: Option<Vec<i64>>,
+    pub byte_offset: u64,
+    pub version: (u32, u32),
+    pub flags: u64,
+    pub has_deleter: bool,
+    pub deleted: Deleted,
+}
+
+pub const U8: DLDataType = dtype(1, 8, 1);
+pub const I32: DLDataType = dtype(0, 32, 1);
+pub const F32: DLDataType = dtype(2, 32, 1);
+pub const BOOL: DLDataType = dtype(6, 8, 1);
+
+pub const fn dtype(code: u8, bits: u8, lanes: u16) -> DLDataType {
+    DLDataType { code, bits, lanes }
+}
+
+impl Foreign {
+    /// A tensor without a fault: packed, version 1.3, on the processor.
+    pub fn new(data: *mut u8, dtype: DLDataType, shape: &[i64]) -> Self {
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = shape[axis].max(1).wrapping_mul(strides[axis]);
+        }
+        Self {
+            data,
+            device: DLDevice {
+                device_type: kDLCPU,
+                device_id: 0,
+            },
+            ndim: None,
+            dtype,
+            shape: Some(shape.to_vec()),
+            strides: Some(strides),
+            byte_offset: 0,
+            version: (1, 3),
+            flags: 0,
+            has_deleter: true,
+            deleted: Deleted::default(),
+        }
+    }
+
+    pub fn strides(mut self, strides: &[i64]) -> Self {
+        self.strides = Some(strides.to_vec());
+        self
+    }
+
+    /// The struct of DLPack 1.0 and later.
+    pub fn versioned(&self) -> NonNull<DLManagedTensorVersioned> {
+        unsafe extern "C" fn delete(tensor: *mut DLManagedTensorVersioned) {
+            // SAFETY: `manager_ctx` of a tensor made below; a consumer calls this once.
+            unsafe { free::<DLManagedTensorVersioned>((*tensor).manager_ctx) };
+        }
+        let (major, minor) = self.version;
+        self.build(|manager_ctx, dl_tensor| DLManagedTensorVersioned {
+            version: DLPackVersion { major, minor },
+            manager_ctx,
+            deleter: self.has_deleter.then_some(delete),
+            flags: self.flags,
+            dl_tensor,
+        })
+    }
+
+    /// The struct from before.
+    pub fn legacy(&self) -> NonNull<DLManagedTensor> {
+        unsafe extern "C" fn delete(tensor: *mut DLManagedTensor) {
+            // SAFETY: `manager_ctx` of a tensor made below; a consumer calls this once.
+            unsafe { free::<DLManagedTensor>((*tensor).manager_ctx) };
+        }
+        self.build(|manager_ctx, dl_tensor| DLManagedTensor {
+            dl_tensor,
+            manager_ctx,
+            deleter: self.has_deleter.then_some(delete),
+        })
+    }
+
+    fn build<M>(&self, managed: impl FnOnce(*mut c_void, DLTensor) -> M) -> NonNull<M> {
+        let home = Box::into_raw(Box::new(Home {
+            managed: None,
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            deleted: self.deleted.clone(),
+        }));
+        // SAFETY: just made, and nobody else has it.
+        let inside = unsafe { &mut *home };
+        let list = |list: &mut Option<Vec<i64>>| list.as_mut().map_or(null_mut(), Vec::as_mut_ptr);
+        let len = self.shape.as_ref().map_or(0, Vec::len);
+        let tensor = DLTensor {
+            data: self.data.cast(),
+            device: self.device,
+            ndim: (self.ndim).unwrap_or_else(|| i32::try_from(len).expect("a small rank")),
+            dtype: self.dtype,
+            shape: list(&mut inside.shape),
+            strides: list(&mut inside.strides),
+            byte_offset: self.byte_offset,
+        };
+        NonNull::from(inside.managed.insert(managed(home.cast(), tensor)))
+    }
+}
+
+/// The struct and its lists, in memory of their own.
+struct Home<M> {
+    managed: Option<M>,
+    shape: Option<Vec<i64>>,
+    strides: Option<Vec<i64>>,
+    deleted: Deleted,
+}
+
+/// # Safety
+///
+/// `context` is that of a tensor made by `Foreign::build`, which nobody uses afterwards.
+unsafe fn free<M>(context: *mut c_void) {
+    // SAFETY: passed on to the caller.
+    let home = unsafe { Box::from_raw(context.cast::<Home<M>>()) };
+    home.deleted.0.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Frees a tensor without a deleter, as its producer may do once nobody looks at it.
+///
+/// # Safety
+///
+/// `tensor` comes from `Foreign::versioned`, and nobody uses it afterwards.
+pub unsafe fn free_versioned(tensor: NonNull<DLManagedTensorVersioned>) {
+    // SAFETY: passed on to the caller.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: passed on to the caller.
+    unsafe { free::<DLManagedTensorVersioned>(context) };
+}
