@@ -53,6 +53,27 @@ pub(crate) enum Access {
     Exclusive,
     /// Everybody, Rust code in atomic words of this size.
     Shared(Word),
+    /// Others, in atomic words of this size, but not the one who has the loan.
+    ReadShared(Word),
+}
+
+impl Access {
+    pub(crate) fn is_read_only(self) -> bool {
+        matches!(self, Self::Read | Self::ReadShared(_))
+    }
+
+    /// The words in which others may be writing.
+    pub(crate) fn shared(self) -> Option<Word> {
+        match self {
+            Self::Shared(word) | Self::ReadShared(word) => Some(word),
+            Self::Read | Self::Exclusive => None,
+        }
+    }
+
+    /// The same memory for somebody who may only look at it.
+    pub(crate) fn for_reading(self) -> Self {
+        self.shared().map_or(Self::Read, Self::ReadShared)
+    }
 }
 
 /// What both kinds of loan know; without a lifetime, so it never leaves the crate.
@@ -294,6 +315,12 @@ impl<'a> Loan<'a> {
             strides,
             first,
         });
+        self
+    }
+
+    /// The same memory for somebody who may only look at it.
+    pub(crate) fn for_reading(mut self) -> Self {
+        self.memory.access = self.memory.access.for_reading();
         self
     }
 
@@ -547,6 +574,15 @@ impl<T: Element> Buffer for Vec<T> {
     }
 }
 impl<T: Element> Writable for Vec<T> {}
+
+impl<B: Buffer + Sync + ?Sized> Buffer for &B {
+    const FACTS: Facts = B::FACTS.read_only();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        (**self).lend()
+    }
+}
 
 impl<B: Buffer + ?Sized> Buffer for Box<B> {
     const FACTS: Facts = B::FACTS;

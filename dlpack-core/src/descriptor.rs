@@ -181,10 +181,8 @@ impl Descriptor<'_> {
 
     /// The words in which the memory is accessed, if others may write to it meanwhile.
     pub(crate) fn shared(&self) -> Option<Word> {
-        match self.access {
-            Access::Shared(word) if self.device.device_type.is_host_readable() => Some(word),
-            _ => None,
-        }
+        let readable = self.device.device_type.is_host_readable();
+        self.access.shared().filter(|_| readable)
     }
 
     /// A tensor that belongs to its descriptor.
@@ -582,7 +580,7 @@ impl Parts {
     /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
     #[inline]
     pub fn describe_mut(self, loan: LoanMut<'_>) -> Result<Descriptor<'_>, Error> {
-        if self.writable && loan.memory.access == Access::Read {
+        if self.writable && loan.memory.access.is_read_only() {
             return Err(Error::NotWritable);
         }
         self.over(loan.memory)
@@ -623,6 +621,10 @@ impl Parts {
         let start = self.start(&memory, kind.element_bits)?;
 
         let mut shape = self.leading_shape(&memory, &kind, start)?;
+        if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
+            let found = shape[axis].into();
+            return Err(Error::BadExtent { axis, found });
+        }
         let mut strides = self.leading_strides(&memory, &kind, &shape, pitch)?;
         for &extent in kind.axes.extents() {
             shape.push(extent);
@@ -640,7 +642,7 @@ impl Parts {
             dtype: kind.dtype,
             device,
             stream: self.stream.or(memory.stream),
-            read_only: self.read_only || memory.access == Access::Read,
+            read_only: self.read_only || memory.access.is_read_only(),
             access: memory.access,
             legacy: self.legacy,
             release: self.release,

@@ -169,11 +169,14 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        let request = ExportRequest::versioned();
+        let descriptor = Self::describe(self)?;
+        let request = ExportRequest {
+            stream: unordered(descriptor.device),
+            ..ExportRequest::versioned()
+        };
         if let Some(shared) = Self::share(self, &request) {
             return shared;
         }
-        let descriptor = Self::describe(self)?;
         let plan = plan_unasked(&subject(&descriptor));
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
         unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
@@ -243,7 +246,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         && reached.is_none_or(|(start, end)| {
             start >= kept.data.addr() && end <= kept.data.addr().saturating_add(kept.bytes)
         })
-        && (descriptor.read_only || kept.access != Access::Read);
+        && (descriptor.read_only || !kept.access.is_read_only());
     if !inside {
         return Err(Error::OwnerElsewhere);
     }

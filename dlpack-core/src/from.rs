@@ -149,6 +149,7 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         let view = import.tensor.view();
+        view.check_type::<T>()?;
         let shape = view.shape();
         let items = if shape.contains(&0) {
             0
@@ -166,12 +167,9 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
             reach.max + 1
         };
         let items = usize::try_from(items).unwrap_or(0);
-        let len = items.checked_div(import.pitch()).unwrap_or(0);
-        if !view.device().device_type.is_host_readable() {
-            return Err(Error::NotOnHost {
-                device: view.device(),
-            });
-        }
+        let len = items
+            .checked_div(size_of::<T>() / size_of::<T::Scalar>().max(1))
+            .unwrap_or(0);
         if !T::ANY_BITS {
             view.check_bools()?;
         }

@@ -191,7 +191,8 @@ impl Managed {
         }
     }
 
-    /// Gives up the tensor in the struct of DLPack 1.0 and later. A foreign legacy tensor is wrapped.
+    /// Gives up the tensor in the struct of DLPack 1.0 and later. A foreign tensor is wrapped if
+    /// it is a legacy one, or lacks strides or a deleter.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};
@@ -206,12 +207,15 @@ impl Managed {
     ///
     /// # Panics
     ///
-    /// If a legacy tensor has to be wrapped and there is no memory for the wrapper, of some hundred bytes.
+    /// If a tensor has to be wrapped and there is no memory for the wrapper, of some hundred bytes.
     #[must_use = "the tensor is leaked unless its deleter is called"]
     pub fn into_raw(self) -> NonNull<abi::DLManagedTensorVersioned> {
-        if let Owned::Versioned(tensor) = self.tensor {
-            self.forget();
-            return tensor;
+        match self.tensor {
+            Owned::Versioned(tensor) if self.is_complete() => {
+                self.forget();
+                return tensor;
+            }
+            _ => {}
         }
         let wrapped = export::export_moved_unasked(self)
             .expect("a checked tensor is described again without an error");
@@ -235,6 +239,11 @@ impl Managed {
     /// [`Error::LegacyReadOnly`], [`Error::LegacyPadded`], or a copy that cannot be made.
     pub fn into_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Error> {
         if let Owned::Legacy(tensor) = self.tensor {
+            if !self.is_complete() {
+                return export::export_moved_unasked(self)?
+                    .legacy_in_place()
+                    .into_legacy();
+            }
             self.forget();
             return Ok(tensor);
         }
@@ -246,6 +255,22 @@ impl Managed {
             ..ExportRequest::default()
         };
         self.into_dlpack_with(&request)?.into_legacy()
+    }
+
+    /// Whether a consumer finds all that it may look for: we take a tensor without strides or without
+    /// a deleter, but never hand one out (LAY-02, CAP-08).
+    fn is_complete(&self) -> bool {
+        let has_deleter = match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                unsafe { (*tensor.as_ptr()).deleter.is_some() }
+            }
+            Owned::Legacy(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                unsafe { (*tensor.as_ptr()).deleter.is_some() }
+            }
+        };
+        has_deleter && self.strides.is_none()
     }
 
     /// Whether the tensor says something that the legacy struct cannot.
@@ -284,13 +309,10 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
-            shared: match self.ours {
-                Some(Ours {
-                    access: Access::Shared(word),
-                    ..
-                }) if device.device_type.is_host_readable() => Some(word),
-                _ => None,
-            },
+            shared: self
+                .access()
+                .shared()
+                .filter(|_| device.device_type.is_host_readable()),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -387,6 +409,11 @@ impl Managed {
             );
         }
         Ok(computed)
+    }
+
+    /// Who may write: for a foreign tensor only we may, by the contract of `from_raw`.
+    fn access(&self) -> Access {
+        self.ours.map_or(Access::Exclusive, |ours| ours.access)
     }
 
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
@@ -503,7 +530,7 @@ impl DLPack for Managed {
             device: view.device,
             stream: None,
             read_only: true,
-            access: self.ours.map_or(Access::Exclusive, |ours| ours.access),
+            access: self.access().for_reading(),
             legacy: self.ours.map_or(LegacyPolicy::Copy, |ours| ours.legacy),
             release: ReleasePolicy::Safe,
             made: None,
@@ -513,8 +540,10 @@ impl DLPack for Managed {
 
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         let read_only = self.view().is_read_only();
+        let access = self.access();
         let mut descriptor = self.describe()?;
         descriptor.read_only = read_only;
+        descriptor.access = access;
         Ok(descriptor)
     }
 

@@ -11,7 +11,7 @@ use core::mem::{MaybeUninit, size_of};
 use core::{fmt, slice};
 
 use crate::atomic::{self, Word};
-use crate::buffer::{Buffer, Loan, Writable};
+use crate::buffer::{Access, Buffer, Loan, Writable};
 use crate::device::Device;
 use crate::element::Plain;
 use crate::error::Error;
@@ -43,7 +43,7 @@ use crate::memory::AlignedBytes;
 pub struct SharedBuffer<T> {
     data: *mut T,
     len: usize,
-    read_only: bool,
+    access: Access,
     home: Arc<Home>,
     elements: PhantomData<T>,
 }
@@ -87,7 +87,7 @@ impl<T: Plain> SharedBuffer<T> {
         Ok(Self {
             data: data.cast(),
             len,
-            read_only: false,
+            access: Access::Shared(Word::of::<T>()),
             home: Arc::new(Home::Own { memory }),
             elements: PhantomData,
         })
@@ -113,7 +113,17 @@ impl<T: Plain> SharedBuffer<T> {
     /// The memory of an imported tensor: `len` elements from the first one on.
     pub(crate) fn adopt(tensor: Managed, len: usize) -> Result<Self, Error> {
         let view = tensor.view();
-        let (data, read_only) = (view.data.cast::<T>(), view.read_only);
+        let data = view.data.cast::<T>();
+        let word = Word::of::<T>();
+        if view.shared.is_some_and(|others| others != word) {
+            // Atomics of different sizes must not race.
+            return Err(Error::MayChange);
+        }
+        let access = match (view.read_only, view.shared) {
+            (false, _) => Access::Shared(word),
+            (true, Some(word)) => Access::ReadShared(word),
+            (true, None) => Access::Read,
+        };
         let alignment = align_of::<T>();
         if data.addr() % alignment != 0 {
             return Err(Error::Misaligned {
@@ -125,7 +135,7 @@ impl<T: Plain> SharedBuffer<T> {
         Ok(Self {
             data,
             len,
-            read_only,
+            access,
             home: Arc::new(Home::Adopted { tensor }),
             elements: PhantomData,
         })
@@ -161,7 +171,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.access.is_read_only()
     }
 
     /// The address of the first element; reading and writing through it is for the caller to order.
@@ -315,7 +325,10 @@ impl<T: Plain> SharedBuffer<T> {
 
     /// Writes the element at `place`, one of ours, scalar by scalar.
     fn store(&self, place: *mut T, element: &T) {
-        assert!(!self.read_only, "the memory belongs to a read-only tensor");
+        assert!(
+            !self.is_read_only(),
+            "the memory belongs to a read-only tensor"
+        );
         let from = core::ptr::from_ref(element).cast::<u8>();
         // SAFETY: as in `load`, with the sides exchanged.
         unsafe { atomic::store(from, place.cast(), size_of::<T>(), Word::of::<T>()) };
@@ -327,7 +340,7 @@ impl<T> Clone for SharedBuffer<T> {
         Self {
             data: self.data,
             len: self.len,
-            read_only: self.read_only,
+            access: self.access,
             home: Arc::clone(&self.home),
             elements: PhantomData,
         }
@@ -339,7 +352,7 @@ impl<T> fmt::Debug for SharedBuffer<T> {
         f.debug_struct("SharedBuffer")
             .field("data", &self.data)
             .field("len", &self.len)
-            .field("read_only", &self.read_only)
+            .field("access", &self.access)
             .finish_non_exhaustive()
     }
 }
@@ -348,14 +361,18 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
     const FACTS: Facts = Facts::list::<T>().writable();
 
     fn lend(&self) -> Loan<'_> {
-        if self.read_only {
+        if self.access == Access::Read {
             // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Nobody writes to
             // them: they were adopted from a tensor under that contract, and `store` refuses.
             return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
         }
-        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Consumers may write, and
+        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Others may write, and
         // we only access them in words of `Word::of::<T>()`, which is what such a loan says.
-        unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) }
+        let loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
+        if self.is_read_only() {
+            return loan.for_reading();
+        }
+        loan
     }
 }
 

@@ -291,11 +291,11 @@ impl Case {
             } else {
                 given[axis].into()
             };
-            next = step * shape[axis].max(1);
             if i64::try_from(step).is_err() {
                 against.push(Reason::BadStride);
                 return None;
             }
+            next = step * shape[axis].max(1);
             let bits = step * bits_per_step;
             if bits % self.kind.item_bits != 0 {
                 against.push(Reason::PartialStride);
