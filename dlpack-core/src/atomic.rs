@@ -4,17 +4,20 @@
     reason = "makes atomics of memory that is known by its address"
 )]
 
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use crate::element::Plain;
 
-/// The size of the atomic accesses to memory that several write at once: a scalar, or half of a
-/// 16-byte one. All of them agree on it, since atomics of different sizes must not race.
+/// The size of the atomic accesses to memory that several write at once: a scalar, or the largest
+/// part of one that has atomics. All of them agree on it, since atomics of different sizes must not race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Word {
     One,
     Two,
     Four,
+    #[cfg(target_has_atomic = "64")]
     Eight,
 }
 
@@ -26,7 +29,9 @@ impl Word {
             0 | 1 => Self::One,
             2 => Self::Two,
             4 => Self::Four,
-            _ => Self::Eight,
+            #[cfg(target_has_atomic = "64")]
+            8.. => Self::Eight,
+            _ => Self::Four,
         }
     }
 
@@ -35,6 +40,7 @@ impl Word {
             Self::One => 1,
             Self::Two => 2,
             Self::Four => 4,
+            #[cfg(target_has_atomic = "64")]
             Self::Eight => 8,
         }
     }
@@ -52,8 +58,8 @@ pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, word: Word
         ($atomic:ident, $int:ty, $at:ident) => {{
             let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
             // SAFETY: `from` is a valid, aligned word that is only accessed atomically.
-            let value =
-                unsafe { $atomic::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
+            let word = unsafe { $atomic::from_ptr(from.cast_mut().cast()) };
+            let value = word.load(Ordering::Relaxed);
             // SAFETY: `to` has room for the word, at any alignment.
             unsafe { to.cast::<$int>().write_unaligned(value) };
         }};
@@ -63,6 +69,7 @@ pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, word: Word
             Word::One => load!(AtomicU8, u8, at),
             Word::Two => load!(AtomicU16, u16, at),
             Word::Four => load!(AtomicU32, u32, at),
+            #[cfg(target_has_atomic = "64")]
             Word::Eight => load!(AtomicU64, u64, at),
         }
     }
@@ -80,7 +87,8 @@ pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, word: Wor
             // SAFETY: `from` has the bytes of the word, at any alignment.
             let value = unsafe { from.cast::<$int>().read_unaligned() };
             // SAFETY: `to` is a valid, aligned word that is only accessed atomically.
-            unsafe { $atomic::from_ptr(to.cast()) }.store(value, Ordering::Relaxed);
+            let word = unsafe { $atomic::from_ptr(to.cast()) };
+            word.store(value, Ordering::Relaxed);
         }};
     }
     for at in (0..bytes).step_by(word.bytes()) {
@@ -88,6 +96,7 @@ pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, word: Wor
             Word::One => store!(AtomicU8, u8, at),
             Word::Two => store!(AtomicU16, u16, at),
             Word::Four => store!(AtomicU32, u32, at),
+            #[cfg(target_has_atomic = "64")]
             Word::Eight => store!(AtomicU64, u64, at),
         }
     }

@@ -506,10 +506,14 @@ impl<O: Send + 'static> Unfinished<O> {
     fn finish(self, shape: Dims, strides: Dims, tensor: Exported, plan: &Plan) -> Managed {
         let block = self.0.as_ptr();
         core::mem::forget(self);
-        // SAFETY: the block is allocated, and its lists are not initialised yet.
-        let shape = unsafe { place(addr_of_mut!((*block).shape), shape) };
+        // SAFETY: the place of a list inside the block that `new` allocated.
+        let place_of_shape = unsafe { addr_of_mut!((*block).shape) };
         // SAFETY: as above.
-        let strides = unsafe { place(addr_of_mut!((*block).strides), strides) };
+        let place_of_strides = unsafe { addr_of_mut!((*block).strides) };
+        // SAFETY: it is aligned, not initialised yet, and only ours.
+        let shape = unsafe { place(place_of_shape, shape) };
+        // SAFETY: as above.
+        let strides = unsafe { place(place_of_strides, strides) };
         let ndim = shape.len();
         // LAY-02, LAY-03: the lists are null only where there are no axes.
         let pointer = |list: &mut Dims| match ndim {
@@ -583,14 +587,18 @@ impl<O> Drop for Unfinished<O> {
 
 /// The deleter of a versioned export.
 unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
-    // SAFETY: a consumer passes the struct that it was given, once.
-    unsafe { release::<O>((*tensor).manager_ctx) };
+    // SAFETY: a consumer passes the struct that it was given.
+    let context = unsafe { (*tensor).manager_ctx };
+    // SAFETY: it is that of our block, and a consumer calls the deleter once.
+    unsafe { release::<O>(context) };
 }
 
 /// The deleter of a legacy export.
 unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
-    // SAFETY: a consumer passes the struct that it was given, once.
-    unsafe { release::<O>((*tensor).manager_ctx) };
+    // SAFETY: a consumer passes the struct that it was given.
+    let context = unsafe { (*tensor).manager_ctx };
+    // SAFETY: it is that of our block, and a consumer calls the deleter once.
+    unsafe { release::<O>(context) };
 }
 
 /// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have

@@ -162,12 +162,12 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         (Some(false) | None, None) => false,
     };
     // What was made for this request is a copy already, unless it still has to move or be unlocked.
-    let transfer =
-        if copied && !(subject.made && !moved && !(abi == Abi::Legacy && subject.read_only)) {
-            Transfer::Copy
-        } else {
-            Transfer::Share
-        };
+    let ready = subject.made && !moved && (abi == Abi::Versioned || !subject.read_only);
+    let transfer = if copied && !ready {
+        Transfer::Copy
+    } else {
+        Transfer::Share
+    };
     if transfer == Transfer::Copy && !subject.device.device_type.is_host_readable() {
         return Err(if moved {
             Error::UnreachableDevice {
