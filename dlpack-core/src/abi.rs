@@ -40,6 +40,13 @@ pub const DLPACK_FLAG_BITMASK_IS_COPIED: u64 = 1 << 1;
 pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
 
 /// The version of the DLPack ABI that a tensor or table was made for.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// let version = DLPackVersion { major: 1, minor: 3 };
+/// assert_eq!(size_of_val(&version), 8);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DLPackVersion {
@@ -86,6 +93,13 @@ pub const kDLMAIA: i32 = 17;
 pub const kDLTrn: i32 = 18;
 
 /// Where memory lives: the kind of device and which one of that kind.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// let cpu = DLDevice { device_type: kDLCPU, device_id: 0 };
+/// assert_eq!(size_of_val(&cpu), 8);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDevice {
@@ -136,6 +150,13 @@ pub const kDLFloat6_e3m2fn: u8 = 16;
 pub const kDLFloat4_e2m1fn: u8 = 17;
 
 /// The type of one element: kind, width and number of lanes.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// let float32 = DLDataType { code: kDLFloat, bits: 32, lanes: 1 };
+/// assert_eq!(size_of_val(&float32), 4);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDataType {
@@ -151,6 +172,13 @@ pub struct DLDataType {
 layout!(DLDataType: 4, 2 { code @ 0, bits @ 1, lanes @ 2 });
 
 /// A tensor without an owner: a pointer, its device, and how to walk it.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// #[cfg(target_pointer_width = "64")]
+/// assert_eq!(size_of::<DLTensor>(), 48);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
@@ -177,6 +205,13 @@ layout!(DLTensor: 48, 8 {
 });
 
 /// The legacy owning tensor, from before versions: what a capsule named "dltensor" holds.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// #[cfg(target_pointer_width = "64")]
+/// assert_eq!(size_of::<DLManagedTensor>(), 64);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLManagedTensor {
@@ -193,6 +228,13 @@ pub struct DLManagedTensor {
 layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 });
 
 /// The owning tensor of DLPack 1.x: what a capsule named "dltensor_versioned" holds.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// #[cfg(target_pointer_width = "64")]
+/// assert_eq!(size_of::<DLManagedTensorVersioned>(), 80);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLManagedTensorVersioned {
@@ -218,11 +260,21 @@ layout!(DLManagedTensorVersioned: 80, 8 {
 /// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
 ///
 /// C declares this in place, as the type of a parameter named `SetError`.
+///
+/// ```
+/// let absent: dlpack_core::abi::DLPackSetError = None;
+/// assert_eq!(size_of_val(&absent), size_of::<usize>());
+/// ```
 pub type DLPackSetError = Option<
     unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char),
 >;
 
 /// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
+///
+/// ```
+/// let absent: dlpack_core::abi::DLPackManagedTensorAllocator = None;
+/// assert_eq!(size_of_val(&absent), size_of::<usize>());
+/// ```
 pub type DLPackManagedTensorAllocator = Option<
     unsafe extern "C" fn(
         prototype: *mut DLTensor,
@@ -233,11 +285,21 @@ pub type DLPackManagedTensorAllocator = Option<
 >;
 
 /// Exports a Python object as an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+///
+/// ```
+/// let absent: dlpack_core::abi::DLPackManagedTensorFromPyObjectNoSync = None;
+/// assert_eq!(size_of_val(&absent), size_of::<usize>());
+/// ```
 pub type DLPackManagedTensorFromPyObjectNoSync = Option<
     unsafe extern "C" fn(py_object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int,
 >;
 
 /// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+///
+/// ```
+/// let absent: dlpack_core::abi::DLPackManagedTensorToPyObjectNoSync = None;
+/// assert_eq!(size_of_val(&absent), size_of::<usize>());
+/// ```
 pub type DLPackManagedTensorToPyObjectNoSync = Option<
     unsafe extern "C" fn(
         tensor: *mut DLManagedTensorVersioned,
@@ -246,10 +308,20 @@ pub type DLPackManagedTensorToPyObjectNoSync = Option<
 >;
 
 /// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
+///
+/// ```
+/// let absent: dlpack_core::abi::DLPackDLTensorFromPyObjectNoSync = None;
+/// assert_eq!(size_of_val(&absent), size_of::<usize>());
+/// ```
 pub type DLPackDLTensorFromPyObjectNoSync =
     Option<unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int>;
 
 /// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
+///
+/// ```
+/// let absent: dlpack_core::abi::DLPackCurrentWorkStream = None;
+/// assert_eq!(size_of_val(&absent), size_of::<usize>());
+/// ```
 pub type DLPackCurrentWorkStream = Option<
     unsafe extern "C" fn(
         device_type: i32,
@@ -259,6 +331,13 @@ pub type DLPackCurrentWorkStream = Option<
 >;
 
 /// The start of every exchange table: its version, and where an older one is.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// #[cfg(target_pointer_width = "64")]
+/// assert_eq!(size_of::<DLPackExchangeAPIHeader>(), 16);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackExchangeAPIHeader {
@@ -273,6 +352,13 @@ pub struct DLPackExchangeAPIHeader {
 layout!(DLPackExchangeAPIHeader: 16, 8 { version @ 0, prev_api @ 8 });
 
 /// The table of functions that lets C code exchange a framework's tensors without calling Python.
+///
+/// ```
+/// use dlpack_core::abi::*;
+///
+/// #[cfg(target_pointer_width = "64")]
+/// assert_eq!(size_of::<DLPackExchangeAPI>(), 56);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackExchangeAPI {

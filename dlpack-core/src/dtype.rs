@@ -270,6 +270,10 @@ impl fmt::Display for DataType {
 }
 
 /// Which axis moves fastest in memory.
+///
+/// ```
+/// assert_eq!(dlpack_core::Order::default(), dlpack_core::Order::C);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum Order {
     /// Row-major, as in C: the last axis.

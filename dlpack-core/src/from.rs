@@ -67,6 +67,16 @@ pub trait FromDLPack: Sized {
 }
 
 /// Data that a tensor's elements can go into.
+///
+/// ```
+/// use dlpack_core::{DLPack, FromDLPack, FromTensor};
+///
+/// fn there_and_back<D: FromTensor + DLPack + 'static>(data: D) -> Result<D, dlpack_core::Error> {
+///     D::from_dlpack(data.into_dlpack()?)
+/// }
+/// assert_eq!(there_and_back(vec![1, 2, 3])?, [1, 2, 3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot take the elements of a DLPack tensor",
     label = "expected a type that owns its elements",
@@ -181,6 +191,7 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
 }
 
 /// A tensor on its way into the fields of a struct.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Import {
     tensor: Managed,
@@ -445,6 +456,12 @@ impl Import {
 }
 
 /// An integer that an extent, a stride or an offset is read back into.
+///
+/// ```
+/// fn may_take_an_extent<I: dlpack_core::FromInt>() {}
+///
+/// may_take_an_extent::<u32>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot take an extent, a stride or an offset",
     label = "expected an integer such as `usize`, `u32` or `i64`"
@@ -470,6 +487,13 @@ macro_rules! from_ints {
 from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 
 /// A list that extents or strides are read back into.
+///
+/// ```
+/// fn may_take_a_shape<L: dlpack_core::FromList>() {}
+///
+/// may_take_a_shape::<[usize; 3]>();
+/// may_take_a_shape::<(u32, u32)>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot take a list of extents or strides",
     label = "expected `[I; N]`, `Vec<I>`, `Box<[I]>` or a tuple of integers"

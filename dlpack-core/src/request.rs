@@ -7,6 +7,10 @@ use crate::error::Error;
 use crate::version::{Abi, Version, negotiate};
 
 /// What to do with read-only data for a consumer of the legacy struct, which cannot say read-only.
+///
+/// ```
+/// assert_eq!(dlpack_core::LegacyPolicy::default(), dlpack_core::LegacyPolicy::Copy);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum LegacyPolicy {
     /// Hand over a copy, unless the request forbids copies.
@@ -17,6 +21,10 @@ pub enum LegacyPolicy {
 }
 
 /// When memory of a device is freed after the consumer is done with it.
+///
+/// ```
+/// assert_eq!(dlpack_core::ReleasePolicy::default(), dlpack_core::ReleasePolicy::Safe);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum ReleasePolicy {
     /// Behind the consumer's last use, in the order of the streams.
@@ -71,6 +79,19 @@ impl ExportRequest {
 }
 
 /// What the plan has to know of a tensor.
+///
+/// ```
+/// use dlpack_core::{DataType, Device, LegacyPolicy, Subject};
+///
+/// let picture = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::U8,
+///     read_only: false,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// assert!(!picture.dtype.is_padded());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
     /// Where it lies.
@@ -86,6 +107,20 @@ pub struct Subject {
 }
 
 /// Whether the consumer gets the data or a copy of it.
+///
+/// ```
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan};
+///
+/// let subject = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::U8,
+///     read_only: false,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// assert_eq!(plan(&ExportRequest::versioned(), &subject)?.transfer, Transfer::Share);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Transfer {
     /// The data themselves.
@@ -95,6 +130,21 @@ pub enum Transfer {
 }
 
 /// How a request is served.
+///
+/// ```
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, plan};
+///
+/// let subject = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::U8,
+///     read_only: true,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// let plan = plan(&ExportRequest::versioned(), &subject)?;
+/// assert_eq!(plan.flags, dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The struct that the consumer gets.

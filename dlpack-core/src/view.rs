@@ -469,6 +469,14 @@ impl<'a> TensorRef<'a> {
 }
 
 /// The items of a tensor, in row-major order of their indices.
+///
+/// ```
+/// use dlpack_core::DLPack;
+///
+/// let managed = [[1_u8, 2], [3, 4]].into_dlpack()?;
+/// assert_eq!(managed.view().iter::<u8>()?.len(), 4);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Items<'a, S> {
     positions: Positions<'a>,
