@@ -146,6 +146,15 @@ pub struct Loan<'a> {
 }
 
 /// Memory lent for writing as well, unless it was made from a [`Loan`] for reading.
+///
+/// ```
+/// use dlpack_core::{LoanMut, Parts};
+///
+/// let mut samples = [1.0_f32, 2.0];
+/// let loan = LoanMut::from(&mut samples[..]);
+/// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct LoanMut<'a> {
     pub(crate) memory: Memory,
@@ -228,6 +237,25 @@ impl<'a> Loan<'a> {
             ),
             lifetime: PhantomData,
         }
+    }
+
+    /// Elements of a container that leaves places out between them.
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], for the elements that shape and strides reach; these begin with the
+    /// first and end with the last of the `len` places. Nothing is said of the places in between: no
+    /// offset fits into so narrow a frame, so no tensor over the loan ever reaches them.
+    #[cfg(feature = "ndarray")]
+    pub(crate) unsafe fn from_raw_layout<T: Element>(
+        lowest: *const T,
+        len: usize,
+        shape: Dims,
+        strides: Dims,
+        first: usize,
+    ) -> Self {
+        // SAFETY: the layout keeps to the elements that the caller vouches for, see above.
+        unsafe { Self::from_raw_parts(lowest, len, Device::CPU) }.with_layout(shape, strides, first)
     }
 
     /// Memory at an address that may be written through a shared reference: device memory, memory
@@ -363,6 +391,23 @@ impl<'a> LoanMut<'a> {
         self
     }
 
+    /// Elements of a container that leaves places out between them.
+    ///
+    /// # Safety
+    ///
+    /// As [`LoanMut::from_raw_parts`], for the elements that `Loan::from_raw_layout` speaks of.
+    #[cfg(feature = "ndarray")]
+    pub(crate) unsafe fn from_raw_layout<T: Element>(
+        lowest: *mut T,
+        len: usize,
+        shape: Dims,
+        strides: Dims,
+        first: usize,
+    ) -> Self {
+        // SAFETY: the layout keeps to the elements that the caller vouches for.
+        unsafe { Self::from_raw_parts(lowest, len, Device::CPU) }.with_layout(shape, strides, first)
+    }
+
     /// Memory at an address that is lent exclusively.
     ///
     /// ```
@@ -438,21 +483,32 @@ impl<T: Element> Address for NonNull<T> {
     }
 }
 
-/// Memory at an address, on the device that the annotation names.
+/// An address that is not yet memory, on the device that the annotation names.
+#[derive(Debug)]
+pub struct Place(Memory);
+
+/// What `unsafe(data = ..)` gives.
+#[inline]
+pub fn address<A: Address>(address: A) -> Place {
+    let access = if A::WRITABLE {
+        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
+    } else {
+        Access::Read
+    };
+    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
+    memory.any_device = true;
+    Place(memory)
+}
+
+/// Memory of so many elements at an address.
 ///
 /// # Safety
 ///
 /// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
 #[inline]
-pub unsafe fn raw<'a, P: Address>(data: P, len: usize) -> Loan<'a> {
-    let bytes = len.saturating_mul(size_of::<P::Element>());
-    let access = if P::WRITABLE {
-        Access::Shared(Word::of::<<P::Element as Element>::Scalar>())
-    } else {
-        Access::Read
-    };
-    let mut memory = Memory::new(data.pointer(), bytes, Device::CPU, access);
-    memory.any_device = true;
+pub unsafe fn raw<'a>(place: Place, len: usize) -> Loan<'a> {
+    let Place(mut memory) = place;
+    memory.bytes = len.saturating_mul(memory.element);
     Loan {
         memory,
         lifetime: PhantomData,
@@ -463,8 +519,8 @@ pub unsafe fn raw<'a, P: Address>(data: P, len: usize) -> Loan<'a> {
 ///
 /// Implemented for arrays, slices, `Vec<T>`, [`SharedBuffer<T>`](crate::SharedBuffer), for `Box<B>`
 /// and `Arc<B>` of these, and with a feature of the same name for the containers of `ndarray`,
-/// `nalgebra`, `image` and `bytes`. The derive also takes a field that merely dereferences to
-/// `[T]`. For a container of your own it is a line of safe code; why that is sound stands at the
+/// `nalgebra` and `image`. The derive also takes a field that merely dereferences to `[T]`, such as
+/// `Bytes` or a memory map. For a container of your own it is a line of safe code; why that is sound stands at the
 /// top of this module's source.
 ///
 /// ```
@@ -494,9 +550,8 @@ pub unsafe fn raw<'a, P: Address>(data: P, len: usize) -> Loan<'a> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot back a DLPack tensor",
     label = "`{Self}` does not lend its elements",
-    note = "use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`, implement `Buffer` for it, or name a slice on the struct: `#[dlpack(data = &self.field[..])]`",
-    note = "behind a lock or a cell (`Mutex<Vec<T>>`, `RefCell<Vec<T>>`) elements can move while they are read: use `SharedBuffer<T>`, or export a copy with `#[dlpack(via = ..)]`",
-    note = "a raw pointer needs `#[dlpack(unsafe(data = pointer, len = elements))]` on the struct"
+    note = "use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`, name a slice on the struct (`#[dlpack(data = &self.field[..])]`), or implement `Buffer`; a struct of your own becomes a tensor with `#[derive(DLPack)]`",
+    note = "behind a lock or a cell (`Mutex<Vec<T>>`, `RefCell<Vec<T>>`) elements can move while they are read: use `SharedBuffer<T>`, or export a copy with `#[dlpack(via = ..)]`"
 )]
 pub trait Buffer: Send // a consumer may run the deleter on any thread
 {

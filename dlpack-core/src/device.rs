@@ -259,3 +259,18 @@ impl<D: AsDevice + ?Sized> AsDevice for &D {
         (**self).as_device()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DEV-14, DEV-19: the numbers that later headers added are not those of the version we stamp.
+    #[test]
+    fn unreleased_devices_are_unknown() {
+        let released = [1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18];
+        for number in -1..32 {
+            let known = DeviceType(number).is_known();
+            assert_eq!(known, released.contains(&number), "{number}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! A short list of extents or strides, kept inline up to six axes so that describing a tensor allocates nothing.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -24,12 +25,12 @@ const INLINE: usize = 6;
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Dims(Repr);
-
-#[derive(Clone)]
-enum Repr {
-    Inline { len: u8, values: [i64; INLINE] },
-    Heap(Vec<i64>),
+pub struct Dims {
+    inline: [i64; INLINE],
+    /// How many of them are used.
+    len: usize,
+    /// All the values, where there are more than those; else empty.
+    heap: Vec<i64>,
 }
 
 impl Dims {
@@ -41,10 +42,16 @@ impl Dims {
     #[must_use]
     #[inline]
     pub const fn new() -> Self {
-        Self(Repr::Inline {
-            len: 0,
-            values: [0; INLINE],
-        })
+        Self::inline([0; INLINE], 0)
+    }
+
+    #[inline]
+    const fn inline(inline: [i64; INLINE], len: usize) -> Self {
+        Self {
+            inline,
+            len,
+            heap: Vec::new(),
+        }
     }
 
     /// The extents that any list of integers names: arrays, `Vec`, slices and tuples.
@@ -62,9 +69,7 @@ impl Dims {
     /// A negative extent, or one that no `i64` holds.
     #[inline]
     pub fn extents<S: Shape + ?Sized>(shape: &S) -> Result<Self, Error> {
-        let mut dims = Self::new();
-        shape.read_extents(&mut dims)?;
-        Ok(dims)
+        shape.to_extents()
     }
 
     /// The strides that any list of integers names.
@@ -79,49 +84,102 @@ impl Dims {
     /// A stride that no `i64` holds.
     #[inline]
     pub fn strides<S: Strides + ?Sized>(strides: &S) -> Result<Self, Error> {
-        let mut dims = Self::new();
-        strides.read_strides(&mut dims)?;
-        Ok(dims)
+        strides.to_strides()
+    }
+
+    /// These extents and the strides that pack them in row-major order, if they are kept inline, none is
+    /// zero or negative, and they make at most `most` items.
+    #[inline(always)]
+    pub(crate) fn packed(&self, most: usize) -> Option<(Self, Self)> {
+        if !self.heap.is_empty() {
+            return None;
+        }
+        let mut strides = [0; INLINE];
+        let mut items = 1_i64;
+        for axis in (0..self.len.min(INLINE)).rev() {
+            strides[axis] = items;
+            if self.inline[axis] <= 0 {
+                return None;
+            }
+            items = items.checked_mul(self.inline[axis])?;
+        }
+        if usize::try_from(items).ok()? > most {
+            return None;
+        }
+        let list = |values| Self::inline(values, self.len);
+        Some((list(self.inline), list(strides)))
     }
 
     pub(crate) fn zeroed(len: usize) -> Self {
         if len <= INLINE {
-            Self(Repr::Inline {
-                len: narrow(len),
-                values: [0; INLINE],
-            })
+            Self::inline([0; INLINE], len)
         } else {
-            Self(Repr::Heap(alloc::vec![0; len]))
+            Self {
+                inline: [0; INLINE],
+                len: 0,
+                heap: alloc::vec![0; len],
+            }
         }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, value: i64) {
-        match &mut self.0 {
-            Repr::Inline { len, values } if usize::from(*len) < INLINE => {
-                values[usize::from(*len)] = value;
-                *len += 1;
+        match self.inline.get_mut(self.len) {
+            Some(place) if self.heap.is_empty() => {
+                *place = value;
+                self.len += 1;
             }
-            Repr::Inline { values, .. } => {
-                let mut heap = Vec::with_capacity(2 * INLINE);
-                heap.extend_from_slice(values);
-                heap.push(value);
-                self.0 = Repr::Heap(heap);
-            }
-            Repr::Heap(heap) => heap.push(value),
+            _ => self.push_to_heap(value),
+        }
+    }
+
+    #[cold]
+    fn push_to_heap(&mut self, value: i64) {
+        if self.heap.is_empty() {
+            self.heap.reserve(2 * INLINE);
+            self.heap.extend_from_slice(&self.inline);
+        }
+        self.heap.push(value);
+    }
+}
+
+/// The extents and the strides of an export, at the addresses that its consumer gets.
+pub(crate) struct Lists {
+    shape: [i64; INLINE],
+    strides: [i64; INLINE],
+    /// Those of more axes, first the shape, then the strides; else empty.
+    heap: Box<[i64]>,
+}
+
+impl Lists {
+    #[inline]
+    pub(crate) fn new(shape: &Dims, strides: &Dims) -> Self {
+        Self {
+            shape: shape.inline,
+            strides: strides.inline,
+            heap: if shape.heap.is_empty() {
+                Box::default()
+            } else {
+                long(shape, strides)
+            },
+        }
+    }
+
+    /// Where they are.
+    #[inline]
+    pub(crate) fn places(&mut self) -> [*mut i64; 2] {
+        if self.heap.is_empty() {
+            [self.shape.as_mut_ptr(), self.strides.as_mut_ptr()]
+        } else {
+            let (shape, strides) = self.heap.split_at_mut(self.heap.len() / 2);
+            [shape.as_mut_ptr(), strides.as_mut_ptr()]
         }
     }
 }
 
-/// `len` is at most `INLINE` wherever this is called.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "at most INLINE, which is 6"
-)]
-fn narrow(len: usize) -> u8 {
-    debug_assert!(len <= INLINE);
-    len as u8
+#[cold]
+fn long(shape: &[i64], strides: &[i64]) -> Box<[i64]> {
+    [shape, strides].concat().into_boxed_slice()
 }
 
 impl Default for Dims {
@@ -135,9 +193,10 @@ impl Deref for Dims {
 
     #[inline]
     fn deref(&self) -> &[i64] {
-        match &self.0 {
-            Repr::Inline { len, values } => &values[..usize::from(*len)],
-            Repr::Heap(heap) => heap,
+        if self.heap.is_empty() {
+            &self.inline[..self.len]
+        } else {
+            &self.heap
         }
     }
 }
@@ -145,9 +204,10 @@ impl Deref for Dims {
 impl DerefMut for Dims {
     #[inline]
     fn deref_mut(&mut self) -> &mut [i64] {
-        match &mut self.0 {
-            Repr::Inline { len, values } => &mut values[..usize::from(*len)],
-            Repr::Heap(heap) => heap,
+        if self.heap.is_empty() {
+            &mut self.inline[..self.len]
+        } else {
+            &mut self.heap
         }
     }
 }
@@ -164,7 +224,14 @@ impl From<&[i64]> for Dims {
 impl<const N: usize> From<[i64; N]> for Dims {
     #[inline]
     fn from(values: [i64; N]) -> Self {
-        Self::from(&values[..])
+        if N > INLINE {
+            return Self::from(&values[..]);
+        }
+        let mut inline = [0; INLINE];
+        for (place, value) in inline.iter_mut().zip(values) {
+            *place = value;
+        }
+        Self::inline(inline, N)
     }
 }
 

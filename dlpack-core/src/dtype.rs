@@ -319,3 +319,22 @@ impl<O: AsOrder + ?Sized> AsOrder for &O {
         (**self).as_order()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DTY-10, DTY-15, DTY-16, DTY-17: no constant names what DLPack 1.3 has no or another use for.
+    #[test]
+    fn only_what_consumers_read_has_a_name() {
+        for (dtype, name) in NAMES {
+            assert_eq!(dtype.check(), Ok(()), "{name}");
+            assert_ne!(dtype.code(), abi::kDLOpaqueHandle, "{name}");
+        }
+        let bcomplex_of_later_headers = DataType::new(18, 32, 1);
+        let four_bit_integers = DataType::new(abi::kDLInt, 4, 1);
+        for found in [bcomplex_of_later_headers, four_bit_integers] {
+            assert_eq!(found.check(), Err(Error::UnknownDataType { found }));
+        }
+    }
+}

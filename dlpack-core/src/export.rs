@@ -17,7 +17,7 @@ use crate::buffer::{Access, Buffer, Loan};
 use crate::copy::gather;
 use crate::descriptor::{Descriptor, Parts, packed_bytes};
 use crate::device::Device;
-use crate::dims::Dims;
+use crate::dims::{Dims, Lists};
 use crate::error::Error;
 use crate::extent;
 use crate::facts::Facts;
@@ -119,6 +119,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// # Errors
     ///
     /// As [`DLPack::describe`]. The value is dropped then.
+    #[inline]
     fn into_dlpack(self) -> Result<Managed, Error>
     where
         Self: Sized + 'static,
@@ -139,6 +140,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// # Errors
     ///
     /// As [`DLPack::describe`] and [`plan`](crate::plan). The value is dropped then.
+    #[inline]
     fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
     where
         Self: Sized + 'static,
@@ -165,11 +167,16 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// # Errors
     ///
     /// As [`DLPack::describe`].
+    #[inline]
     fn to_dlpack(self: &Arc<Self>) -> Result<Managed, Error>
     where
         Self: Sized + Sync + 'static,
     {
-        let descriptor = Self::describe(self)?;
+        let mut described = Self::describe(self);
+        let descriptor = match &mut described {
+            Ok(descriptor) => descriptor,
+            Err(error) => return Err(error.clone()),
+        };
         let request = ExportRequest {
             stream: unordered(descriptor.device),
             ..ExportRequest::versioned()
@@ -177,7 +184,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         if let Some(shared) = Self::share(self, &request) {
             return shared;
         }
-        let plan = plan_unasked(&subject(&descriptor));
+        let plan = plan_unasked(&subject(descriptor));
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
         unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
     }
@@ -198,6 +205,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// # Errors
     ///
     /// As [`DLPack::describe`] and [`plan`](crate::plan).
+    #[inline]
     fn to_dlpack_with(self: &Arc<Self>, request: &ExportRequest) -> Result<Managed, Error>
     where
         Self: Sized + Sync + 'static,
@@ -205,9 +213,14 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         if let Some(shared) = Self::share(self, request) {
             return shared;
         }
-        let descriptor = Self::describe(self)?;
+        let mut described = Self::describe(self);
+        let descriptor = match &mut described {
+            Ok(descriptor) => descriptor,
+            Err(error) => return Err(error.clone()),
+        };
+        let plan = plan(request, &subject(descriptor))?;
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { export_with(Arc::clone(self), descriptor, request) }
+        unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
     }
 }
 
@@ -232,12 +245,12 @@ impl<B: Buffer + ?Sized> DLPack for B {
 pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,
     lend: for<'a> fn(&'a T) -> Loan<'a>,
-    descriptor: Descriptor<'_>,
+    mut descriptor: Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
     let plan = plan(request, &subject(&descriptor))?;
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, &plan);
+        return transfer(&mut descriptor, &plan);
     }
     let block = Unfinished::new(field.clone())?;
     let kept = lend(block.owner()).memory;
@@ -250,8 +263,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     if !inside {
         return Err(Error::OwnerElsewhere);
     }
-    let tensor = Exported::of(&descriptor, &plan);
-    Ok(block.finish(descriptor.shape, descriptor.strides, tensor, &plan))
+    Ok(block.finish(Exported::of(&descriptor, &plan), &plan))
 }
 
 /// What the plan has to know of a described tensor.
@@ -299,15 +311,16 @@ pub(crate) fn unordered(device: Device) -> Option<i64> {
 /// other consumers.
 pub unsafe fn export_with<O: Send + 'static>(
     owner: O,
-    descriptor: Descriptor<'_>,
+    mut descriptor: Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
     let plan = plan(request, &subject(&descriptor))?;
     // SAFETY: the caller vouches for the owner.
-    unsafe { carry_out(owner, descriptor, &plan) }
+    unsafe { carry_out(owner, &mut descriptor, &plan) }
 }
 
 /// Exports by moving the value; its inline storage gets its final address before it is described.
+#[inline]
 pub(crate) fn export_moved<T: DLPack + 'static>(
     value: T,
     request: &ExportRequest,
@@ -316,45 +329,53 @@ pub(crate) fn export_moved<T: DLPack + 'static>(
 }
 
 /// The same, where nobody asked for anything in particular.
+#[inline]
 pub(crate) fn export_moved_unasked<T: DLPack + 'static>(value: T) -> Result<Managed, Error> {
     move_out(value, |descriptor| Ok(plan_unasked(&subject(descriptor))))
 }
 
+#[inline]
 fn move_out<T: DLPack + 'static>(
     value: T,
     plan: impl FnOnce(&Descriptor<'_>) -> Result<Plan, Error>,
 ) -> Result<Managed, Error> {
     let mut block = Unfinished::new(value)?;
-    let descriptor = block.owner_mut().describe_mut()?;
-    let plan = plan(&descriptor)?;
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, &plan);
-    }
-    let tensor = Exported::of(&descriptor, &plan);
-    let Descriptor { shape, strides, .. } = descriptor;
-    Ok(block.finish(shape, strides, tensor, &plan))
+    let (tensor, plan) = match &mut block.owner_mut().describe_mut() {
+        Ok(descriptor) => {
+            let plan = plan(descriptor)?;
+            if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+                return transfer(descriptor, &plan);
+            }
+            (Exported::of(descriptor, &plan), plan)
+        }
+        Err(error) => return Err(error.clone()),
+    };
+    Ok(block.finish(tensor, &plan))
 }
 
+/// The descriptor is taken by reference here and below, since it is large to move.
+///
 /// # Safety
 ///
 /// As [`export_with`].
+#[inline]
 unsafe fn carry_out<O: Send + 'static>(
     owner: O,
-    descriptor: Descriptor<'_>,
+    descriptor: &mut Descriptor<'_>,
     plan: &Plan,
 ) -> Result<Managed, Error> {
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
         return transfer(descriptor, plan);
     }
     let block = Unfinished::new(owner)?;
-    let tensor = Exported::of(&descriptor, plan);
-    Ok(block.finish(descriptor.shape, descriptor.strides, tensor, plan))
+    Ok(block.finish(Exported::of(descriptor, plan), plan))
 }
 
 /// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
-fn transfer(mut descriptor: Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
+#[cold]
+fn transfer(descriptor: &mut Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
     if plan.transfer == Transfer::Copy {
-        return copy(&descriptor, plan);
+        return copy(descriptor, plan);
     }
     let made = descriptor
         .made
@@ -417,20 +438,23 @@ fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
     let tensor = Exported {
         data,
         byte_offset: 0,
+        ndim: strides.len(),
+        lists: Lists::new(&descriptor.shape, &strides),
         dtype: descriptor.dtype.into(),
         device: plan.device.into(),
         legacy: descriptor.legacy,
         access: Access::Exclusive,
     };
-    let shape = descriptor.shape.clone();
     let block = Unfinished::new(memory)?;
-    Ok(block.finish(shape, strides, tensor, plan))
+    Ok(block.finish(tensor, plan))
 }
 
-/// What goes into the C struct beside the lists.
+/// What goes into the block beside the owner.
 struct Exported {
     data: *mut u8,
     byte_offset: u64,
+    ndim: usize,
+    lists: Lists,
     dtype: abi::DLDataType,
     device: abi::DLDevice,
     legacy: LegacyPolicy,
@@ -443,6 +467,8 @@ impl Exported {
         Self {
             data: descriptor.data,
             byte_offset: descriptor.byte_offset,
+            ndim: descriptor.shape.len(),
+            lists: Lists::new(&descriptor.shape, &descriptor.strides),
             dtype: descriptor.dtype.into(),
             device: plan.device.into(),
             legacy: descriptor.legacy,
@@ -466,8 +492,7 @@ union Header {
 #[repr(C)]
 struct Block<O> {
     header: Header,
-    shape: Dims,
-    strides: Dims,
+    lists: Lists,
     owner: O,
 }
 
@@ -476,6 +501,7 @@ struct Unfinished<O>(NonNull<Block<O>>);
 
 impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
+    #[inline]
     fn new(owner: O) -> Result<Self, Error> {
         let layout = Layout::new::<Block<O>>();
         // SAFETY: a block is never of size 0; it begins with a header.
@@ -503,22 +529,18 @@ impl<O: Send + 'static> Unfinished<O> {
     }
 
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
-    fn finish(self, shape: Dims, strides: Dims, tensor: Exported, plan: &Plan) -> Managed {
+    #[inline]
+    fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
         let block = self.0.as_ptr();
         core::mem::forget(self);
-        // SAFETY: the place of a list inside the block that `new` allocated.
-        let place_of_shape = unsafe { addr_of_mut!((*block).shape) };
-        // SAFETY: as above.
-        let place_of_strides = unsafe { addr_of_mut!((*block).strides) };
+        // SAFETY: the place of the lists inside the block that `new` allocated.
+        let place_of_lists = unsafe { addr_of_mut!((*block).lists) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
-        let shape = unsafe { place(place_of_shape, shape) };
-        // SAFETY: as above.
-        let strides = unsafe { place(place_of_strides, strides) };
-        let ndim = shape.len();
+        let lists = unsafe { place(place_of_lists, tensor.lists) };
         // LAY-02, LAY-03: the lists are null only where there are no axes.
-        let pointer = |list: &mut Dims| match ndim {
-            0 => core::ptr::null_mut(),
-            _ => list.as_mut_ptr(),
+        let [shape, strides] = match tensor.ndim {
+            0 => [core::ptr::null_mut(); 2],
+            _ => lists.places(),
         };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
@@ -528,10 +550,10 @@ impl<O: Send + 'static> Unfinished<O> {
             dl_tensor: abi::DLTensor {
                 data: tensor.data.cast(),
                 device: tensor.device,
-                ndim: i32::try_from(ndim).expect("at most 64 axes"),
+                ndim: i32::try_from(tensor.ndim).expect("at most 64 axes"),
                 dtype: tensor.dtype,
-                shape: pointer(shape),
-                strides: pointer(strides),
+                shape,
+                strides,
                 byte_offset: tensor.byte_offset,
             },
         };
@@ -540,29 +562,28 @@ impl<O: Send + 'static> Unfinished<O> {
         // SAFETY: it is aligned and only ours.
         unsafe { header.write(managed) };
         let header = NonNull::new(header).expect("inside a block");
-        let exported = Managed::ours(
-            header,
-            Ours {
-                to_legacy: to_legacy::<O>,
-                legacy: tensor.legacy,
-                access: tensor.access,
-            },
-        );
+        let ours = Ours {
+            to_legacy: to_legacy::<O>,
+            legacy: tensor.legacy,
+            access: tensor.access,
+        };
         match plan.abi {
-            Abi::Versioned => exported,
-            Abi::Legacy => exported.legacy_in_place(),
+            Abi::Versioned => Managed::ours(header, ours),
+            // SAFETY: it is the header of this very block, which nobody else knows yet.
+            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
         }
     }
 }
 
-/// Initialises a list of the block and gives access to it there.
+/// Initialises the lists of a block and gives access to them there.
 ///
 /// # Safety
 ///
-/// `place` is a valid place for a list that nobody else uses for `'a`.
-unsafe fn place<'a>(place: *mut Dims, dims: Dims) -> &'a mut Dims {
+/// `place` is a valid place for them that nobody else uses for `'a`.
+#[inline]
+unsafe fn place<'a>(place: *mut Lists, lists: Lists) -> &'a mut Lists {
     // SAFETY: passed on to the caller.
-    unsafe { place.write(dims) };
+    unsafe { place.write(lists) };
     // SAFETY: initialised right above; nobody else uses it.
     unsafe { &mut *place }
 }
@@ -625,8 +646,9 @@ fn contain_panic(drop_owner: impl FnOnce()) {
             std::io::stderr(),
             "dlpack-core: the owner of a tensor panicked while it was dropped by a consumer"
         );
-        // Its own `Drop` could panic again.
-        core::mem::forget(payload);
+        // Its own `Drop` could panic again; then it is not worth another try.
+        let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| drop(payload)));
+        core::mem::forget(dropped);
     }
 }
 

@@ -38,11 +38,11 @@ impl Facts {
         Self { leading, ..self }
     }
 
-    /// The bytes are read as `E`.
-    pub const fn elem<E: Element>(self) -> Self {
+    /// The bytes are read as the elements of that list.
+    pub const fn elem(self, list: Self) -> Self {
         Self {
-            dtype: Some(E::DTYPE),
-            trailing: E::TRAILING.len(),
+            dtype: list.dtype,
+            trailing: list.trailing,
             ..self
         }
     }
@@ -84,6 +84,18 @@ impl Facts {
             }
             None => false,
         }
+    }
+
+    /// Whether the types say what the items are.
+    #[must_use]
+    pub const fn knows_dtype(self) -> bool {
+        self.dtype.is_some()
+    }
+
+    /// Whether the types say how many axes there are.
+    #[must_use]
+    pub const fn knows_rank(self) -> bool {
+        self.leading.is_some()
     }
 
     /// Whether there are so many axes for sure.
@@ -131,12 +143,19 @@ impl Facts {
 macro_rules! assert_exports {
     ($type:ty: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
-            $crate::__private::static_assertions::assert_impl_all!($type: $crate::DLPack);
+            const FACTS: $crate::__private::Facts = <$type as $crate::DLPack>::FACTS;
             ::core::assert!(
-                <$type as $crate::DLPack>::FACTS.has_dtype(<$elem as $crate::Element>::DTYPE),
+                FACTS.knows_dtype(),
+                ::core::concat!(
+                    "the data type of `", ::core::stringify!($type),
+                    "` is only known at run time: its types do not say it"
+                ),
+            );
+            ::core::assert!(
+                FACTS.has_dtype(<$elem as $crate::Element>::DTYPE),
                 ::core::concat!(
                     "`", ::core::stringify!($type), "` does not export items of `",
-                    ::core::stringify!($elem), "`, or the types do not say"
+                    ::core::stringify!($elem), "`"
                 ),
             );
             $($crate::assert_exports!(@rest $type: $($rest)*);)?
@@ -144,24 +163,30 @@ macro_rules! assert_exports {
     };
     (@rest $type:ty: rank $rank:literal $(, $($rest:tt)*)?) => {
         ::core::assert!(
-            <$type as $crate::DLPack>::FACTS.has_rank($rank),
+            FACTS.knows_rank(),
             ::core::concat!(
-                "`", ::core::stringify!($type), "` does not export a tensor of rank ", $rank,
-                ", or the types do not say"
+                "the rank of `", ::core::stringify!($type),
+                "` is only known at run time: its types do not say it"
+            ),
+        );
+        ::core::assert!(
+            FACTS.has_rank($rank),
+            ::core::concat!(
+                "`", ::core::stringify!($type), "` does not export a tensor of rank ", $rank
             ),
         );
         $($crate::assert_exports!(@rest $type: $($rest)*);)?
     };
     (@rest $type:ty: writable $(, $($rest:tt)*)?) => {
         ::core::assert!(
-            <$type as $crate::DLPack>::FACTS.is_writable(),
+            FACTS.is_writable(),
             ::core::concat!("`", ::core::stringify!($type), "` does not export writable data"),
         );
         $($crate::assert_exports!(@rest $type: $($rest)*);)?
     };
     (@rest $type:ty: readonly $(, $($rest:tt)*)?) => {
         ::core::assert!(
-            !<$type as $crate::DLPack>::FACTS.is_writable(),
+            !FACTS.is_writable(),
             ::core::concat!("`", ::core::stringify!($type), "` exports writable data"),
         );
         $($crate::assert_exports!(@rest $type: $($rest)*);)?

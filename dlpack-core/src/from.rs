@@ -102,6 +102,7 @@ pub trait FromTensor: Sized {
     fn fits(tensor: &TensorRef<'_>) -> bool {
         tensor.dtype() == Self::Element::DTYPE
             && tensor.shape().len() > Self::Element::TRAILING.len()
+            && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
     }
 }
 
@@ -170,15 +171,22 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
                 shape: shape.to_vec(),
                 strides: view.strides().to_vec(),
             };
-            // Gaps are all right for a struct that keeps the strides; a start in the middle is not.
+            // Gaps between elements are all right for a struct that keeps the strides; inside of them,
+            // or a start in the middle, they are not.
+            let leading = import.leading();
+            let whole_elements = extent::same_places(
+                &shape[leading..],
+                &view.strides()[leading..],
+                import.axes.strides(),
+            );
             let reach = extent::reach(shape, view.strides())
-                .filter(|reach| reach.min == 0 && import.strides_read.get())
+                .filter(|reach| reach.min == 0 && import.strides_read.get() && whole_elements)
                 .ok_or_else(not_contiguous)?;
             reach.max + 1
         };
         let items = usize::try_from(items).unwrap_or(0);
         let len = items
-            .checked_div(size_of::<T>() / size_of::<T::Scalar>().max(1))
+            .checked_div(const { T::TRAILING.items() })
             .unwrap_or(0);
         if !T::ANY_BITS {
             view.check_bools()?;
@@ -223,6 +231,19 @@ impl Import {
     #[must_use]
     pub fn column_major(mut self) -> Self {
         self.order = Order::F;
+        self
+    }
+
+    /// The order that the elements will have.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// The last axis moves fastest in the struct, whatever was said before.
+    #[cfg(feature = "image")]
+    pub(crate) fn row_major(mut self) -> Self {
+        self.order = Order::C;
         self
     }
 
@@ -333,7 +354,7 @@ impl Import {
 
     fn element_byte_strides(&self) -> Result<Dims, Error> {
         let view = self.tensor.view();
-        let bytes = view.dtype().itemsize().unwrap_or(1) * self.pitch();
+        let bytes = view.dtype().itemsize_bits() * self.pitch() / 8;
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut strides = self.element_strides()?;
         for stride in strides.iter_mut() {

@@ -31,9 +31,16 @@
 //! |---|---|
 //! | `std` (default) | containment of panics in a deleter; without it the crate needs `alloc` only |
 //! | `derive` (default) | the derive macros |
-//! | `half`, `num-complex`, `microfloat` | their numbers as elements |
-//! | `glam` | its vectors as elements |
-//! | `ndarray`, `nalgebra`, `image`, `bytes` | their containers as buffers |
+//! | `half` | `f16` and `bf16` as elements |
+//! | `num-complex` | `Complex<f32>` and `Complex<f64>` as elements; with `half`, `Complex<f16>` too |
+//! | `microfloat` | the floats of 8 bits as elements, and those of 6 and 4 bits, one a byte |
+//! | `glam` | vectors, quaternions and matrices as elements |
+//! | `ndarray` | `Array`, `ArcArray` and `CowArray` as buffers, with any strides; tensors become arrays |
+//! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. Needs Rust 1.89, as `nalgebra` does |
+//! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
+//!
+//! What dereferences to a slice needs no feature: `bytes::Bytes`, `memmap2::Mmap` and the like can
+//! stand behind `#[dlpack(data)]` as they are.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -57,9 +64,11 @@ mod error;
 mod export;
 mod extent;
 mod facts;
+mod features;
 mod from;
 mod managed;
 mod memory;
+mod packed;
 mod record;
 mod request;
 mod route;
@@ -80,6 +89,7 @@ pub use error::Error;
 pub use export::{DLPack, export_with};
 pub use from::{FromDLPack, FromInt, FromList, FromTensor};
 pub use managed::Managed;
+pub use packed::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
 pub use record::Record;
 pub use request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Subject, Transfer, plan};
 pub use shape::{Int, Shape, Strides};

@@ -144,6 +144,7 @@ impl Managed {
     }
 
     /// A tensor that was just made by this crate.
+    #[inline]
     pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
         Self {
             tensor: Owned::Versioned(tensor),
@@ -158,9 +159,15 @@ impl Managed {
             return self;
         };
         self.forget();
+        // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
+        Self::ours_in_legacy(unsafe { (ours.to_legacy)(tensor) }, ours)
+    }
+
+    /// The same for a tensor in the legacy struct.
+    #[inline]
+    pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
         Self {
-            // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
-            tensor: Owned::Legacy(unsafe { (ours.to_legacy)(tensor) }),
+            tensor: Owned::Legacy(tensor),
             strides: None,
             ours: Some(ours),
         }

@@ -1,21 +1,24 @@
 //! What the derive calls. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
 
 pub use core::default::Default;
+pub use core::marker::Send;
 pub use core::option::Option::{self, None, Some};
 pub use core::primitive::str as Str;
 pub use core::result::Result::{self, Err, Ok};
-pub use static_assertions;
 
 use alloc::borrow::ToOwned;
 
-pub use crate::buffer::{Address, raw};
+pub use crate::buffer::{address, raw};
 pub use crate::dims::Dims;
-pub use crate::element::{Axes, Homogeneous, PartOf, Source, Walk, WalkMut, no_padding};
+pub use crate::element::{
+    Axes, Elem, Homogeneous, Part, PartOf, Source, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf,
+    no_padding, part,
+};
 pub use crate::facts::Facts;
 pub use crate::from::Import;
-pub use crate::record::{Columns, record_column};
-pub use crate::route::{NoBuffer, NoDLPack, Probe, Whole};
-pub use crate::shape::{AnyRank, HOLE};
+pub use crate::record::{Columns, Rows, Table, record_column};
+pub use crate::route::{Probe, Unsaid, Whole};
+pub use crate::shape::{AnyRank, HOLE, Rank};
 
 use crate::buffer::{Buffer, Loan, LoanMut};
 use crate::descriptor::{Descriptor, Parts};
@@ -33,6 +36,9 @@ use crate::stream::{ProducerStream, StreamHandle};
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
+
+/// A type that the compiler finds; it only stands where an error about that type shall point.
+pub type Found<T> = T;
 
 /// The data of a field.
 #[inline]
@@ -112,12 +118,6 @@ pub fn shape<S: Shape + ?Sized>(shape: &S) -> Result<Dims, Error> {
     Dims::extents(shape)
 }
 
-/// How many axes a shape has, where its type says so.
-#[must_use]
-pub const fn rank<S: Shape + ?Sized>() -> Option<usize> {
-    S::RANK
-}
-
 /// Strides that fit the shape, as far as the types can tell.
 #[inline]
 pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Result<Dims, Error> {
@@ -143,6 +143,13 @@ pub fn stride<I: Int>(stride: I) -> Result<i64, Error> {
     crate::shape::stride(0, stride.to_i128())
 }
 
+/// How many elements lie there.
+#[inline]
+pub fn len<I: Int>(len: I) -> Result<usize, Error> {
+    let found = len.to_i128();
+    usize::try_from(found).map_err(|_| Error::BadExtent { axis: 0, found })
+}
+
 /// An offset.
 #[inline]
 pub fn offset<I: Int>(offset: &I) -> Result<i64, Error> {
@@ -164,6 +171,7 @@ pub trait AsDataType {
     fn as_data_type(&self) -> DataType;
 }
 
+#[diagnostic::do_not_recommend]
 impl<D: Clone + Into<DataType>> AsDataType for D {
     #[inline]
     fn as_data_type(&self) -> DataType {
@@ -194,9 +202,6 @@ pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamHandle {
 pub fn order<O: AsOrder + ?Sized>(order: &O) -> Order {
     order.as_order()
 }
-
-/// The record of a list.
-pub type RecordOf<L> = <L as Columns>::Record;
 
 /// The column of this name in a list, if it has one.
 pub fn column<'a, L: Columns + ?Sized>(
@@ -291,13 +296,35 @@ pub fn skipped<'a>(name: &'static str, variant: &'static str) -> Result<Descript
     Err(Error::Skipped { name, variant })
 }
 
+/// What the expression behind `via =` gives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor that owns its elements",
+    label = "expected an owned tensor, such as `Vec<T>`",
+    note = "of a slice, give a copy: `via = self.items[..].to_vec()`; to lend it as it is, say `data = &self.items[..]`"
+)]
+pub trait Computed: DLPack + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DLPack + 'static> Computed for T {}
+
 /// A tensor that is computed on request: the descriptor owns it.
-pub fn via<'a, T: DLPack + 'static>(tensor: T) -> Result<Descriptor<'a>, Error> {
+pub fn via<'a, T: Computed>(tensor: T) -> Result<Descriptor<'a>, Error> {
     Parts::new().via(tensor)
 }
 
+/// What a field marked `owner` is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an `owner`",
+    label = "an `owner` is a cheap handle: a clone of it keeps the same elements",
+    note = "put it behind an `Arc`: `Arc<{Self}>`"
+)]
+pub trait Handle: Clone + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Clone + Send + 'static> Handle for T {}
+
 /// What a clone of the field marked `owner` keeps, exported without the struct.
-pub fn share<T: Clone + Send + 'static, R: Route<T>>(
+pub fn share<T: Handle, R: Route<T>>(
     field: &T,
     described: Result<Descriptor<'_>, Error>,
     request: &ExportRequest,

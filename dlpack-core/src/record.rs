@@ -1,5 +1,6 @@
 //! Structs of different scalars: each field of an array of them is a strided tensor of its own.
 
+use core::marker::PhantomData;
 use core::mem::size_of;
 use core::ops::Deref;
 
@@ -74,12 +75,43 @@ pub trait Columns {
     fn rows(&self) -> &[Self::Record];
 }
 
-impl<L: Deref<Target = [R]>, R: Record> Columns for L {
+impl<L: Deref<Target: Rows>> Columns for L {
+    type Record = <L::Target as Rows>::Record;
+
+    fn rows(&self) -> &[Self::Record] {
+        self.deref().slice()
+    }
+}
+
+/// A slice of records.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no columns",
+    label = "expected `Vec<R>`, `Box<[R]>`, `Arc<[R]>` or another type that derefs to `[R]`",
+    note = "`R` is a `#[repr(C)]` struct that derives `Record`"
+)]
+pub trait Rows {
+    /// What the rows are.
+    type Record: Record;
+    /// The rows.
+    fn slice(&self) -> &[Self::Record];
+}
+
+impl<R: Record> Rows for [R] {
     type Record = R;
 
-    fn rows(&self) -> &[R] {
+    fn slice(&self) -> &[R] {
         self
     }
+}
+
+/// The columns of a list; read where another call already complains that it has none.
+#[doc(hidden)]
+pub struct Table<L: ?Sized>(PhantomData<L>);
+
+impl<L: Columns + ?Sized> Table<L> {
+    /// Their names.
+    pub const NAMES: &'static [&'static str] = L::Record::NAMES;
 }
 
 /// The column that `field` picks out of each row.

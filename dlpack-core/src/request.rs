@@ -300,6 +300,7 @@ fn check_stream(request: &ExportRequest, subject: &Subject) -> Result<(), Error>
 }
 
 /// The plan of an export from Rust to Rust, where nobody asked for anything.
+#[inline]
 pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
     let mut flags = 0;
     if subject.read_only {

@@ -7,21 +7,25 @@
 //! 1. `Probe<T>`, if `T: Buffer`;
 //! 2. what it derefs to, if `T: DerefMut<Target = [E]>`;
 //! 3. what that derefs to, if `T: Deref<Target = [E]>`;
-//! 4. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
+//! 4. what that derefs to, for an `Rc` of a buffer: it lends, so that only its not being `Send` is reported;
+//! 5. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
 //!
 //! [`Whole`] does the same for a field that is the whole tensor.
 
+use alloc::rc::Rc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::buffer::{Buffer, Loan, LoanMut, Writable};
 use crate::descriptor::{Descriptor, Parts};
-use crate::element::Element;
+use crate::element::{Elem, Element};
 use crate::error::Error;
 use crate::export::DLPack;
 use crate::facts::Facts;
 use crate::managed::Managed;
+use crate::record::Table;
 use crate::request::ExportRequest;
+use crate::shape::Rank;
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +39,10 @@ pub struct ByDerefMut;
 /// Through `Deref` to a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDeref;
+
+/// Through `Rc`.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRc;
 
 /// No way at all. What may be asked of a field beside its data holds for it without a bound, so that
 /// one mistake is reported once.
@@ -52,12 +60,15 @@ pub struct Whole<T: ?Sized>(MutStep<T>);
 pub struct MutStep<T: ?Sized>(RefStep<T>);
 /// The third step of a probe.
 #[derive(Debug)]
-pub struct RefStep<T: ?Sized>(Last, PhantomData<T>);
+pub struct RefStep<T: ?Sized>(RcStep<T>);
+/// The fourth step of a probe.
+#[derive(Debug)]
+pub struct RcStep<T: ?Sized>(Last, PhantomData<T>);
 /// The last step of a probe.
 #[derive(Debug)]
 pub struct Last;
 impl<T: ?Sized> MutStep<T> {
-    const NEW: Self = Self(RefStep(Last, PhantomData));
+    const NEW: Self = Self(RefStep(RcStep(Last, PhantomData)));
 }
 
 impl<T: ?Sized> Probe<T> {
@@ -112,6 +123,15 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
     }
 }
 
+impl<B: Buffer + ?Sized> RcStep<Rc<B>> {
+    /// What is counted.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByRc {
+        ByRc
+    }
+}
+
 impl Last {
     /// No way at all.
     #[inline]
@@ -143,25 +163,36 @@ impl<T: ?Sized> Deref for MutStep<T> {
 }
 
 impl<T: ?Sized> Deref for RefStep<T> {
+    type Target = RcStep<T>;
+    fn deref(&self) -> &RcStep<T> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> Deref for RcStep<T> {
     type Target = Last;
     fn deref(&self) -> &Last {
         &self.0
     }
 }
 
-/// In scope where `Probe::<T>::FACTS` is named: the facts of what is no buffer.
-pub trait NoBuffer {
-    /// Nothing is known.
+/// In scope where the constants of a question are named: the answers where the type has no such
+/// trait. The call that needs the trait says so; its constants keep silent, and one mistake is
+/// reported once.
+pub trait Unsaid {
+    /// Of [`Probe`], [`Whole`] and [`Elem`].
     const FACTS: Facts = Facts::UNKNOWN;
+    /// Of [`Rank`].
+    const RANK: Option<usize> = None;
+    /// Of [`Table`].
+    const NAMES: &'static [&'static str] = &[];
 }
-impl<T: ?Sized> NoBuffer for Probe<T> {}
 
-/// In scope where `Whole::<T>::FACTS` is named: the facts of what is no tensor.
-pub trait NoDLPack {
-    /// Nothing is known.
-    const FACTS: Facts = Facts::UNKNOWN;
-}
-impl<T: ?Sized> NoDLPack for Whole<T> {}
+impl<T: ?Sized> Unsaid for Probe<T> {}
+impl<T: ?Sized> Unsaid for Whole<T> {}
+impl<E> Unsaid for Elem<E> {}
+impl<S: ?Sized> Unsaid for Rank<S> {}
+impl<L: ?Sized> Unsaid for Table<L> {}
 
 /// A way from `T` to a loan for reading.
 pub trait Route<T: ?Sized> {
@@ -213,6 +244,20 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for ByDeref {
 impl<T: ?Sized + Deref<Target = [E]>, E: Element> RouteMut<T> for ByDeref {
     #[inline]
     fn lend_mut(value: &mut T) -> LoanMut<'_> {
+        LoanMut::from(Self::lend(value))
+    }
+}
+
+impl<B: Buffer + ?Sized> Route<Rc<B>> for ByRc {
+    #[inline]
+    fn lend(value: &Rc<B>) -> Loan<'_> {
+        (**value).lend()
+    }
+}
+
+impl<B: Buffer + ?Sized> RouteMut<Rc<B>> for ByRc {
+    #[inline]
+    fn lend_mut(value: &mut Rc<B>) -> LoanMut<'_> {
         LoanMut::from(Self::lend(value))
     }
 }
@@ -314,4 +359,4 @@ macro_rules! whole_slices {
         }
     )*};
 }
-whole_slices!(ByDerefMut ByDeref);
+whole_slices!(ByDerefMut ByDeref ByRc);

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
 use crate::dims::Dims;
 use crate::error::Error;
@@ -9,6 +10,13 @@ use crate::error::Error;
 /// An integer that can be an extent, a stride or an offset.
 ///
 /// Every Rust integer is one, and so is a reference to one.
+///
+/// ```
+/// fn may_be_an_extent(_: impl dlpack_core::Int) {}
+///
+/// may_be_an_extent(3_u8);
+/// may_be_an_extent(&3_usize);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an extent, a stride or an offset",
     label = "expected an integer such as `usize`, `u32` or `i64`"
@@ -58,6 +66,13 @@ pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
 pub const HOLE: i64 = i64::MIN;
 
 /// A list of extents: `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers.
+///
+/// ```
+/// fn may_be_a_shape(_: impl dlpack_core::Shape) {}
+///
+/// may_be_a_shape([480_usize, 640]);
+/// may_be_a_shape((480_u32, 640_u64));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a shape",
     label = "expected a list of integers, one an axis",
@@ -69,10 +84,16 @@ pub trait Shape {
     const RANK: Option<usize>;
 
     #[doc(hidden)]
-    fn read_extents(&self, into: &mut Dims) -> Result<(), Error>;
+    fn to_extents(&self) -> Result<Dims, Error>;
 }
 
 /// A list of strides, in the same forms as a [`Shape`].
+///
+/// ```
+/// fn may_be_strides(_: impl dlpack_core::Strides) {}
+///
+/// may_be_strides(vec![-640_i64, 1]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be strides",
     label = "expected a list of integers, one an axis",
@@ -80,68 +101,93 @@ pub trait Shape {
 )]
 pub trait Strides {
     #[doc(hidden)]
-    fn read_strides(&self, into: &mut Dims) -> Result<(), Error>;
+    fn to_strides(&self) -> Result<Dims, Error>;
 }
 
 macro_rules! lists {
-    ($([$($generics:tt)*] $list:ty, $rank:expr;)*) => {$(
-        impl<I: Int, $($generics)*> Shape for $list {
-            const RANK: Option<usize> = $rank;
+    ($($list:ty;)*) => {$(
+        impl<I: Int> Shape for $list {
+            const RANK: Option<usize> = None;
 
             #[inline]
-            fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
+            fn to_extents(&self) -> Result<Dims, Error> {
+                let mut extents = Dims::new();
                 for (axis, found) in self.iter().enumerate() {
-                    into.push(extent(axis, found.to_i128())?);
+                    extents.push(extent(axis, found.to_i128())?);
                 }
-                Ok(())
+                Ok(extents)
             }
         }
 
-        impl<I: Int, $($generics)*> Strides for $list {
+        impl<I: Int> Strides for $list {
             #[inline]
-            fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
+            fn to_strides(&self) -> Result<Dims, Error> {
+                let mut strides = Dims::new();
                 for (axis, found) in self.iter().enumerate() {
-                    into.push(stride(axis, found.to_i128())?);
+                    strides.push(stride(axis, found.to_i128())?);
                 }
-                Ok(())
+                Ok(strides)
             }
         }
     )*};
 }
 lists! {
-    [const N: usize] [I; N], Some(N);
-    [] [I], None;
-    [] Vec<I>, None;
-    [] Box<[I]>, None;
+    [I];
+    Vec<I>;
+    Box<[I]>;
+}
+
+impl<I: Int, const N: usize> Shape for [I; N] {
+    const RANK: Option<usize> = Some(N);
+
+    #[inline]
+    fn to_extents(&self) -> Result<Dims, Error> {
+        let mut extents = [0; N];
+        for (axis, found) in self.iter().enumerate() {
+            extents[axis] = extent(axis, found.to_i128())?;
+        }
+        Ok(Dims::from(extents))
+    }
+}
+
+impl<I: Int, const N: usize> Strides for [I; N] {
+    #[inline]
+    fn to_strides(&self) -> Result<Dims, Error> {
+        let mut strides = [0; N];
+        for (axis, found) in self.iter().enumerate() {
+            strides[axis] = stride(axis, found.to_i128())?;
+        }
+        Ok(Dims::from(strides))
+    }
 }
 
 impl<S: Shape + ?Sized> Shape for &S {
     const RANK: Option<usize> = S::RANK;
 
     #[inline]
-    fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
-        (**self).read_extents(into)
+    fn to_extents(&self) -> Result<Dims, Error> {
+        (**self).to_extents()
     }
 }
 
 impl<S: Strides + ?Sized> Strides for &S {
     #[inline]
-    fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
-        (**self).read_strides(into)
+    fn to_strides(&self) -> Result<Dims, Error> {
+        (**self).to_strides()
     }
 }
 
 impl Shape for Dims {
     const RANK: Option<usize> = None;
 
-    fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
-        (**self).read_extents(into)
+    fn to_extents(&self) -> Result<Dims, Error> {
+        (**self).to_extents()
     }
 }
 
 impl Strides for Dims {
-    fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
-        (**self).read_strides(into)
+    fn to_strides(&self) -> Result<Dims, Error> {
+        (**self).to_strides()
     }
 }
 
@@ -151,17 +197,15 @@ macro_rules! tuples {
             const RANK: Option<usize> = Some($rank);
 
             #[inline]
-            fn read_extents(&self, into: &mut Dims) -> Result<(), Error> {
-                $(into.push(extent($index, self.$index.to_i128())?);)*
-                Ok(())
+            fn to_extents(&self) -> Result<Dims, Error> {
+                Ok(Dims::from([$(extent($index, self.$index.to_i128())?),*]))
             }
         }
 
         impl<$($name: Int),*> Strides for ($($name,)*) {
             #[inline]
-            fn read_strides(&self, into: &mut Dims) -> Result<(), Error> {
-                $(into.push(stride($index, self.$index.to_i128())?);)*
-                Ok(())
+            fn to_strides(&self) -> Result<Dims, Error> {
+                Ok(Dims::from([$(stride($index, self.$index.to_i128())?),*]))
             }
         }
     )*};
@@ -175,6 +219,15 @@ tuples! {
     6: A 0 B 1 C 2 D 3 E 4 F 5;
     7: A 0 B 1 C 2 D 3 E 4 F 5 G 6;
     8: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
+}
+
+/// The rank of a shape; read where another call already complains that it is none.
+#[derive(Debug)]
+pub struct Rank<S: ?Sized>(PhantomData<S>);
+
+impl<S: Shape + ?Sized> Rank<S> {
+    /// How many axes, where the type says so.
+    pub const RANK: Option<usize> = S::RANK;
 }
 
 /// Says which strides go with which shape, as far as the types know; the derive asks for it.

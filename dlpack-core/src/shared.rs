@@ -269,9 +269,14 @@ impl<T: Plain> SharedBuffer<T> {
         if !matches!(Arc::get_mut(&mut self.home), Some(Home::Own { .. })) {
             return None;
         }
+        if !T::ANY_BITS {
+            // A consumer that is gone may have left anything where a `bool` belongs.
+            for index in 0..self.len {
+                self.set(index, self.get(index));
+            }
+        }
         // SAFETY: `len` aligned, initialised elements. Every export and every clone holds `home`, and
-        // nobody does; `&mut self` keeps it so. A consumer that wrote a `bool` wrote 0 or 1, as the
-        // data type says.
+        // nobody does; `&mut self` keeps it so. What stands for a `bool` was made one right above.
         Some(unsafe { slice::from_raw_parts_mut(self.data, self.len) })
     }
 
@@ -286,7 +291,8 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Safety
     ///
-    /// Nobody writes to the memory while the slice lives: no clone, no consumer.
+    /// Nobody writes to the memory while the slice lives: no clone, no consumer. No consumer has left a
+    /// byte other than 0 and 1 where a `bool` stands.
     #[must_use]
     pub unsafe fn as_slice(&self) -> &[T] {
         if self.data.is_null() {

@@ -245,6 +245,9 @@ impl<'a> TensorRef<'a> {
 
     /// How many `T` follow one another at `data`, if that is all that the tensor is.
     pub(crate) fn slice_len<T: Element>(&self) -> Result<usize, Error> {
+        if let Some((shape, strides)) = self.grouped::<T>() {
+            return self.with_axes(&shape, &strides).slice_len::<T>();
+        }
         self.check_type::<T>()?;
         if self.shared.is_some() {
             return Err(Error::MayChange);
@@ -287,31 +290,42 @@ impl<'a> TensorRef<'a> {
     ///
     /// As [`TensorRef::as_slice`], but any strides, any address and any memory of the processor will do.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
+        if let Some((shape, strides)) = self.grouped::<T>() {
+            return self.with_axes(&shape, &strides).to_vec();
+        }
         self.check_type::<T>()?;
         self.check_words()?;
         self.check_contents::<T>()?;
-        let scalars = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
-        let scalars_per_element = size_of::<T>()
-            .checked_div(size_of::<T::Scalar>())
+        let items = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
+        let len = items
+            .checked_div(const { T::TRAILING.items() })
             .unwrap_or(0);
-        let len = scalars.checked_div(scalars_per_element).unwrap_or(0);
         let mut elements = Vec::<T>::new();
         elements
             .try_reserve_exact(len)
             .map_err(|_| Error::OutOfMemory {
                 bytes: self.len_bytes(),
             })?;
-        if T::PLAIN && len > 0 && self.shared.is_none() {
+        if len == 0 {
+            return Ok(elements);
+        }
+        let groups = self.groups::<T::Scalar>()?;
+        let (shape, strides) = match &groups {
+            None => (self.shape, self.strides),
+            Some((shape, strides)) => (&shape[..], &strides[..]),
+        };
+        if T::PLAIN && self.shared.is_none() {
             // SAFETY:
             // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
-            //    them to be readable from here;
+            //    them to be readable from here; of items that share bytes, whole groups are moved
+            //    (`groups`), which reach the same bytes;
             // 2. there is room for `len` elements, which are as many bytes as all items;
             // 3. nobody else has the vector, or writes to the tensor while it is viewed.
             unsafe {
                 gather(
                     self.data,
-                    self.shape,
-                    self.strides,
+                    shape,
+                    strides,
                     size_of::<T::Scalar>(),
                     elements.as_mut_ptr().cast(),
                 );
@@ -321,7 +335,12 @@ impl<'a> TensorRef<'a> {
             unsafe { elements.set_len(len) };
             return Ok(elements);
         }
-        let mut items = self.iter::<T::Scalar>()?;
+        let mut items = Items::<T::Scalar> {
+            positions: Positions::new(shape, strides, size_of::<T::Scalar>()),
+            data: self.data,
+            shared: self.shared,
+            lifetime: PhantomData,
+        };
         let mut next = || {
             items
                 .next()
@@ -355,6 +374,52 @@ impl<'a> TensorRef<'a> {
             shared: self.shared,
             lifetime: PhantomData,
         })
+    }
+
+    /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
+    /// that makes `T` fit: sixteen packed items are eight pairs.
+    fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
+        let group = const { T::Scalar::TRAILING };
+        let [items] = *group.extents() else {
+            return None;
+        };
+        let fits = |shape: &[i64]| shape.ends_with(const { T::TRAILING }.extents());
+        let (&last, &stride) = (self.shape.last()?, self.strides.last()?);
+        if fits(self.shape) || stride != 1 && last > 1 || last % items != 0 {
+            return None;
+        }
+        let (mut shape, mut strides) = (Dims::from(self.shape), Dims::from(self.strides));
+        let axis = self.shape.len() - 1;
+        shape[axis] = last / items;
+        strides[axis] = items;
+        shape.push(items);
+        strides.push(1);
+        fits(&shape).then_some((shape, strides))
+    }
+
+    /// Shape and strides in groups of items, where the scalar is such a group: items that share bytes
+    /// cannot be reached one by one.
+    fn groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+        let own = const { S::TRAILING };
+        if own.len() == 0 {
+            return Ok(None);
+        }
+        let leading = self.shape.len().saturating_sub(own.len());
+        let pitch = i64::try_from(own.items()).unwrap_or(i64::MAX);
+        let mut strides = Dims::from(&self.strides[..leading]);
+        let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
+        let mut whole = tail == own.extents() && extent::same_places(tail, steps, own.strides());
+        for (stride, &extent) in strides.iter_mut().zip(self.shape) {
+            whole = whole && (*stride % pitch == 0 || extent == 1);
+            *stride /= pitch;
+        }
+        if !whole {
+            return Err(Error::NotContiguous {
+                shape: self.shape.to_vec(),
+                strides: self.strides.to_vec(),
+            });
+        }
+        Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
 
     /// The same memory under other axes, which reach the same items.

@@ -145,6 +145,11 @@ fn value(
             one_of(role, &text)?;
             Ok(Value::Text(text))
         }
+        Form::Order if bare_order(input).is_some() => {
+            let word: Ident = input.parse()?;
+            let message = format!("an order is a string: write `order = \"{word}\"`");
+            Err(Error::new(word.span(), message))
+        }
         Form::Type | Form::Path => {
             let what = if form == Form::Type {
                 "a type"
@@ -157,11 +162,18 @@ fn value(
                     format!("expected {what}, such as `{name} = {example}`; remove the quotes");
                 return Err(Error::new(text.span(), message));
             }
-            if form == Form::Type {
+            let value = if form == Form::Type {
                 input.parse().map(Box::new).map(Value::Type)
             } else {
                 input.call(Path::parse_mod_style).map(Value::Path)
-            }
+            };
+            value.map_err(|error| {
+                let (name, example) = (role.name(), role.example());
+                Error::new(
+                    error.span(),
+                    format!("expected {what}, such as `{name} = {example}`"),
+                )
+            })
         }
         _ => expression(expr::take(input), role).map(Value::Expr),
     }
@@ -179,6 +191,14 @@ fn expression(tokens: TokenStream, role: Role) -> Result<TokenStream> {
         role.example()
     );
     Err(Error::new_spanned(tokens, message))
+}
+
+/// `C` or `F` without quotes, as all of the value.
+fn bare_order(input: ParseStream<'_>) -> Option<()> {
+    let ahead = input.fork();
+    let word = ahead.parse::<Ident>().ok()?;
+    let ends = ahead.is_empty() || ahead.peek(Token![,]);
+    (ends && (word == "C" || word == "F")).then_some(())
 }
 
 /// A string literal that is all of the value.
@@ -226,6 +246,9 @@ fn misplaced(key: &Ident, role: Role, place: Place) -> Error {
         Place::Enum => format!(
             "`{name}` does not apply to an enum: its variants' fields say it by their types"
         ),
+        Place::VariantField if role == Role::Skip => {
+            "`skip` belongs on the variant, not on its field".to_owned()
+        }
         Place::VariantField => {
             format!("a variant's field can only be `data`: write `{name}` on the type of the field")
         }

@@ -1,13 +1,13 @@
 //! The calls that tensors and fields become, each at the user's own tokens, so that rustc's errors land there.
 
-use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
 use crate::expr::{Entry, receiver};
 use crate::input::{Field, Input};
-use crate::krate::site;
+use crate::krate::{end_site, parenthesis, site};
 use crate::role::Role;
 use crate::tensor::{Access, Data, Order, Policy, Slot, Tensor};
 
@@ -46,6 +46,7 @@ impl<'a> Paths<'a> {
             Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
         };
         quote! {
+            #[inline]
             fn #name(#this) -> #k::Described<'_> { #body }
         }
     }
@@ -53,26 +54,50 @@ impl<'a> Paths<'a> {
     pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
         let Self { c, k, .. } = self;
         quote! {
+            #[inline]
             fn share(&self, request: &#c::ExportRequest) -> #k::Option<#k::Result<#c::Managed, #c::Error>> { #body }
         }
     }
 }
 
-/// A type, the route that its traits lead through, and the private path, all where the type stands.
-pub(crate) fn typed<'a>(
+/// The generic arguments, the route that a type's traits lead through, and the private path.
+pub(crate) fn typed(
     paths: &Paths<'_>,
-    ty: &'a Type,
+    ty: &Type,
     probe: &str,
-) -> (&'a Type, TokenStream, TokenStream) {
-    let at = site(ty);
-    let (k, probe) = (paths.k(at), Ident::new(probe, at));
-    (ty, quote_spanned!(at=> #k::#probe::<#ty>::NEW.route()), k)
+) -> (TokenStream, TokenStream, TokenStream) {
+    // No name of the expansion is in here, so all of it can pass for the user's own type.
+    let own = ty.span();
+    let (k, probe, found) = (paths.k(own), Ident::new(probe, own), found(paths, ty));
+    (
+        quote_spanned!(own=> #ty, #found),
+        quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
+        paths.k(site(ty)),
+    )
+}
+
+/// A type for the compiler to find, `Found<_>`. A call whose bounds do not hold is blamed on the
+/// argument that they are about, and this one stretches over all of the user's tokens: an expression
+/// is underlined from its first token to its last, if both come from the same hand.
+fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
+    let mut trees = tokens.to_token_stream().into_iter();
+    let first = trees
+        .next()
+        .map_or_else(Span::call_site, |tree| tree.span());
+    let last = trees.last().map_or(first, |tree| tree.span());
+    let (k, end) = (paths.k(first), quote_spanned!(last=> >));
+    quote_spanned!(first=> #k::Found<_ #end)
 }
 
 /// `Parts::new().shape(..) .. .describe(..)`
 pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
-    let c = &paths.c;
-    let mut chain = quote!(#c::Parts::new());
+    // An expression that lends what it does not keep is blamed from here to `describe`.
+    let (from, to) = match &tensor.data {
+        Data::Expr(expr) => (site(expr), end_site(expr)),
+        _ => (Span::call_site(), Span::call_site()),
+    };
+    let c = paths.input.krate.root(from);
+    let mut chain = quote_spanned!(from=> #c::Parts::new());
     let mut call = |method: &str, argument: TokenStream| {
         let method = Ident::new(method, Span::call_site());
         chain.extend(quote!(.#method(#argument)));
@@ -111,7 +136,8 @@ pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> T
         Borrow::Shared => quote!(describe),
         Borrow::Exclusive => quote!(describe_mut),
     };
-    quote!(#chain.#describe(#data))
+    let data = parenthesis(data, to);
+    quote!(#chain.#describe #data)
 }
 
 pub(crate) fn access_call(access: Access) -> TokenStream {
@@ -134,34 +160,44 @@ pub(crate) fn policy_calls(policy: &Policy) -> TokenStream {
 fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
     match data {
         Data::Field(Field { ty, member, .. }) => {
-            let (ty, route, k) = typed(paths, ty, "Probe");
+            let (args, route, k) = typed(paths, ty, "Probe");
             let this = receiver(ty.span());
             match borrow {
                 Borrow::Shared => {
-                    quote_spanned!(site(ty)=> #k::data::<#ty, _>(&#this.#member, #route))
+                    quote_spanned!(site(ty)=> #k::data::<#args>(&#this.#member, #route))
                 }
                 Borrow::Exclusive => {
-                    quote_spanned!(site(ty)=> #k::data_mut::<#ty, _>(&mut #this.#member, #route))
+                    quote_spanned!(site(ty)=> #k::data_mut::<#args>(&mut #this.#member, #route))
                 }
             }
         }
         Data::Present(field, ty) => {
-            let (ty, route, k) = typed(paths, ty, "Probe");
+            let (args, route, k) = typed(paths, ty, "Probe");
             let present = present(paths, field);
-            quote_spanned!(site(ty)=> #k::data::<#ty, _>(#present, #route))
+            quote_spanned!(site(ty)=> #k::data::<#args>(#present, #route))
         }
         Data::Expr(expr) => {
             let k = paths.k(site(expr));
-            quote_spanned!(site(expr)=> #k::data_of(#expr))
+            {
+                let found = found(paths, expr);
+                quote_spanned!(site(expr)=> #k::data_of::<#found>(#expr))
+            }
         }
         Data::Raw { token, data, len } => {
             let k = &paths.k;
             let own = Span::mixed_site();
             let (data_name, len_name) = (Ident::new("data", own), Ident::new("len", own));
-            // The `unsafe` is the user's own token: the promise, and any lint on it, are hers.
+            let (data_at, len_at) = (site(data), site(len));
+            let (data_k, len_k) = (paths.k(data_at), paths.k(len_at));
+            let data = quote_spanned!(data_at=> #data_k::address(#data));
+            let len = quote_spanned!(len_at=> #len_k::len(#len)?);
+            // The `unsafe` is the user's own token, braces and all: the promise, and any lint on it,
+            // are hers.
+            let mut call = Group::new(Delimiter::Brace, quote!(#k::raw(#data_name, #len_name)));
+            call.set_span(token.span());
             quote! {
                 match (#data, #len) {
-                    (#data_name, #len_name) => #token { #k::raw(#data_name, #len_name) }
+                    (#data_name, #len_name) => #token #call
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! `Element`: a struct of one scalar type is a trailing axis of its fields.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{DeriveInput, Type};
 
 use crate::call::Paths;
@@ -9,6 +10,7 @@ use crate::ctxt::Ctxt;
 use crate::expr::receiver;
 use crate::input::{Field, Input, repr};
 use crate::krate::site;
+use crate::role::Role;
 use crate::row;
 use crate::ty::peel;
 
@@ -21,6 +23,16 @@ pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option
             align,
             "`align` may add padding, which no tensor can describe: remove it",
         );
+    }
+    for param in item.generics.type_params() {
+        let bounded = !param.bounds.is_empty()
+            || item.generics.where_clause.is_some()
+            || input.attrs.iter().any(|attr| attr.role == Role::Bound);
+        if !bounded {
+            let ident = &param.ident;
+            let message = format!("`{ident}` needs a bound: write `{ident}: Element` here");
+            cx.error(ident, message);
+        }
     }
     cx.check()?;
     let transparent = words.iter().any(|word| word == "transparent");
@@ -61,13 +73,27 @@ fn scalar(ty: &Type) -> Option<&Ident> {
     }
 }
 
+/// What is done with a field, asked where its type stands.
+fn part(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let (own, ty) = (field.ty.span(), field.ty);
+    let k = paths.k(own);
+    quote_spanned!(own=> #k::part::<Self, #ty>())
+}
+
 fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenStream {
-    let Paths { input, c, k } = paths;
-    let first = fields.first().map(|field| field.ty);
+    let Paths { input, k, .. } = paths;
+    // All that follows from the first field's scalar is said where its type stands.
+    let own = fields
+        .first()
+        .map_or_else(Span::call_site, |field| field.ty.span());
+    let first = fields.first().map(|field| {
+        let ty = field.ty;
+        let root = input.krate.root(own);
+        quote_spanned!(own=> type Scalar = <#ty as #root::Element>::Scalar;)
+    });
     let axes = fields.iter().map(|field| {
-        let (at, ty) = (site(field.ty), field.ty);
-        let root = input.krate.root(at);
-        quote_spanned!(at=> <#ty as #root::Element>::TRAILING)
+        let part = part(paths, field);
+        quote_spanned!(field.ty.span()=> #part.axes())
     });
     let axes = if transparent {
         quote!(#(#axes)*)
@@ -76,36 +102,46 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
     };
     let walk = |exclusive: bool| -> TokenStream {
         let step = |field: &Field<'_>| {
-            let (at, ty, member) = (site(field.ty), field.ty, &field.member);
-            let this = receiver(at);
+            let (at, member) = (site(field.ty), &field.member);
+            let (this, part) = (receiver(at), part(paths, field));
             let mutable = exclusive.then(|| quote_spanned!(at=> mut));
             // One statement each: rustc blames the start of a chain for its end.
-            quote_spanned!(at=> let walk = walk.field::<#ty>(&#mutable #this.#member);)
+            quote_spanned!(at=> let walk = walk.field(&#mutable #this.#member, #part);)
         };
         fields.iter().map(step).collect()
     };
     let (shared, exclusive) = (walk(false), walk(true));
     let built = fields.iter().map(|field| {
-        let (at, ty, member) = (site(field.ty), field.ty, &field.member);
-        quote_spanned!(at=> #member: source.next::<#ty>())
+        let (at, member) = (site(field.ty), &field.member);
+        let part = part(paths, field);
+        quote_spanned!(at=> #member: source.next(#part))
     });
-    let scalar = quote!(<Self as #k::Homogeneous>::Scalar);
+    let own_k = paths.k(own);
+    let here = Span::call_site().located_at(own);
+    let (this, walk, source) = (
+        receiver(own),
+        Ident::new("walk", here),
+        Ident::new("source", here),
+    );
+    let methods = quote_spanned! {own=>
+        fn walk<'fields>(&'fields #this, #walk: #own_k::WalkOf<'fields, Self>) -> #own_k::WalkOf<'fields, Self> {
+            #shared
+            #walk
+        }
+        fn walk_mut<'fields>(&'fields mut #this, #walk: #own_k::WalkMutOf<'fields, Self>) -> #own_k::WalkMutOf<'fields, Self> {
+            #exclusive
+            #walk
+        }
+        fn build(#source: &mut #own_k::SourceOf<'_, Self>) -> Self {
+            Self { #(#built),* }
+        }
+    };
     let mut tokens = input.implement(
         quote!(#k::Homogeneous),
         quote! {
-            type Scalar = <#first as #c::Element>::Scalar;
+            #first
             const TRAILING: #k::Axes = #axes;
-            fn walk<'a>(&'a self, walk: #k::Walk<'a, #scalar>) -> #k::Walk<'a, #scalar> {
-                #shared
-                walk
-            }
-            fn walk_mut<'a>(&'a mut self, walk: #k::WalkMut<'a, #scalar>) -> #k::WalkMut<'a, #scalar> {
-                #exclusive
-                walk
-            }
-            fn build(source: &mut #k::Source<'_, #scalar>) -> Self {
-                Self { #(#built),* }
-            }
+            #methods
         },
     );
     // The sizes of a generic struct are known only where it is used.

@@ -2,7 +2,6 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::Type;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
@@ -41,7 +40,7 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
         }
     };
     let c = &paths.c;
-    paths.input.implement(quote!(#c::DLPack), items)
+    paths.input.implement_sent(quote!(#c::DLPack), items)
 }
 
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
@@ -57,17 +56,17 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = parts(paths, tensor, Borrow::Exclusive);
         if tensor.access == Access::Writable {
-            let (ty, route, k) = typed(paths, field.ty, "Probe");
-            let check = quote_spanned!(site(ty)=> #k::writable::<#ty, _>(#route););
+            let (args, route, k) = typed(paths, field.ty, "Probe");
+            let check = quote_spanned!(site(field.ty)=> #k::writable::<#args>(#route););
             body = quote!(#check #body);
         }
         items.extend(paths.describe(Borrow::Exclusive, &body));
     }
     if let Some(owner) = owner {
-        let (ty, route, owner_k) = typed(paths, owner.ty, "Probe");
-        let (this, member) = (receiver(ty.span()), &owner.member);
-        let share = quote_spanned! {site(ty)=>
-            #owner_k::share::<#ty, _>(&#this.#member, #c::DLPack::describe(#this), request, #route)
+        let (args, route, owner_k) = typed(paths, owner.ty, "Probe");
+        let (this, member) = (receiver(owner.ty.span()), &owner.member);
+        let share = quote_spanned! {site(owner.ty)=>
+            #owner_k::share::<#args>(&#this.#member, #c::DLPack::describe(#this), request, #route)
         };
         items.extend(paths.share(&quote!(#k::Some(#share))));
     }
@@ -79,40 +78,34 @@ fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
     let mut facts = match &tensor.data {
         Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
-            probe(paths, ty, "NoBuffer", "Probe")
+            let k = paths.k(site(ty));
+            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
         }
         Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
     };
     if let Some(shape) = &tensor.shape {
         let ty = rank(paths, Some(shape));
-        facts.extend(quote!(.rank(#k::rank::<#ty>())));
+        facts.extend(quote!(.rank(#k::Rank::<#ty>::RANK)));
     }
     if let Some(elem) = tensor.elem {
-        facts.extend(quote_spanned!(site(elem)=> .elem::<#elem>()));
+        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
     }
     if tensor.dtype.is_some() {
         facts.extend(quote!(.dynamic_dtype()));
     }
     facts.extend(access_call(tensor.access));
-    facts
-}
-
-/// `X::<T>::FACTS`, found on the type if it has the trait, else through the fallback in scope.
-fn probe(paths: &Paths<'_>, ty: &Type, fallback: &str, probe: &str) -> TokenStream {
-    let at = site(ty);
-    let k = paths.k(at);
-    let (fallback, probe) = (Ident::new(fallback, at), Ident::new(probe, at));
-    quote_spanned!(at=> { use #k::#fallback as _; #k::#probe::<#ty>::FACTS })
+    quote!({ use #k::Unsaid as _; #facts })
 }
 
 fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let k = &paths.k;
-    let facts = probe(paths, field.ty, "NoDLPack", "Whole");
-    let (ty, route, at_k) = typed(paths, field.ty, "Whole");
+    let ty = field.ty;
+    let facts = quote!({ use #k::Unsaid as _; #k::Whole::<#ty>::FACTS });
+    let (args, route, at_k) = typed(paths, field.ty, "Whole");
     let (at, this, member) = (site(ty), receiver(ty.span()), &field.member);
-    let describe = quote_spanned!(at=> #at_k::whole::<#ty, _>(&#this.#member, #route));
-    let describe_mut = quote_spanned!(at=> #at_k::whole_mut::<#ty, _>(&mut #this.#member, #route));
-    let share = quote_spanned!(at=> #at_k::whole_share::<#ty, _>(&#this.#member, request, #route));
+    let describe = quote_spanned!(at=> #at_k::whole::<#args>(&#this.#member, #route));
+    let describe_mut = quote_spanned!(at=> #at_k::whole_mut::<#args>(&mut #this.#member, #route));
+    let share = quote_spanned!(at=> #at_k::whole_share::<#args>(&#this.#member, request, #route));
     let methods = [
         paths.describe(Borrow::Shared, &describe),
         paths.describe(Borrow::Exclusive, &describe_mut),
@@ -133,11 +126,11 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
                     let rest = (!variant.is_unit).then(|| quote!({ .. }));
                     return quote!(Self::#ident #rest => #skipped,);
                 };
-                let (ty, route, k) = typed(paths, field.ty, "Whole");
-                let (at, member) = (site(ty), &field.member);
+                let (args, route, k) = typed(paths, field.ty, "Whole");
+                let (at, member) = (site(field.ty), &field.member);
                 let function = Ident::new(function, at);
                 let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
-                let call = quote_spanned!(at=> #k::#function::<#ty, _>(field, #request #route));
+                let call = quote_spanned!(at=> #k::#function::<#args>(field, #request #route));
                 quote!(Self::#ident { #member: field #rest } => #call,)
             });
             quote!(match self { #(#arms)* })

@@ -115,32 +115,78 @@ pub(crate) fn is_slice(tokens: &TokenStream) -> bool {
     }
 }
 
+/// Whether an expression is visibly a slice by value, as `self.items[..]`.
+pub(crate) fn is_unborrowed_slice(tokens: &TokenStream) -> bool {
+    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    let plain = |tree: &TokenTree| {
+        matches!(tree, TokenTree::Ident(_) | TokenTree::Group(_)) || is_punct(tree, '.')
+    };
+    match trees.split_last() {
+        Some((TokenTree::Group(index), before)) => {
+            index.delimiter() == Delimiter::Bracket
+                && !before.is_empty()
+                && before.iter().all(plain)
+                && ranges(index)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an index is visibly a range.
+fn ranges(index: &Group) -> bool {
+    let trees: Vec<_> = index.stream().into_iter().collect();
+    let pair = |pair: &[TokenTree]| match pair {
+        [TokenTree::Punct(first), last] => joins(first, '.') && is_punct(last, '.'),
+        _ => false,
+    };
+    trees.windows(2).any(pair)
+}
+
 /// Puts the plain names of fields in scope: `rows` becomes `self.rows`.
 pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
     let trees: Vec<_> = tokens.into_iter().collect();
-    let mut bound = TokenStream::new();
+    let mut bound = Vec::new();
+    let mut received = false;
     for (at, tree) in trees.iter().enumerate() {
         match tree {
             TokenTree::Group(group) => {
                 let mut inner = Group::new(group.delimiter(), bind(group.stream(), fields));
                 inner.set_span(group.span());
-                bound.extend([TokenTree::Group(inner)]);
+                bound.push(TokenTree::Group(inner));
             }
             TokenTree::Ident(ident) if ident == "self" => {
-                bound.extend([TokenTree::Ident(receiver(ident.span()))]);
+                received = true;
+                bound.push(TokenTree::Ident(receiver(ident.span())));
             }
             TokenTree::Ident(ident)
                 if fields.contains(&ident)
                     && !follows_path(&trees[..at])
                     && !names_else(&trees[at + 1..]) =>
             {
+                received = true;
                 let receiver = receiver(ident.span());
                 bound.extend(quote!(#receiver.#ident));
             }
-            other => bound.extend([other.clone()]),
+            other => bound.push(other.clone()),
         }
     }
-    bound
+    if received {
+        adopt(&mut bound);
+    }
+    bound.into_iter().collect()
+}
+
+/// Gives what is no name of a value the hand of the `self` beside it: rustc underlines an expression
+/// from its first token to its last only if both come from the same hand.
+fn adopt(trees: &mut [TokenTree]) {
+    let mut after_dot = false;
+    for tree in trees {
+        let is_name = matches!(tree, TokenTree::Ident(_)) && !after_dot;
+        after_dot = is_punct(tree, '.');
+        if !is_name {
+            tree.set_span(Span::call_site().located_at(tree.span()));
+        }
+    }
 }
 
 /// `self` as the emitted method knows it, at the user's place: one written inside a `macro_rules` would not resolve.

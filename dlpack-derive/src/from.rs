@@ -40,6 +40,7 @@ pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<To
     Some(input.implement(
         quote!(#c::FromDLPack),
         quote! {
+            #[inline]
             fn from_dlpack(tensor: #c::Managed) -> #k::Result<Self, #c::Error> { #body }
         },
     ))
@@ -255,7 +256,30 @@ impl<'a> Solver<'a> {
 
     fn unsolvable(&self, tokens: &TokenStream) {
         let message = "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
-        self.cx.error(tokens, message);
+        // What the user wrote begins behind the `self.` that was put before it.
+        let trees: Vec<_> = tokens.clone().into_iter().collect();
+        let first = if names_field(&trees) { 2 } else { 0 };
+        let error = match (trees.get(first), trees.last()) {
+            (Some(first), Some(last)) => {
+                let tokens: TokenStream = [first.clone(), last.clone()].into_iter().collect();
+                syn::Error::new_spanned(tokens, message)
+            }
+            _ => syn::Error::new_spanned(tokens, message),
+        };
+        self.cx.push(error);
+    }
+}
+
+/// Whether a field comes first: `self.rows ..`, and no method.
+fn names_field(trees: &[TokenTree]) -> bool {
+    match trees {
+        [
+            TokenTree::Ident(this),
+            TokenTree::Punct(_),
+            TokenTree::Ident(_),
+            after @ ..,
+        ] => this == "self" && !matches!(after, [TokenTree::Group(_), ..]),
+        _ => false,
     }
 }
 

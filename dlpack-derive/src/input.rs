@@ -1,12 +1,12 @@
 //! What the user wrote, borrowed: the item with its fields or variants, every key beside the thing it stands on.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
 use syn::{
     Attribute, Data, DeriveInput, Fields, Generics, Index, Meta, Token, Type, Visibility,
-    WherePredicate,
+    WherePredicate, parse_quote,
 };
 
 use crate::attr::{self, Attr, Value};
@@ -139,7 +139,9 @@ impl<'a> Input<'a> {
     pub(crate) fn recover(item: &'a DeriveInput, derive: Derive) -> Option<Self> {
         let cx = Ctxt::new();
         let (on_item, on_field) = derive.places(item);
-        let attrs = attr::read(&item.attrs, on_item, &cx);
+        let mut attrs = attr::read(&item.attrs, on_item, &cx);
+        // A stub needs no bound, and this one may be the mistake.
+        attrs.retain(|attr| attr.role != Role::Bound);
         let krate = Krate::of(&attrs);
         let says_crate = |attr: &Attribute| match &attr.meta {
             Meta::List(list) if attr.path().is_ident("dlpack") => {
@@ -167,13 +169,38 @@ impl<'a> Input<'a> {
         })
     }
 
+    /// `impl DLPack for Item`. What a tensor is made of has to be sent: without this bound, a type
+    /// parameter that lacks `Element` would lack `Send` as well, and be reported for both.
+    pub(crate) fn implement_sent(&self, of: TokenStream, items: TokenStream) -> TokenStream {
+        let mut generics = self.generics.clone();
+        let says_bounds = self.attrs.iter().any(|attr| attr.role == Role::Bound);
+        let k = self.krate.private(Span::call_site());
+        for param in self.generics.type_params().filter(|_| !says_bounds) {
+            let ident = &param.ident;
+            generics
+                .make_where_clause()
+                .predicates
+                .push(parse_quote!(#ident: #k::Send));
+        }
+        self.implement_with(&generics, of, items)
+    }
+
     /// `impl Trait for Item`, with the item's own bounds and no others.
     pub(crate) fn implement(&self, of: TokenStream, items: TokenStream) -> TokenStream {
-        let (generics, arguments, bounds) = self.generics.split_for_impl();
+        self.implement_with(&self.generics, of, items)
+    }
+
+    fn implement_with(
+        &self,
+        generics: &Generics,
+        of: TokenStream,
+        items: TokenStream,
+    ) -> TokenStream {
+        let (generics, arguments, bounds) = generics.split_for_impl();
         let ident = self.ident;
         quote! {
             #[automatically_derived]
-            #[allow(deprecated, unused_imports)]
+            #[allow(deprecated, unused_imports, clippy::absolute_paths)]
             impl #generics #of for #ident #arguments #bounds {
                 #items
             }
@@ -188,7 +215,7 @@ impl Input<'_> {
         let ident = self.ident;
         quote! {
             #[automatically_derived]
-            #[allow(deprecated)]
+            #[allow(deprecated, clippy::absolute_paths)]
             impl #generics #ident #arguments #bounds {
                 #items
             }

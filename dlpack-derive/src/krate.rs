@@ -1,6 +1,6 @@
 //! The paths of the expansion: the crate that it calls, and where rustc should see the call.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
@@ -44,6 +44,19 @@ fn relocate(tokens: TokenStream, at: Span) -> TokenStream {
         token
     });
     moved.collect()
+}
+
+/// The place where some tokens of the user end, with the names of the expansion in scope.
+pub(crate) fn end_site(tokens: &impl ToTokens) -> Span {
+    let last = tokens.to_token_stream().into_iter().last();
+    Span::call_site().located_at(last.map_or_else(Span::call_site, |token| token.span()))
+}
+
+/// A parenthesis at a place of its own.
+pub(crate) fn parenthesis(inner: TokenStream, at: Span) -> Group {
+    let mut group = Group::new(Delimiter::Parenthesis, inner);
+    group.set_span(at);
+    group
 }
 
 /// The place of some tokens of the user, with the names of the expansion in scope.

@@ -24,8 +24,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         .map(|field| {
             let (at, ty) = (site(field.ty), field.ty);
             let k = paths.k(at);
-            let root = paths.input.krate.root(at);
-            let names = quote_spanned!(at=> <#k::RecordOf<#ty> as #root::Record>::NAMES);
+            let names = quote_spanned!(at=> #k::Table::<#ty>::NAMES);
             let (this, member) = (receiver(at), &field.member);
             (
                 names,
@@ -35,12 +34,16 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         .collect();
     let names = match (&own[..], &columns[..]) {
         (own, []) => quote!(&[#(#own),*]),
-        ([], [(names, _)]) => names.clone(),
+        ([], [(names, _)]) => quote!({ use #k::Unsaid as _; #names }),
         (own, columns) => {
             let own = (!own.is_empty()).then(|| quote!(&[#(#own),*],));
             let columns = columns.iter().map(|(names, _)| names);
             let groups = quote!(&[#own #(#columns),*]);
-            quote!(&#k::names::<{ #k::count(#groups) }>(#groups))
+            let at = site(plan.columns[0].ty);
+            let at_k = paths.k(at);
+            // Names that are there twice are found when this is evaluated.
+            let joined = quote_spanned!(at=> #at_k::names::<{ #at_k::count(#groups) }>(#groups));
+            quote!({ use #k::Unsaid as _; &#joined })
         }
     };
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
@@ -64,6 +67,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote!(#c::DLPackTensors),
         quote! {
             const NAMES: &'static [&'static #k::Str] = #names;
+            #[inline]
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
             }
@@ -90,6 +94,7 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let doc = format!(" Describes the tensor `{}`.", named.name);
     quote! {
         #[doc = #doc]
+        #[inline]
         #vis fn #name(&self) -> #k::Described<'_> { #body }
     }
 }
@@ -103,6 +108,6 @@ fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {
         Data::Present(field, ty) => (*ty, present(paths, field)),
         Data::Expr(_) | Data::Raw { .. } => unreachable!("only a field is a whole tensor"),
     };
-    let (ty, route, k) = typed(paths, ty, "Whole");
-    quote_spanned!(site(ty)=> #k::whole::<#ty, _>(#lent, #route))
+    let (args, route, k) = typed(paths, ty, "Whole");
+    quote_spanned!(site(ty)=> #k::whole::<#args>(#lent, #route))
 }

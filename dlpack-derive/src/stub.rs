@@ -7,13 +7,14 @@ use syn::DeriveInput;
 use crate::call::Paths;
 use crate::input::{Body, Derive, Input};
 use crate::role::Role;
+use crate::ty::is_pointer;
 
 pub(crate) fn stub(derive: Derive, item: &DeriveInput) -> Option<TokenStream> {
-    // With a lifetime, the stub itself would not compile.
-    if item.generics.lifetimes().next().is_some() {
+    let input = Input::recover(item, derive)?;
+    // A pointer is not `Send`, and the stub would complain of that.
+    if has_pointer(&input) {
         return None;
     }
-    let input = Input::recover(item, derive)?;
     let Paths { c, k, .. } = Paths::new(&input);
     let describe = |signature: TokenStream| {
         quote! {
@@ -25,7 +26,8 @@ pub(crate) fn stub(derive: Derive, item: &DeriveInput) -> Option<TokenStream> {
     let names = quote!(const NAMES: &'static [&'static #k::Str] = &[];);
     let tokens = match derive {
         Derive::DLPack => {
-            let mut tokens = input.implement(quote!(#c::DLPack), describe(quote!(describe(&self))));
+            let mut tokens =
+                input.implement_sent(quote!(#c::DLPack), describe(quote!(describe(&self))));
             if has_tensors(&input) {
                 let describe = describe(quote!(describe_tensor(&self, _: &#k::Str)));
                 tokens.extend(input.implement(quote!(#c::DLPackTensors), quote!(#names #describe)));
@@ -53,6 +55,13 @@ pub(crate) fn stub(derive: Derive, item: &DeriveInput) -> Option<TokenStream> {
         Derive::Element => return None,
     };
     Some(tokens)
+}
+
+fn has_pointer(input: &Input<'_>) -> bool {
+    let Body::Struct(fields) = &input.body else {
+        return false;
+    };
+    fields.iter().any(|field| is_pointer(field.ty))
 }
 
 fn has_tensors(input: &Input<'_>) -> bool {

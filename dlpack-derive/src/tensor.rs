@@ -9,7 +9,7 @@ use crate::ctxt::Ctxt;
 use crate::expr::{self, Entry};
 use crate::input::{Field, Member};
 use crate::role::Role;
-use crate::ty::{owned_container, peel};
+use crate::ty::{is_pointer, owned_container, peel};
 
 /// Where the elements are.
 pub(crate) enum Data<'a> {
@@ -97,8 +97,28 @@ impl<'a> Data<'a> {
     /// From `data` or `unsafe(data = .., len = ..)`.
     pub(crate) fn new(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Self> {
         match (claim.field, claim.value) {
-            (Some(field), _) => Some(Self::Field(field)),
-            (None, Value::Expr(tokens)) => Some(Self::Expr(expr::bind(tokens.clone(), names))),
+            (Some(field), _) => {
+                if is_pointer(field.ty) {
+                    let name = field.name();
+                    let message = format!(
+                        "a raw pointer says neither how long its data is nor who keeps it: \
+                         write `unsafe(data = self.{name}, len = ..)` on the struct"
+                    );
+                    cx.error(field.ty, message);
+                    return None;
+                }
+                Some(Self::Field(field))
+            }
+            (None, Value::Expr(tokens)) => {
+                if expr::is_unborrowed_slice(tokens) {
+                    cx.error(
+                        tokens,
+                        "`data` borrows its elements: put `&` before the slice",
+                    );
+                    return None;
+                }
+                Some(Self::Expr(expr::bind(tokens.clone(), names)))
+            }
             (None, Value::List(parts)) => Self::raw(claim.key, parts, names, cx),
             _ => None,
         }

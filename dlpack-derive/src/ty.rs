@@ -25,6 +25,11 @@ pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
     }
 }
 
+/// Whether a type is visibly a raw pointer.
+pub(crate) fn is_pointer(ty: &Type) -> bool {
+    matches!(peel(ty), Type::Ptr(_))
+}
+
 /// The `T` of a type that is visibly an `Option<T>`.
 pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peel(ty) else {

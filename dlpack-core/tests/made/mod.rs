@@ -1,6 +1,10 @@
 //! Tensors as a foreign producer would make them, each field free to be wrong, and a count of deleter calls.
 
-#![allow(dead_code, reason = "each user of this module needs its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each user of this module needs its own part; the fuzz targets are another crate"
+)]
 
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
@@ -80,8 +84,10 @@ impl Foreign {
     /// The struct of DLPack 1.0 and later.
     pub fn versioned(&self) -> NonNull<DLManagedTensorVersioned> {
         unsafe extern "C" fn delete(tensor: *mut DLManagedTensorVersioned) {
-            // SAFETY: `manager_ctx` of a tensor made below; a consumer calls this once.
-            unsafe { free::<DLManagedTensorVersioned>((*tensor).manager_ctx) };
+            // SAFETY: a consumer passes the tensor that it was given.
+            let context = unsafe { (*tensor).manager_ctx };
+            // SAFETY: that of a tensor made below; a consumer calls this once.
+            unsafe { free::<DLManagedTensorVersioned>(context) };
         }
         let (major, minor) = self.version;
         self.build(|manager_ctx, dl_tensor| DLManagedTensorVersioned {
@@ -96,8 +102,10 @@ impl Foreign {
     /// The struct from before.
     pub fn legacy(&self) -> NonNull<DLManagedTensor> {
         unsafe extern "C" fn delete(tensor: *mut DLManagedTensor) {
-            // SAFETY: `manager_ctx` of a tensor made below; a consumer calls this once.
-            unsafe { free::<DLManagedTensor>((*tensor).manager_ctx) };
+            // SAFETY: a consumer passes the tensor that it was given.
+            let context = unsafe { (*tensor).manager_ctx };
+            // SAFETY: that of a tensor made below; a consumer calls this once.
+            unsafe { free::<DLManagedTensor>(context) };
         }
         self.build(|manager_ctx, dl_tensor| DLManagedTensor {
             dl_tensor,

@@ -3,7 +3,11 @@
 //! [`Case::verdict`] lists every reason to refuse a tensor, and what it looks like if there is none.
 //! The crate has to accept exactly the cases without a reason, and to name one of the reasons otherwise.
 
-#![allow(dead_code, reason = "each user of this module needs its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each user of this module needs its own part; the fuzz targets are another crate"
+)]
 
 use dlpack_core::__private::HOLE;
 use dlpack_core::{DataType, Dims, Error, Parts};
@@ -31,6 +35,7 @@ macro_rules! kinds {
     };
 }
 kinds! {
+    "u8, as lent": 8, 1, [], |parts| parts;
     "u8": 8, 1, [], |parts| parts.elem::<u8>();
     "u16": 16, 2, [], |parts| parts.elem::<u16>();
     "[u8; 3]": 8, 1, [3], |parts| parts.elem::<[u8; 3]>();
@@ -365,7 +370,7 @@ fn wide(size: usize) -> i128 {
 pub struct Dice(pub u64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -375,12 +380,12 @@ impl Dice {
 
     pub fn below(&mut self, sides: usize) -> usize {
         let sides = u64::try_from(sides).expect("fits");
-        usize::try_from(self.next() % sides).expect("fits")
+        usize::try_from(self.draw() % sides).expect("fits")
     }
 
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         let span = low.abs_diff(high) + 1;
-        low + i64::try_from(self.next() % span).expect("a small span")
+        low + i64::try_from(self.draw() % span).expect("a small span")
     }
 
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {

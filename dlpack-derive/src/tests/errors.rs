@@ -171,7 +171,7 @@ fn keys_have_their_places() {
             ),
             (
                 "enum E { A(#[dlpack(skip)] Vec<f32>) }",
-                "a variant's field can only be `data`: write `skip` on the type of the field",
+                "`skip` belongs on the variant, not on its field",
                 "skip",
             ),
             (
@@ -1061,5 +1061,55 @@ fn the_checks_can_fail() {
     assert!(
         std::panic::catch_unwind(|| check(Derive::DLPack, fine, &[])).is_err(),
         "no error"
+    );
+}
+
+#[test]
+fn what_the_tokens_show_of_a_type_or_an_expression() {
+    let pointer = "a raw pointer says neither how long its data is nor who keeps it: write `unsafe(data = self.a, len = ..)` on the struct";
+    let slice = "`data` borrows its elements: put `&` before the slice";
+    all(
+        Derive::DLPack,
+        &[
+            (
+                "struct S { #[dlpack(data)] a: *const f32, n: usize }",
+                pointer,
+                "*const f32",
+            ),
+            (
+                "#[dlpack(data = self.a[1..])] struct S { a: Vec<f32> }",
+                slice,
+                "self.a[1..]",
+            ),
+            (
+                "#[dlpack(data = a[..n])] struct S { a: Vec<f32>, n: usize }",
+                slice,
+                "a[..n]",
+            ),
+            (
+                "#[dlpack(order = F)] struct S(Vec<f32>);",
+                "an order is a string: write `order = \"F\"`",
+                "F",
+            ),
+            (
+                "#[dlpack(crate = 3)] struct S(Vec<f32>);",
+                "expected a path, such as `crate = ::dlpack_core`",
+                "3",
+            ),
+        ],
+    );
+    for source in [
+        "#[dlpack(data = self.frames[0])] struct S { frames: Vec<&'static [f32]> }",
+        "#[dlpack(data = self.a[1..].as_ref())] struct S { a: Vec<f32> }",
+        "#[dlpack(data = &self.a[1..])] struct S { a: Vec<f32> }",
+        "#[dlpack(order = self::F)] struct S(Vec<f32>);",
+        "struct S { #[dlpack(data)] a: Vec<f32>, p: *const f32 }",
+    ] {
+        assert!(expand(Derive::DLPack, source).is_ok(), "{source}");
+    }
+    check(
+        Derive::Element,
+        "#[repr(C)] struct S<T> { a: T }",
+        &[("`T` needs a bound: write `T: Element` here", "T")],
     );
 }

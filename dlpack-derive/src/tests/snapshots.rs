@@ -8,10 +8,10 @@ use crate::input::Derive;
 
 /// An expansion of a usual struct beyond this means that logic leaked out of core.
 const USUAL: usize = 40;
-/// With lists, owners or accessors: as many calls more as the user wrote keys.
-const MORE: usize = 75;
+/// With lists, owners, accessors or further keys: as many calls more as the user wrote keys.
+const MORE: usize = 80;
 /// With several tensors.
-const MANY: usize = 100;
+const MANY: usize = 110;
 
 fn pretty(derive: Derive, source: &str) -> (TokenStream, String) {
     let tokens = expand(derive, source).unwrap_or_else(|errors| panic!("refused: {errors:?}"));
@@ -136,7 +136,7 @@ snapshots! {
         #[dlpack(shape = [_, 3], order = \"C\")]
         struct Points { items: Vec<f32> }
     ";
-    tuple_struct: DLPack, USUAL, "
+    tuple_struct: DLPack, MORE, "
         #[dlpack(shape = [self.1, self.2])]
         struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize);
     ";
@@ -167,7 +167,7 @@ snapshots! {
         #[dlpack(data = &self.map[header..])]
         struct Mapped { #[dlpack(owner)] map: Arc<Mmap>, header: usize }
     ";
-    stream_and_device: DLPack, USUAL, "
+    stream_and_device: DLPack, MORE, "
         struct Page {
             #[dlpack(data)] kv: CudaSlice<bf16>,
             #[dlpack(shape)] dims: (usize, usize, usize),
@@ -185,7 +185,7 @@ snapshots! {
             #[dlpack(shape)] shape: Vec<u64>,
         }
     ";
-    offset_and_order_by_expression: DLPack, USUAL, "
+    offset_and_order_by_expression: DLPack, MORE, "
         #[dlpack(shape = self.shape(), order = self.order(), dtype = DataType::F32, stream = self.queue())]
         struct Part { #[dlpack(data)] items: Pool, #[dlpack(offset)] first: usize }
     ";
@@ -196,7 +196,7 @@ snapshots! {
     readonly: DLPack, USUAL, "
         struct Table { #[dlpack(data, readonly)] items: Vec<f32>, name: String }
     ";
-    writable: DLPack, USUAL, "
+    writable: DLPack, MORE, "
         struct Observation { #[dlpack(data, writable)] items: Vec<f32>, #[dlpack(shape)] dims: [usize; 2] }
     ";
     policies: DLPack, USUAL, "
@@ -353,7 +353,7 @@ fn an_item_with_mistakes_still_has_its_traits() {
 #[test]
 fn no_stub_where_it_would_not_compile() {
     for source in [
-        "struct View<'a> { #[dlpack(dat)] items: &'a [f32] }",
+        "struct View { #[dlpack(dat)] items: *const f32 }",
         "#[dlpack(crate = \"dl\")] struct Image(Vec<f32>);",
     ] {
         let tokens = crate::derive(

@@ -2,13 +2,14 @@
 // struct ColMajor { #[dlpack(data)] v: Vec<f64>, nrows: usize, ncols: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for ColMajor {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -21,10 +22,11 @@ impl ::dlpack_core::DLPack for ColMajor {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -37,7 +39,7 @@ impl ::dlpack_core::DLPack for ColMajor {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&mut self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

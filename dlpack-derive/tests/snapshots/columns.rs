@@ -1,11 +1,13 @@
 // struct Series { #[dlpack(columns)] candles: Vec<Candle>, name: String }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Series {
-    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = <::dlpack_core::__private::RecordOf<
-        Vec<Candle>,
-    > as ::dlpack_core::Record>::NAMES;
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Table::<Vec<Candle>>::NAMES
+    };
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

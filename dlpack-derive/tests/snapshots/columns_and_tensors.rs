@@ -5,44 +5,41 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::absolute_paths)]
 impl Series {
     /// Describes the tensor `times`.
+    #[inline]
     fn describe_times(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<i64>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.times, ::dlpack_core::__private::Whole::<Vec<i64>>::NEW.route())
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Series {
-    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &::dlpack_core::__private::names::<
-        {
-            ::dlpack_core::__private::count(
-                &[
-                    &["times"],
-                    <::dlpack_core::__private::RecordOf<
-                        Vec<Candle>,
-                    > as ::dlpack_core::Record>::NAMES,
-                    <::dlpack_core::__private::RecordOf<
-                        Arc<[Trade]>,
-                    > as ::dlpack_core::Record>::NAMES,
-                ],
-            )
-        },
-    >(
-        &[
-            &["times"],
-            <::dlpack_core::__private::RecordOf<
-                Vec<Candle>,
-            > as ::dlpack_core::Record>::NAMES,
-            <::dlpack_core::__private::RecordOf<
-                Arc<[Trade]>,
-            > as ::dlpack_core::Record>::NAMES,
-        ],
-    );
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &::dlpack_core::__private::names::<
+            {
+                ::dlpack_core::__private::count(
+                    &[
+                        &["times"],
+                        ::dlpack_core::__private::Table::<Vec<Candle>>::NAMES,
+                        ::dlpack_core::__private::Table::<Arc<[Trade]>>::NAMES,
+                    ],
+                )
+            },
+        >(
+            &[
+                &["times"],
+                ::dlpack_core::__private::Table::<Vec<Candle>>::NAMES,
+                ::dlpack_core::__private::Table::<Arc<[Trade]>>::NAMES,
+            ],
+        )
+    };
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

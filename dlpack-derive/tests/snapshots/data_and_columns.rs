@@ -1,36 +1,39 @@
 // struct Series { #[dlpack(data, owner, columns)] candles: Arc<[Candle]>, label: u8 }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Series {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
     };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data::<
                     Arc<[Candle]>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Arc<[Candle]>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn share(
         &self,
         request: &::dlpack_core::ExportRequest,
@@ -40,7 +43,7 @@ impl ::dlpack_core::DLPack for Series {
         ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 Arc<[Candle]>,
-                _,
+                ::dlpack_core::__private::Found<_>,
             >(
                 &self.candles,
                 ::dlpack_core::DLPack::describe(self),
@@ -51,11 +54,13 @@ impl ::dlpack_core::DLPack for Series {
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Series {
-    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = <::dlpack_core::__private::RecordOf<
-        Arc<[Candle]>,
-    > as ::dlpack_core::Record>::NAMES;
+    const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Table::<Arc<[Candle]>>::NAMES
+    };
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

@@ -4,27 +4,29 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Batch {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
     };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -33,16 +35,18 @@ impl ::dlpack_core::DLPack for Batch {
     }
 }
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::absolute_paths)]
 impl Batch {
     /// Describes the tensor `obs`.
+    #[inline]
     fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.items, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
     /// Describes the tensor `pairs`.
+    #[inline]
     fn describe_pairs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -54,26 +58,28 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     /// Describes the tensor `rewards`.
+    #[inline]
     fn describe_rewards(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.rewards, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Batch {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &[
         "obs",
         "pairs",
         "rewards",
     ];
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

@@ -2,10 +2,14 @@
 // struct Mapped { map: Mmap, len: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Mapped {
-    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN
-        .rank(::dlpack_core::__private::rank::<[i64; 1]>());
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Facts::UNKNOWN
+            .rank(::dlpack_core::__private::Rank::<[i64; 1]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -13,6 +17,10 @@ impl ::dlpack_core::DLPack for Mapped {
                     ::dlpack_core::__private::extent(self.len)?,
                 ]),
             )
-            .describe(::dlpack_core::__private::data_of(&self.map[..self.len]))
+            .describe(
+                ::dlpack_core::__private::data_of::<
+                    ::dlpack_core::__private::Found<_>,
+                >(&self.map[..self.len]),
+            )
     }
 }

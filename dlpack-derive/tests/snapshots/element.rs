@@ -2,56 +2,42 @@
 // struct Point { x: f32, y: f32, z: f32 }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::__private::Homogeneous for Point {
     type Scalar = <f32 as ::dlpack_core::Element>::Scalar;
     const TRAILING: ::dlpack_core::__private::Axes = ::dlpack_core::__private::Axes::of_fields(
         &[
-            <f32 as ::dlpack_core::Element>::TRAILING,
-            <f32 as ::dlpack_core::Element>::TRAILING,
-            <f32 as ::dlpack_core::Element>::TRAILING,
+            ::dlpack_core::__private::part::<Self, f32>().axes(),
+            ::dlpack_core::__private::part::<Self, f32>().axes(),
+            ::dlpack_core::__private::part::<Self, f32>().axes(),
         ],
     );
-    fn walk<'a>(
-        &'a self,
-        walk: ::dlpack_core::__private::Walk<
-            'a,
-            <Self as ::dlpack_core::__private::Homogeneous>::Scalar,
-        >,
-    ) -> ::dlpack_core::__private::Walk<
-        'a,
-        <Self as ::dlpack_core::__private::Homogeneous>::Scalar,
-    > {
-        let walk = walk.field::<f32>(&self.x);
-        let walk = walk.field::<f32>(&self.y);
-        let walk = walk.field::<f32>(&self.z);
+    fn walk<'fields>(
+        &'fields self,
+        walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
+    ) -> ::dlpack_core::__private::WalkOf<'fields, Self> {
+        let walk = walk.field(&self.x, ::dlpack_core::__private::part::<Self, f32>());
+        let walk = walk.field(&self.y, ::dlpack_core::__private::part::<Self, f32>());
+        let walk = walk.field(&self.z, ::dlpack_core::__private::part::<Self, f32>());
         walk
     }
-    fn walk_mut<'a>(
-        &'a mut self,
-        walk: ::dlpack_core::__private::WalkMut<
-            'a,
-            <Self as ::dlpack_core::__private::Homogeneous>::Scalar,
-        >,
-    ) -> ::dlpack_core::__private::WalkMut<
-        'a,
-        <Self as ::dlpack_core::__private::Homogeneous>::Scalar,
-    > {
-        let walk = walk.field::<f32>(&mut self.x);
-        let walk = walk.field::<f32>(&mut self.y);
-        let walk = walk.field::<f32>(&mut self.z);
+    fn walk_mut<'fields>(
+        &'fields mut self,
+        walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
+    ) -> ::dlpack_core::__private::WalkMutOf<'fields, Self> {
+        let walk = walk
+            .field(&mut self.x, ::dlpack_core::__private::part::<Self, f32>());
+        let walk = walk
+            .field(&mut self.y, ::dlpack_core::__private::part::<Self, f32>());
+        let walk = walk
+            .field(&mut self.z, ::dlpack_core::__private::part::<Self, f32>());
         walk
     }
-    fn build(
-        source: &mut ::dlpack_core::__private::Source<
-            '_,
-            <Self as ::dlpack_core::__private::Homogeneous>::Scalar,
-        >,
-    ) -> Self {
+    fn build(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
-            x: source.next::<f32>(),
-            y: source.next::<f32>(),
-            z: source.next::<f32>(),
+            x: source.next(::dlpack_core::__private::part::<Self, f32>()),
+            y: source.next(::dlpack_core::__private::part::<Self, f32>()),
+            z: source.next(::dlpack_core::__private::part::<Self, f32>()),
         }
     }
 }

@@ -2,8 +2,9 @@
 // struct Frame { #[dlpack(data)] data: Vec<u8>, height: u32, width: u32, linesize: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::FromDLPack for Frame {
+    #[inline]
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {

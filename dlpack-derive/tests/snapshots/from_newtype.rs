@@ -1,8 +1,9 @@
 // struct Wrapper(Vec<f32>);
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::FromDLPack for Wrapper {
+    #[inline]
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {

@@ -2,8 +2,9 @@
 // struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize, usize);
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::FromDLPack for Matrix {
+    #[inline]
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {

@@ -8,7 +8,7 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<E: Copy + 'static, const N: usize> ::dlpack_core::DLPack for Tensor<E, N>
 where
     E: Clone,
@@ -16,27 +16,29 @@ where
     Vec<E>: Send,
 {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[usize; N]>());
+            .rank(::dlpack_core::__private::Rank::<[usize; N]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<E>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<E>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route(),

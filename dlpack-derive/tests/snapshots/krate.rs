@@ -2,13 +2,14 @@
 // struct Rooted { #[dlpack(data)] items: Vec<f32>, n: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl crate::private::dl::DLPack for Rooted {
     const FACTS: crate::private::dl::__private::Facts = {
-        use crate::private::dl::__private::NoBuffer as _;
+        use crate::private::dl::__private::Unsaid as _;
         crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
-    }
-        .rank(crate::private::dl::__private::rank::<[i64; 1]>());
+            .rank(crate::private::dl::__private::Rank::<[i64; 1]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
         crate::private::dl::Parts::new()
             .shape(
@@ -19,13 +20,14 @@ impl crate::private::dl::DLPack for Rooted {
             .describe(
                 crate::private::dl::__private::data::<
                     Vec<f32>,
-                    _,
+                    crate::private::dl::__private::Found<_>,
                 >(
                     &self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> crate::private::dl::__private::Described<'_> {
         crate::private::dl::Parts::new()
             .shape(
@@ -36,7 +38,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe_mut(
                 crate::private::dl::__private::data_mut::<
                     Vec<f32>,
-                    _,
+                    crate::private::dl::__private::Found<_>,
                 >(
                     &mut self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),

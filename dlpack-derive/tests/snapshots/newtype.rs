@@ -1,24 +1,27 @@
 // struct Image<const C: usize>(Tensor<3>);
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoDLPack as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
     };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Tensor<3>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole_mut::<
             Tensor<3>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&mut self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
+    #[inline]
     fn share(
         &self,
         request: &::dlpack_core::ExportRequest,
@@ -27,7 +30,7 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
     > {
         ::dlpack_core::__private::whole_share::<
             Tensor<3>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.0, request, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
 }

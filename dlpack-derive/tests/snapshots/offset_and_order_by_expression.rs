@@ -2,14 +2,17 @@
 // struct Part { #[dlpack(data)] items: Pool, #[dlpack(offset)] first: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Part {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Pool>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<::dlpack_core::__private::AnyRank>())
-        .dynamic_dtype();
+            .rank(
+                ::dlpack_core::__private::Rank::<::dlpack_core::__private::AnyRank>::RANK,
+            )
+            .dynamic_dtype()
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<_>(&(self.shape()))?)
@@ -20,10 +23,11 @@ impl ::dlpack_core::DLPack for Part {
             .describe(
                 ::dlpack_core::__private::data::<
                     Pool,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<_>(&(self.shape()))?)
@@ -34,7 +38,7 @@ impl ::dlpack_core::DLPack for Part {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Pool,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&mut self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
             )
     }

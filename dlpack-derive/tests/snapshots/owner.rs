@@ -2,13 +2,14 @@
 // struct Vectors { #[dlpack(data, owner)] values: ScalarBuffer<f32>, dim: i32 }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Vectors {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -20,13 +21,14 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe(
                 ::dlpack_core::__private::data::<
                     ScalarBuffer<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -38,13 +40,14 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     ScalarBuffer<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn share(
         &self,
         request: &::dlpack_core::ExportRequest,
@@ -54,7 +57,7 @@ impl ::dlpack_core::DLPack for Vectors {
         ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 ScalarBuffer<f32>,
-                _,
+                ::dlpack_core::__private::Found<_>,
             >(
                 &self.values,
                 ::dlpack_core::DLPack::describe(self),

@@ -2,13 +2,22 @@
 // struct Mapped { #[dlpack(owner)] map: Arc<Mmap>, header: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Mapped {
-    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN;
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Facts::UNKNOWN
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .describe(::dlpack_core::__private::data_of(&self.map[self.header..]))
+            .describe(
+                ::dlpack_core::__private::data_of::<
+                    ::dlpack_core::__private::Found<_>,
+                >(&self.map[self.header..]),
+            )
     }
+    #[inline]
     fn share(
         &self,
         request: &::dlpack_core::ExportRequest,
@@ -18,7 +27,7 @@ impl ::dlpack_core::DLPack for Mapped {
         ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 Arc<Mmap>,
-                _,
+                ::dlpack_core::__private::Found<_>,
             >(
                 &self.map,
                 ::dlpack_core::DLPack::describe(self),

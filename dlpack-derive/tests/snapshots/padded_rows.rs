@@ -2,13 +2,14 @@
 // struct Frame { #[dlpack(data)] data: Bytes, height: u32, width: u32, linesize: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Frame {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Bytes>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 3]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -28,10 +29,11 @@ impl ::dlpack_core::DLPack for Frame {
             .describe(
                 ::dlpack_core::__private::data::<
                     Bytes,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -51,7 +53,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Bytes,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&mut self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
             )
     }

@@ -2,12 +2,13 @@
 // struct Weights { #[dlpack(data)] items: CudaSlice<f32>, epoch: u32 }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Weights {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<CudaSlice<f32>>::FACTS
     };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .legacy_refuse()
@@ -15,13 +16,14 @@ impl ::dlpack_core::DLPack for Weights {
             .describe(
                 ::dlpack_core::__private::data::<
                     CudaSlice<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &self.items,
                     ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .legacy_refuse()
@@ -29,7 +31,7 @@ impl ::dlpack_core::DLPack for Weights {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     CudaSlice<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.route(),

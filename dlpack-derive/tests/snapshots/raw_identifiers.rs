@@ -2,13 +2,14 @@
 // struct Raw { #[dlpack(data, tensor)] r#fn: Vec<f32>, r#type: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Raw {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -20,10 +21,11 @@ impl ::dlpack_core::DLPack for Raw {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.r#fn, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -35,7 +37,7 @@ impl ::dlpack_core::DLPack for Raw {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.r#fn,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -44,20 +46,22 @@ impl ::dlpack_core::DLPack for Raw {
     }
 }
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::absolute_paths)]
 impl Raw {
     /// Describes the tensor `fn`.
+    #[inline]
     fn describe_fn(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.r#fn, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Raw {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["fn"];
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

@@ -6,10 +6,14 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
-    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN
-        .rank(::dlpack_core::__private::rank::<[usize; N]>());
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Facts::UNKNOWN
+            .rank(::dlpack_core::__private::Rank::<[usize; N]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
@@ -20,7 +24,10 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
                 >(&self.strides)?,
             )
             .describe(
-                match (self.storage.as_ptr(), self.storage.len()) {
+                match (
+                    ::dlpack_core::__private::address(self.storage.as_ptr()),
+                    ::dlpack_core::__private::len(self.storage.len())?,
+                ) {
                     (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
                 },
             )

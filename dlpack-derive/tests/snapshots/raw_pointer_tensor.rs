@@ -2,23 +2,28 @@
 // struct Cache { ptr: *const f32 }
 
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::absolute_paths)]
 impl Cache {
     /// Describes the tensor `kv`.
+    #[inline]
     fn describe_kv(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
             .describe(
-                match (self.ptr, 3) {
+                match (
+                    ::dlpack_core::__private::address(self.ptr),
+                    ::dlpack_core::__private::len(3)?,
+                ) {
                     (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
                 },
             )
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Cache {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["kv"];
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

@@ -2,17 +2,23 @@
 // struct Tensor { ptr: *mut f32, len: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Tensor {
-    const FACTS: ::dlpack_core::__private::Facts = ::dlpack_core::__private::Facts::UNKNOWN
-        .writable();
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Facts::UNKNOWN.writable()
+    };
     const EXCLUSIVE: bool = true;
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
             .writable()
             .describe(
-                match (self.ptr, self.len) {
+                match (
+                    ::dlpack_core::__private::address(self.ptr),
+                    ::dlpack_core::__private::len(self.len)?,
+                ) {
                     (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
                 },
             )

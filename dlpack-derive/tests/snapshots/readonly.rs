@@ -1,20 +1,20 @@
 // struct Table { #[dlpack(data, readonly)] items: Vec<f32>, name: String }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Table {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
-        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-    }
-        .read_only();
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS.read_only()
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .read_only()
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }

@@ -2,7 +2,7 @@
 // struct Trade { price: f64, size: u32, r#type: u8, #[dlpack(skip)] pad: [u8; 3] }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::Record for Trade {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &[
         "price",

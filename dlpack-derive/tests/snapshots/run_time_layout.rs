@@ -8,14 +8,15 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for File {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Mmap>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<Vec<u64>>())
-        .dynamic_dtype();
+            .rank(::dlpack_core::__private::Rank::<Vec<u64>>::RANK)
+            .dynamic_dtype()
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape)?)
@@ -26,10 +27,11 @@ impl ::dlpack_core::DLPack for File {
             .describe(
                 ::dlpack_core::__private::data::<
                     Mmap,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape)?)
@@ -40,7 +42,7 @@ impl ::dlpack_core::DLPack for File {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Mmap,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
             )
     }

@@ -2,30 +2,32 @@
 // struct Loss([f32; 1]);
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Loss {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<[f32; 1]>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 0]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 0]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::dims([]))
             .describe(
                 ::dlpack_core::__private::data::<
                     [f32; 1],
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::dims([]))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     [f32; 1],
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
             )
     }

@@ -6,13 +6,14 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Page {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<(usize, usize, usize)>());
+            .rank(::dlpack_core::__private::Rank::<(usize, usize, usize)>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims)?)
@@ -21,13 +22,14 @@ impl ::dlpack_core::DLPack for Page {
             .describe(
                 ::dlpack_core::__private::data::<
                     CudaSlice<bf16>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &self.kv,
                     ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
                 ),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims)?)
@@ -36,7 +38,7 @@ impl ::dlpack_core::DLPack for Page {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     CudaSlice<bf16>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.kv,
                     ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),

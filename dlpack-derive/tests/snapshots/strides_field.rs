@@ -5,13 +5,14 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for View {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 3]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape)?)
@@ -21,10 +22,11 @@ impl ::dlpack_core::DLPack for View {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape)?)
@@ -34,7 +36,7 @@ impl ::dlpack_core::DLPack for View {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

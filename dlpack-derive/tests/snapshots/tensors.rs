@@ -8,9 +8,10 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::absolute_paths)]
 impl Batch {
     /// Describes the tensor `head`.
+    #[inline]
     pub fn describe_head(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -20,16 +21,22 @@ impl Batch {
                 ]),
             )
             .read_only()
-            .describe(::dlpack_core::__private::data_of(&self.obs[..self.n]))
+            .describe(
+                ::dlpack_core::__private::data_of::<
+                    ::dlpack_core::__private::Found<_>,
+                >(&self.obs[..self.n]),
+            )
     }
     /// Describes the tensor `obs`.
+    #[inline]
     pub fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
     /// Describes the tensor `reward`.
+    #[inline]
     fn describe_reward(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -42,7 +49,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &self.rewards,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -50,16 +57,18 @@ impl Batch {
             )
     }
     /// Describes the tensor `mask`.
+    #[inline]
     pub(crate) fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Array2<bool>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(
             ::dlpack_core::__private::present(&self.mask, "mask")?,
             ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.route(),
         )
     }
     /// Describes the tensor `done`.
+    #[inline]
     fn describe_done(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -70,7 +79,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<bool>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     ::dlpack_core::__private::present(&self.done, "done")?,
                     ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
@@ -79,7 +88,7 @@ impl Batch {
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Batch {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &[
         "head",
@@ -88,6 +97,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "mask",
         "done",
     ];
+    #[inline]
     fn describe_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

@@ -2,13 +2,14 @@
 // struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize);
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Matrix {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[i64; 2]>());
+            .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+    };
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -20,10 +21,11 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
@@ -35,7 +37,7 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

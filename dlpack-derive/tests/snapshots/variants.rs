@@ -7,56 +7,59 @@
 // }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Audio {
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         match self {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole::<
                     Array1<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole::<
                     Array2<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole::<
                     Array2<i16>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
             Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
             Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
         }
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         match self {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array1<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array2<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array2<i16>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
             Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
             Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
         }
     }
+    #[inline]
     fn share(
         &self,
         request: &::dlpack_core::ExportRequest,
@@ -67,7 +70,7 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_share::<
                     Array1<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     field,
                     request,
@@ -77,7 +80,7 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole_share::<
                     Array2<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     field,
                     request,
@@ -87,7 +90,7 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole_share::<
                     Array2<i16>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     field,
                     request,

@@ -1,15 +1,16 @@
 // struct Observation { #[dlpack(data, writable)] items: Vec<f32>, #[dlpack(shape)] dims: [usize; 2] }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Observation {
     const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::NoBuffer as _;
+        use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-    }
-        .rank(::dlpack_core::__private::rank::<[usize; 2]>())
-        .writable();
+            .rank(::dlpack_core::__private::Rank::<[usize; 2]>::RANK)
+            .writable()
+    };
     const EXCLUSIVE: bool = true;
+    #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims)?)
@@ -17,14 +18,15 @@ impl ::dlpack_core::DLPack for Observation {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
+    #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::writable::<
             Vec<f32>,
-            _,
+            ::dlpack_core::__private::Found<_>,
         >(::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route());
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims)?)
@@ -32,7 +34,7 @@ impl ::dlpack_core::DLPack for Observation {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    _,
+                    ::dlpack_core::__private::Found<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

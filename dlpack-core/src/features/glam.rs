@@ -1,0 +1,127 @@
+//! The vectors, quaternions and matrices of `glam`, as elements with one axis or two.
+//!
+//! A vector adds an axis of its components, a quaternion one of 4 (x, y, z, w). A matrix adds rows and
+//! columns; it lies in memory column by column, and its strides say so. `Vec3A`, `Mat3A` and the
+//! affine types that hold them have padding, and a tensor cannot leave bytes out inside of an item:
+//! export `Vec3` and `Mat3` instead.
+#![expect(
+    unsafe_code,
+    reason = "`Element` is a promise about memory layout, here of another crate's types"
+)]
+
+use ::glam::{
+    DMat2, DMat3, DMat4, DQuat, DVec2, DVec3, DVec4, I8Vec2, I8Vec3, I8Vec4, I16Vec2, I16Vec3,
+    I16Vec4, I64Vec2, I64Vec3, I64Vec4, ISizeVec2, ISizeVec3, ISizeVec4, IVec2, IVec3, IVec4, Mat2,
+    Mat3, Mat4, Quat, U8Vec2, U8Vec3, U8Vec4, U16Vec2, U16Vec3, U16Vec4, U64Vec2, U64Vec3, U64Vec4,
+    USizeVec2, USizeVec3, USizeVec4, UVec2, UVec3, UVec4, Vec2, Vec3, Vec4,
+};
+
+use crate::dtype::DataType;
+use crate::element::{Axes, Element, Plain, Source, sealed};
+
+macro_rules! vectors {
+    ($($vector:ident: $scalar:ty, $extent:literal;)*) => {$(
+        // SAFETY: the type is public to be made of these numbers: `repr(C)` over them, or transparent
+        // over one register that holds them, and its `AsRef<[_; N]>` shows them in order. There is no
+        // room for anything else, as the assertion below says; so all promises are those of `[_; N]`,
+        // of which any bytes are a value.
+        unsafe impl Element for $vector {
+            type Scalar = $scalar;
+            const DTYPE: DataType = <$scalar>::DTYPE;
+            const TRAILING: Axes = <[$scalar; $extent]>::TRAILING;
+            const PLAIN: bool = true;
+
+            #[inline]
+            fn build(source: &mut Source<'_, $scalar>) -> Self {
+                Self::from_array(<[$scalar; $extent]>::build(source))
+            }
+        }
+
+        impl sealed::Sealed for $vector {}
+        impl Plain for $vector {}
+
+        const _: () = {
+            assert!(size_of::<$vector>() == size_of::<[$scalar; $extent]>());
+            /// Compiles where the components can be had as an array.
+            fn components(vector: &$vector) -> &[$scalar; $extent] {
+                vector.as_ref()
+            }
+            let _ = components;
+        };
+    )*};
+}
+vectors! {
+    Vec2: f32, 2;
+    Vec3: f32, 3;
+    Vec4: f32, 4;
+    Quat: f32, 4;
+    DVec2: f64, 2;
+    DVec3: f64, 3;
+    DVec4: f64, 4;
+    DQuat: f64, 4;
+    I8Vec2: i8, 2;
+    I8Vec3: i8, 3;
+    I8Vec4: i8, 4;
+    U8Vec2: u8, 2;
+    U8Vec3: u8, 3;
+    U8Vec4: u8, 4;
+    I16Vec2: i16, 2;
+    I16Vec3: i16, 3;
+    I16Vec4: i16, 4;
+    U16Vec2: u16, 2;
+    U16Vec3: u16, 3;
+    U16Vec4: u16, 4;
+    IVec2: i32, 2;
+    IVec3: i32, 3;
+    IVec4: i32, 4;
+    UVec2: u32, 2;
+    UVec3: u32, 3;
+    UVec4: u32, 4;
+    I64Vec2: i64, 2;
+    I64Vec3: i64, 3;
+    I64Vec4: i64, 4;
+    U64Vec2: u64, 2;
+    U64Vec3: u64, 3;
+    U64Vec4: u64, 4;
+    ISizeVec2: isize, 2;
+    ISizeVec3: isize, 3;
+    ISizeVec4: isize, 4;
+    USizeVec2: usize, 2;
+    USizeVec3: usize, 3;
+    USizeVec4: usize, 4;
+}
+
+macro_rules! matrices {
+    ($($matrix:ident: $scalar:ty, $side:literal, $items:literal;)*) => {$(
+        // SAFETY: as a vector above, of the columns one after another ("Column and row major matrices"
+        // in the documentation of glam), which is how `TRAILING` places rows and columns.
+        // It is not `Plain`: rows one after another are not a value of it.
+        unsafe impl Element for $matrix {
+            type Scalar = $scalar;
+            const DTYPE: DataType = <$scalar>::DTYPE;
+            const TRAILING: Axes = Axes::of_columns($side, $side, Axes::NONE);
+
+            fn build(source: &mut Source<'_, $scalar>) -> Self {
+                let rows = <[[$scalar; $side]; $side]>::build(source);
+                Self::from_cols_array_2d(&rows).transpose()
+            }
+        }
+
+        const _: () = {
+            assert!(size_of::<$matrix>() == size_of::<[$scalar; $items]>());
+            /// Compiles where the columns can be had as an array.
+            fn columns(matrix: &$matrix) -> &[$scalar; $items] {
+                matrix.as_ref()
+            }
+            let _ = columns;
+        };
+    )*};
+}
+matrices! {
+    Mat2: f32, 2, 4;
+    Mat3: f32, 3, 9;
+    Mat4: f32, 4, 16;
+    DMat2: f64, 2, 4;
+    DMat3: f64, 3, 9;
+    DMat4: f64, 4, 16;
+}

@@ -1,0 +1,186 @@
+//! The images of `image`: rows, columns, channels.
+
+use alloc::vec::Vec;
+
+use ::image::{DynamicImage, ImageBuffer, Pixel};
+
+use crate::buffer::{Buffer, Loan, LoanMut, Writable};
+use crate::dims::Dims;
+use crate::element::Element;
+use crate::error::Error;
+use crate::facts::Facts;
+use crate::from::{FromDLPack, FromTensor, Import};
+use crate::managed::Managed;
+use crate::view::TensorRef;
+
+/// Shape and strides of an image in memory that may go on behind it.
+fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
+    let (width, height, channels) = (i64::from(width), i64::from(height), i64::from(channels));
+    (
+        Dims::from([height, width, channels]),
+        // Less than 2^40.
+        Dims::from([width * channels, channels, 1]),
+    )
+}
+
+/// An image is exported as (height, width, channels), in row-major order; a gray one has 1 channel.
+///
+/// The image also dereferences to a slice of its samples, so a field of this type can be `data`
+/// without the feature too, as a list that needs a `shape`. One that is given has to agree.
+///
+/// ```
+/// use dlpack_core::DLPack;
+///
+/// let image = image::RgbImage::new(640, 480);
+/// let tensor = image.into_dlpack()?;
+/// assert_eq!(tensor.view().shape(), [480, 640, 3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<P> Buffer for ImageBuffer<P, Vec<P::Subpixel>>
+where
+    P: Pixel + Send,
+    P::Subpixel: Element,
+{
+    const FACTS: Facts = Facts::list::<P::Subpixel>().rank(Some(3)).writable();
+
+    fn lend(&self) -> Loan<'_> {
+        let (shape, strides) = layout(self.dimensions(), P::CHANNEL_COUNT);
+        Loan::from(&**self).with_layout(shape, strides, 0)
+    }
+
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        let (shape, strides) = layout(self.dimensions(), P::CHANNEL_COUNT);
+        LoanMut::from(&mut **self).with_layout(shape, strides, 0)
+    }
+}
+
+impl<P> Writable for ImageBuffer<P, Vec<P::Subpixel>>
+where
+    P: Pixel + Send,
+    P::Subpixel: Element,
+{
+}
+
+/// The samples are copied. Three axes are needed, the last one as long as a pixel of this type.
+///
+/// ```
+/// use dlpack_core::{DLPack, FromDLPack};
+/// use image::{GrayImage, RgbImage};
+///
+/// let pixels = [[[1_u8, 2, 3], [4, 5, 6]]];
+/// let image = RgbImage::from_dlpack(pixels.into_dlpack()?)?;
+/// assert_eq!(image.dimensions(), (2, 1));
+/// assert_eq!(image.get_pixel(1, 0).0, [4, 5, 6]);
+/// assert!(GrayImage::from_dlpack(pixels.into_dlpack()?).is_err());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<P> FromTensor for ImageBuffer<P, Vec<P::Subpixel>>
+where
+    P: Pixel,
+    P::Subpixel: Element,
+{
+    type Element = P::Subpixel;
+
+    fn from_tensor(import: Import) -> Result<Self, Error> {
+        let import = import.row_major();
+        import.rank(3)?;
+        import.expect(2, i64::from(P::CHANNEL_COUNT))?;
+        let (height, width) = (import.extent(0)?, import.extent(1)?);
+        let image = Self::from_raw(width, height, import.elements()?);
+        Ok(image.expect("as many samples as the shape has"))
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        tensor.dtype() == P::Subpixel::DTYPE
+            && matches!(tensor.shape(), [_, _, channels] if *channels == i64::from(P::CHANNEL_COUNT))
+    }
+}
+
+macro_rules! kinds {
+    ($($kind:ident)*) => {
+        /// The data type and the number of channels are those that the image has at run time.
+        ///
+        /// ```
+        /// use dlpack_core::{DLPack, DataType};
+        /// use image::DynamicImage;
+        ///
+        /// let tensor = DynamicImage::new_rgba16(4, 2).into_dlpack()?;
+        /// assert_eq!(tensor.view().dtype(), DataType::U16);
+        /// assert_eq!(tensor.view().shape(), [2, 4, 4]);
+        /// # Ok::<(), dlpack_core::Error>(())
+        /// ```
+        ///
+        /// An image of a kind that was added to `image` later is lent as its bytes, for reading, the
+        /// bytes of each pixel along the last axis.
+        impl Buffer for DynamicImage {
+            fn lend(&self) -> Loan<'_> {
+                match self {
+                    $(Self::$kind(image) => image.lend(),)*
+                    other => {
+                        let size = (other.width(), other.height());
+                        let (shape, strides) = layout(size, other.color().bytes_per_pixel());
+                        Loan::from(other.as_bytes()).with_layout(shape, strides, 0)
+                    }
+                }
+            }
+
+            fn lend_mut(&mut self) -> LoanMut<'_> {
+                match self {
+                    $(Self::$kind(image) => image.lend_mut(),)*
+                    other => LoanMut::from(other.lend()),
+                }
+            }
+        }
+
+        /// The samples are copied into the kind of image that has such samples, and as many of them.
+        ///
+        /// ```
+        /// use dlpack_core::{DLPack, FromDLPack};
+        /// use image::DynamicImage;
+        ///
+        /// let tensor = vec![[[0.5_f32; 3]; 4]; 2].into_dlpack()?;
+        /// assert!(matches!(DynamicImage::from_dlpack(tensor)?, DynamicImage::ImageRgb32F(_)));
+        /// # Ok::<(), dlpack_core::Error>(())
+        /// ```
+        impl FromDLPack for DynamicImage {
+            fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
+                let view = tensor.view();
+                $(
+                    if kind(Self::$kind).fits(&view) {
+                        return kind(Self::$kind).import(tensor);
+                    }
+                )*
+                Err(Error::NoVariant {
+                    name: "DynamicImage",
+                    dtype: view.dtype(),
+                    rank: view.shape().len(),
+                })
+            }
+
+            fn fits(tensor: &TensorRef<'_>) -> bool {
+                $(kind(Self::$kind).fits(tensor))||*
+            }
+        }
+    };
+}
+kinds! {
+    ImageLuma8 ImageLumaA8 ImageRgb8 ImageRgba8 ImageLuma16 ImageLumaA16 ImageRgb16 ImageRgba16
+    ImageRgb32F ImageRgba32F
+}
+
+/// A variant, by its constructor.
+struct Kind<I>(fn(I) -> DynamicImage);
+
+fn kind<I>(variant: fn(I) -> DynamicImage) -> Kind<I> {
+    Kind(variant)
+}
+
+impl<I: FromDLPack> Kind<I> {
+    fn fits(&self, tensor: &TensorRef<'_>) -> bool {
+        I::fits(tensor)
+    }
+
+    fn import(&self, tensor: Managed) -> Result<DynamicImage, Error> {
+        I::from_dlpack(tensor).map(self.0)
+    }
+}

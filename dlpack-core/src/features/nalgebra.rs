@@ -1,0 +1,239 @@
+//! The matrices of `nalgebra`: column by column, as buffers; those of fixed size also as elements.
+//!
+//! What is one column by its type (`DVector`, `Vector3`) is a list, with one axis; everything else has
+//! the axes row and column, even where there happens to be one column.
+#![expect(
+    unsafe_code,
+    reason = "`Element` is a promise about memory layout, here of another crate's types"
+)]
+
+use core::array::from_fn;
+
+use ::nalgebra::allocator::Allocator;
+use ::nalgebra::{
+    ArrayStorage, Const, DefaultAllocator, Dim, Dyn, IsContiguous, Matrix, OMatrix, Point,
+    RawStorageMut, SMatrix, SVector, Scalar,
+};
+
+use crate::buffer::{Buffer, Loan, LoanMut, Writable};
+use crate::dims::Dims;
+use crate::dtype::DataType;
+use crate::element::{Axes, Element, Plain, Source, sealed};
+use crate::error::Error;
+use crate::facts::Facts;
+use crate::from::{FromTensor, Import};
+use crate::view::TensorRef;
+
+/// A number of columns, which says whether there is an axis for them.
+pub trait Columns: Dim {
+    /// The axes of a matrix with so many columns.
+    const RANK: usize;
+}
+
+impl Columns for Dyn {
+    const RANK: usize = 2;
+}
+
+impl<const N: usize> Columns for Const<N> {
+    const RANK: usize = if N == 1 { 1 } else { 2 };
+}
+
+/// Shape and strides of a matrix.
+fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
+    let (mut extents, mut steps) = (Dims::new(), Dims::new());
+    for (extent, stride) in [(shape.0, strides.0), (shape.1, strides.1)]
+        .into_iter()
+        .take(C::RANK)
+    {
+        // What does not fit is refused, since it reaches outside of the elements.
+        extents.push(i64::try_from(extent).unwrap_or(i64::MAX));
+        steps.push(i64::try_from(stride).unwrap_or(i64::MAX));
+    }
+    (extents, steps)
+}
+
+/// A matrix is exported as it lies in memory, column by column; a column vector has one axis.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use nalgebra::{DMatrix, DVector};
+///
+/// let tensor = DMatrix::from_row_slice(2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).into_dlpack()?;
+/// assert_eq!(tensor.view().shape(), [2, 3]);
+/// assert_eq!(tensor.view().strides(), [1, 2]);
+/// assert_eq!(tensor.view().to_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+///
+/// let tensor = DVector::from_vec(vec![1.0_f32, 2.0]).into_dlpack()?;
+/// assert_eq!(tensor.view().shape(), [2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<T, R, C, S> Buffer for Matrix<T, R, C, S>
+where
+    T: Element,
+    R: Dim,
+    C: Columns,
+    S: RawStorageMut<T, R, C> + IsContiguous + Send,
+{
+    const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
+
+    fn lend(&self) -> Loan<'_> {
+        let (shape, strides) = layout::<C>(self.shape(), self.strides());
+        Loan::from(self.as_slice()).with_layout(shape, strides, 0)
+    }
+
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        let (shape, strides) = layout::<C>(self.shape(), self.strides());
+        LoanMut::from(self.as_mut_slice()).with_layout(shape, strides, 0)
+    }
+}
+
+impl<T, R, C, S> Writable for Matrix<T, R, C, S>
+where
+    T: Element,
+    R: Dim,
+    C: Columns,
+    S: RawStorageMut<T, R, C> + IsContiguous + Send,
+{
+}
+
+/// The elements are copied, column by column. A list becomes a column vector, a tensor of two axes a
+/// matrix.
+///
+/// ```
+/// use dlpack_core::{DLPack, FromDLPack};
+/// use nalgebra::{DMatrix, Matrix2, Vector3};
+///
+/// let rows = DMatrix::from_dlpack([[1, 2], [3, 4], [5, 6]].into_dlpack()?)?;
+/// assert_eq!(rows, DMatrix::from_row_slice(3, 2, &[1, 2, 3, 4, 5, 6]));
+///
+/// let column = Vector3::from_dlpack([1, 2, 3].into_dlpack()?)?;
+/// assert_eq!(column, Vector3::new(1, 2, 3));
+/// assert!(Matrix2::<i32>::from_dlpack([1, 2, 3, 4].into_dlpack()?).is_err());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<T, R, C> FromTensor for OMatrix<T, R, C>
+where
+    T: Element + Scalar,
+    R: Dim,
+    C: Columns,
+    DefaultAllocator: Allocator<R, C>,
+{
+    type Element = T;
+
+    fn from_tensor(import: Import) -> Result<Self, Error> {
+        let import = import.column_major();
+        import.rank(C::RANK)?;
+        let mut extents = [0, 1];
+        for (axis, fixed) in [R::try_to_usize(), C::try_to_usize()]
+            .into_iter()
+            .enumerate()
+            .take(C::RANK)
+        {
+            extents[axis] = import.extent(axis)?;
+            if let Some(needed) = fixed {
+                import.expect(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;
+            }
+        }
+        let (rows, columns) = (R::from_usize(extents[0]), C::from_usize(extents[1]));
+        Ok(Self::from_iterator_generic(
+            rows,
+            columns,
+            import.elements()?,
+        ))
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        tensor.dtype() == T::DTYPE && tensor.shape().len() == C::RANK + T::TRAILING.len()
+    }
+}
+
+/// A list of vectors is a tensor of two axes, a list of matrices one of three.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use nalgebra::{Matrix2x3, Vector3};
+///
+/// let tensor = vec![Vector3::new(1.0_f32, 2.0, 3.0); 5].into_dlpack()?;
+/// assert_eq!(tensor.view().shape(), [5, 3]);
+/// assert_eq!(tensor.view().as_slice::<Vector3<f32>>()?.len(), 5);
+///
+/// let tensor = vec![Matrix2x3::<f32>::zeros(); 5].into_dlpack()?;
+/// assert_eq!(tensor.view().shape(), [5, 2, 3]);
+/// assert_eq!(tensor.view().strides(), [6, 1, 2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+// SAFETY: a `Matrix` is `repr(C)` over its storage and markers without size, and an `ArrayStorage` is
+// `repr(transparent)` over its columns, `[[T; R]; C]`, as the documentation of both shows. So all
+// promises are those of this array, and `TRAILING` places rows and columns as they lie in it. Scalars
+// in row-major order are only copied to be such a value (`PLAIN`) where there is one row or column.
+unsafe impl<T: Element, const R: usize, const C: usize> Element for SMatrix<T, R, C> {
+    type Scalar = T::Scalar;
+    const DTYPE: DataType = T::DTYPE;
+    const TRAILING: Axes = if C == 1 {
+        Axes::of_array(R, T::TRAILING)
+    } else {
+        Axes::of_columns(R, C, T::TRAILING)
+    };
+    const ANY_BITS: bool = T::ANY_BITS;
+    const PLAIN: bool = T::PLAIN && (R == 1 || C == 1);
+
+    fn verify(values: &[Self]) {
+        values.iter().for_each(|value| T::verify(value.as_slice()));
+    }
+
+    fn verify_mut(values: &mut [Self]) {
+        for value in values {
+            T::verify_mut(value.as_mut_slice());
+        }
+    }
+
+    fn build(source: &mut Source<'_, T::Scalar>) -> Self {
+        let mut rows: [[Option<T>; C]; R] = from_fn(|_| from_fn(|_| Some(T::build(source))));
+        let mut take = |row: usize, column: usize| rows[row][column].take();
+        Self::from_array_storage(ArrayStorage(from_fn(|column| {
+            from_fn(|row| take(row, column).expect("each place is taken once"))
+        })))
+    }
+}
+
+impl<T: Plain, const R: usize> sealed::Sealed for SVector<T, R> {}
+impl<T: Plain, const R: usize> Plain for SVector<T, R> {}
+
+/// A point is its coordinates.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use nalgebra::Point3;
+///
+/// let cloud = vec![Point3::new(1.0_f32, 2.0, 3.0); 100];
+/// assert_eq!(cloud.into_dlpack()?.view().shape(), [100, 3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+// SAFETY: a `Point` is `repr(C)` over its coordinates alone, as its documentation shows, so all
+// promises are those of the vector.
+unsafe impl<T: Element + Scalar, const D: usize> Element for Point<T, D> {
+    type Scalar = T::Scalar;
+    const DTYPE: DataType = T::DTYPE;
+    const TRAILING: Axes = <SVector<T, D>>::TRAILING;
+    const ANY_BITS: bool = T::ANY_BITS;
+    const PLAIN: bool = T::PLAIN;
+
+    fn verify(values: &[Self]) {
+        for value in values {
+            T::verify(value.coords.as_slice());
+        }
+    }
+
+    fn verify_mut(values: &mut [Self]) {
+        for value in values {
+            T::verify_mut(value.coords.as_mut_slice());
+        }
+    }
+
+    fn build(source: &mut Source<'_, T::Scalar>) -> Self {
+        <SVector<T, D>>::build(source).into()
+    }
+}
+
+impl<T: Plain + Scalar, const D: usize> sealed::Sealed for Point<T, D> {}
+impl<T: Plain + Scalar, const D: usize> Plain for Point<T, D> {}

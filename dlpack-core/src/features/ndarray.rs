@@ -1,0 +1,231 @@
+//! The arrays of `ndarray`, which know their shape and strides.
+#![expect(
+    unsafe_code,
+    reason = "lends strided memory, of which safe code has no slice"
+)]
+
+use alloc::vec::Vec;
+use core::slice;
+
+use ::ndarray::{
+    ArcArray, Array, ArrayBase, ArrayD, CowArray, Data, Dimension, IxDyn, RawData, ShapeBuilder,
+};
+
+use crate::buffer::{Buffer, Loan, LoanMut, Writable};
+use crate::dims::Dims;
+use crate::dtype::Order;
+use crate::element::Element;
+use crate::error::Error;
+use crate::extent;
+use crate::facts::Facts;
+use crate::from::{FromTensor, Import};
+use crate::view::TensorRef;
+
+/// Where the elements of an array lie, in elements.
+struct Place {
+    shape: Dims,
+    strides: Dims,
+    /// From the first to the last in memory, both included.
+    len: usize,
+    /// From the first in memory to the one whose index is zero everywhere.
+    first: usize,
+}
+
+impl Place {
+    fn of<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+        let mut place = Self {
+            shape: Dims::new(),
+            strides: Dims::new(),
+            len: 0,
+            first: 0,
+        };
+        for &extent in array.shape() {
+            place.shape.push(small(extent));
+        }
+        for &stride in array.strides() {
+            place.strides.push(small(stride));
+        }
+        if !array.is_empty() {
+            let reach = extent::reach(&place.shape, &place.strides)
+                .expect("the elements of an array lie in memory");
+            place.len = small(reach.max - reach.min + 1);
+            place.first = small(-reach.min);
+        }
+        place
+    }
+}
+
+/// A number of elements within one allocation.
+fn small<I: TryInto<J>, J>(number: I) -> J {
+    let Ok(number) = number.try_into() else {
+        unreachable!("an array of ndarray has fewer than isize::MAX elements");
+    };
+    number
+}
+
+fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
+    if !T::PLAIN {
+        for element in array {
+            T::verify(slice::from_ref(element));
+        }
+    }
+    let Place {
+        shape,
+        strides,
+        len,
+        first,
+    } = Place::of(array);
+    let lowest = array.as_ptr().wrapping_sub(first);
+    // SAFETY: an element of the array is at `as_ptr` and its index times the strides (documentation of
+    // `as_ptr`), so they all lie between `lowest` and `len` elements further on, which `Place`
+    // computed from the same shape and strides. They are initialised, and neither move nor change
+    // while the array is borrowed.
+    unsafe { Loan::from_raw_layout(lowest, len, shape, strides, first) }
+}
+
+/// An array is exported as it lies in memory: transposed, sliced or reversed, without a copy.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use ndarray::{array, s};
+///
+/// let every_second_backwards = array![1, 2, 3, 4, 5].slice_move(s![..;-2]);
+/// let tensor = every_second_backwards.into_dlpack()?;
+/// assert_eq!(tensor.view().shape(), [3]);
+/// assert_eq!(tensor.view().strides(), [-2]);
+/// assert_eq!(tensor.view().to_vec::<i32>()?, [5, 3, 1]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// A view borrows, so it cannot be exported: export the array that it looks at.
+///
+/// ```compile_fail
+/// use dlpack_core::DLPack;
+///
+/// let array = ndarray::array![1, 2, 3];
+/// array.view().into_dlpack();
+/// ```
+impl<T: Element, D: Dimension> Buffer for Array<T, D> {
+    const FACTS: Facts = Facts::list::<T>().rank(D::NDIM).writable();
+
+    fn lend(&self) -> Loan<'_> {
+        lend(self)
+    }
+
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        if !T::PLAIN {
+            for element in self.iter_mut() {
+                T::verify_mut(slice::from_mut(element));
+            }
+        }
+        let pointer = self.as_mut_ptr();
+        let Place {
+            shape,
+            strides,
+            len,
+            first,
+        } = Place::of(self);
+        let lowest = pointer.wrapping_sub(first);
+        // SAFETY: as in `lend`; and the array is the only owner of its memory, and exclusively borrowed.
+        unsafe { LoanMut::from_raw_layout(lowest, len, shape, strides, first) }
+    }
+}
+impl<T: Element, D: Dimension> Writable for Array<T, D> {}
+
+/// An array that is shared with others is read-only, even while there are none.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use ndarray::array;
+///
+/// let array = array![[1, 2], [3, 4]].into_shared();
+/// let tensor = array.clone().into_dlpack()?;
+/// assert!(tensor.view().is_read_only());
+/// assert_eq!(tensor.view().as_ptr(), array.as_ptr().cast());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<T: Element, D: Dimension> Buffer for ArcArray<T, D> {
+    const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
+
+    fn lend(&self) -> Loan<'_> {
+        lend(self)
+    }
+}
+
+/// An array that may be borrowed is read-only, even if it is not.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use ndarray::{CowArray, array};
+///
+/// let tensor = CowArray::from(array![1, 2, 3]).into_dlpack()?;
+/// assert_eq!(tensor.view().as_slice::<i32>()?, [1, 2, 3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<T: Element, D: Dimension> Buffer for CowArray<'_, T, D> {
+    const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
+
+    fn lend(&self) -> Loan<'_> {
+        lend(self)
+    }
+}
+
+fn fits<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> bool {
+    let leading = tensor.shape().len().checked_sub(T::TRAILING.len());
+    tensor.dtype() == T::DTYPE
+        && leading.is_some_and(|found| D::NDIM.is_none_or(|needed| found == needed))
+}
+
+/// The elements are copied, in row-major order.
+///
+/// ```
+/// use dlpack_core::{DLPack, FromDLPack};
+/// use ndarray::{Array2, array};
+///
+/// let tensor = array![[1, 2, 3], [4, 5, 6]].reversed_axes().into_dlpack()?;
+/// assert_eq!(Array2::<i32>::from_dlpack(tensor)?, array![[1, 4], [2, 5], [3, 6]]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
+    type Element = T;
+
+    fn from_tensor(import: Import) -> Result<Self, Error> {
+        if let Some(rank) = D::NDIM {
+            import.rank(rank)?;
+        }
+        let extents: Vec<usize> = import.shape()?;
+        let shape = IxDyn(&extents).set_f(import.order() == Order::F);
+        // Where there are elements, memory holds them; an empty shape can be larger than ndarray allows.
+        let array =
+            ArrayD::from_shape_vec(shape, import.elements()?).map_err(|_| Error::TooLarge {
+                shape: extents.iter().map(|&extent| small(extent)).collect(),
+            })?;
+        Ok(array.into_dimensionality().expect("the rank was compared"))
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        fits::<T, D>(tensor)
+    }
+}
+
+/// As an [`Array`] that nobody shares yet.
+///
+/// ```
+/// use dlpack_core::{DLPack, FromDLPack};
+/// use ndarray::{ArcArray1, array};
+///
+/// let tensor = [1_u8, 2].into_dlpack()?;
+/// assert_eq!(ArcArray1::<u8>::from_dlpack(tensor)?, array![1, 2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+impl<T: Element, D: Dimension> FromTensor for ArcArray<T, D> {
+    type Element = T;
+
+    fn from_tensor(import: Import) -> Result<Self, Error> {
+        Array::from_tensor(import).map(Self::from)
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        fits::<T, D>(tensor)
+    }
+}
