@@ -1,0 +1,523 @@
+//! What a consumer finds in the struct that it is given, byte by byte.
+
+#![expect(unsafe_code, reason = "reads exported structs as C code does")]
+
+use core::ptr::{NonNull, null_mut};
+use dlpack_core::abi::{
+    CAPSULE_LEGACY, CAPSULE_LEGACY_USED, CAPSULE_VERSIONED, CAPSULE_VERSIONED_USED, DLDataType,
+    DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
+    DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
+};
+use dlpack_core::{
+    Buffer, DLPack, DataType, Descriptor, Device, Dims, Element, Error, ExportRequest, Loan,
+    Managed, Parts, Version,
+};
+use std::sync::Arc;
+
+/// One tensor as a consumer sees it.
+struct Seen {
+    version: Version,
+    flags: u64,
+    tensor: DLTensor,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+/// Reads every field, and lets the tensor go.
+fn seen(managed: Managed) -> Seen {
+    let raw = managed.into_raw();
+    // SAFETY: valid until its deleter is called.
+    let DLManagedTensorVersioned {
+        version,
+        manager_ctx,
+        deleter,
+        flags,
+        dl_tensor: tensor,
+    } = unsafe { raw.read() };
+    assert!(!manager_ctx.is_null());
+    let list = |start: *mut i64| {
+        let len = usize::try_from(tensor.ndim).unwrap();
+        assert_eq!(
+            start.is_null(),
+            len == 0,
+            "null where there are no axes, and only there"
+        );
+        // SAFETY: `ndim` numbers, unless it is null.
+        (0..len)
+            .map(|axis| unsafe { start.wrapping_add(axis).read() })
+            .collect()
+    };
+    let seen = Seen {
+        version: version.into(),
+        flags,
+        tensor,
+        shape: list(tensor.shape),
+        strides: list(tensor.strides),
+    };
+    // SAFETY: called once, and nothing of the tensor is used afterwards.
+    unsafe { deleter.expect("never null")(raw.as_ptr()) };
+    seen
+}
+
+/// Any annotation over some items of a kind.
+#[derive(Clone)]
+struct Over<T: 'static> {
+    items: Vec<T>,
+    parts: Parts,
+}
+
+fn over<T: Clone>(items: &[T], parts: Parts) -> Over<T> {
+    Over {
+        items: items.to_vec(),
+        parts,
+    }
+}
+
+impl<T: Element> DLPack for Over<T> {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.parts.clone().describe(self.items.lend())
+    }
+
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        self.parts.clone().describe_mut(self.items.lend_mut())
+    }
+}
+
+const COPY: ExportRequest = ExportRequest {
+    copy: Some(true),
+    ..ExportRequest::versioned()
+};
+
+/// NEG-08, NEG-09, CAP-08, ABI-11, DEV-02, DEV-03, DEV-04, FLG-01, LAY-01, LAY-02, LAY-08: every field of an ordinary export;
+/// faults 5, 54, 58.
+#[test]
+fn an_ordinary_export() {
+    let vector = vec![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    let address = vector.as_ptr();
+    let found = seen(vector.into_dlpack().unwrap());
+    assert_eq!(found.version, Version::new(1, 3));
+    assert_eq!(found.flags, 0);
+    assert_eq!(found.tensor.data, address.cast_mut().cast());
+    assert_eq!(Device::from(found.tensor.device), Device::CPU);
+    assert_eq!(
+        (
+            found.tensor.device.device_type,
+            found.tensor.device.device_id
+        ),
+        (1, 0)
+    );
+    assert_eq!(found.tensor.ndim, 2);
+    assert_eq!(DataType::F32, DataType::new(2, 32, 1));
+    assert_eq!(found.tensor.dtype, DataType::F32.into());
+    assert_eq!((found.shape, found.strides), (vec![2, 3], vec![3, 1]));
+    assert_eq!(found.tensor.byte_offset, 0);
+}
+
+/// NEG-04, NEG-05, NEG-08: whatever newer version is asked for, the struct says 1.3.
+#[test]
+fn our_version_is_stamped() {
+    for (major, minor) in [(1, 0), (1, 1), (1, 3), (1, 99), (2, 0), (99, 0)] {
+        let request = ExportRequest {
+            max_version: Some(Version::new(major, minor)),
+            ..ExportRequest::default()
+        };
+        let found = seen(vec![1_u8].into_dlpack_with(&request).unwrap());
+        assert_eq!((found.version.major, found.version.minor), (1, 3));
+    }
+}
+
+/// NEG-02, NEG-06, NEG-07, NEG-16: a legacy request gives the legacy struct, with the same tensor in it.
+#[test]
+fn a_legacy_export() {
+    for max_version in [None, Some(Version::new(0, 8))] {
+        let request = ExportRequest {
+            max_version,
+            ..ExportRequest::default()
+        };
+        let vector = vec![1_i16, 2, 3];
+        let address = vector.as_ptr();
+        let managed = vector.into_dlpack_with(&request).unwrap();
+        assert_eq!(managed.view().version(), None);
+        let raw = managed.into_legacy().unwrap();
+        // SAFETY: valid until its deleter is called.
+        let legacy = unsafe { raw.read() };
+        assert_eq!(legacy.dl_tensor.data, address.cast_mut().cast());
+        assert_eq!(
+            (legacy.dl_tensor.ndim, legacy.dl_tensor.byte_offset),
+            (1, 0)
+        );
+        assert!(!legacy.dl_tensor.shape.is_null() && !legacy.dl_tensor.strides.is_null());
+        assert!(!legacy.manager_ctx.is_null());
+        // SAFETY: called once.
+        unsafe { legacy.deleter.expect("never null")(raw.as_ptr()) };
+    }
+}
+
+/// LAY-02, LAY-03, LAY-20: up to 64 axes, lists with an entry for each, null lists for none; faults 54, 55, 57.
+#[test]
+fn every_rank() {
+    for rank in 0..=64 {
+        let ones = [1_i64; 64];
+        let parts = Parts::new().shape(Dims::from(&ones[..rank]));
+        let found = seen(over(&[7_u8], parts).into_dlpack().unwrap());
+        assert_eq!(found.shape, ones[..rank]);
+        assert_eq!(found.strides, ones[..rank]);
+        assert!(!found.tensor.data.is_null());
+    }
+    let too_many = Parts::new().shape(Dims::from([1; 65]));
+    assert_eq!(
+        over(&[7_u8], too_many).into_dlpack().map(drop).unwrap_err(),
+        Error::TooManyAxes { found: 65 }
+    );
+}
+
+/// LAY-05, LAY-18: an empty tensor has no address, and packed strides as if its empty axes held one; shared, copied, legacy;
+/// faults 6, 7, 56.
+#[test]
+fn empty_tensors() {
+    for (shape, strides) in [
+        (&[0_i64][..], &[1_i64][..]),
+        (&[0, 3], &[3, 1]),
+        (&[3, 0], &[1, 1]),
+        (&[3, 0, 5], &[5, 5, 1]),
+        (&[0, 0, 0], &[1, 1, 1]),
+        (&[1, 0, i64::MAX, 2], &[i64::MAX, i64::MAX, 2, 1]),
+    ] {
+        for request in [ExportRequest::versioned(), COPY] {
+            let parts = Parts::new().shape(Dims::from(shape));
+            let tensor = over(&[1_u32, 2], parts);
+            let found = seen(tensor.clone().into_dlpack_with(&request).unwrap());
+            assert_eq!((&found.shape[..], &found.strides[..]), (shape, strides));
+            assert!(found.tensor.data.is_null());
+            assert_eq!(found.tensor.byte_offset, 0);
+            let legacy = tensor.into_dlpack().unwrap().into_legacy().unwrap();
+            // SAFETY: given up right here.
+            let back = unsafe { Managed::from_legacy(legacy) }.unwrap();
+            assert!(back.view().as_ptr().is_null());
+        }
+    }
+    assert!(
+        seen(Vec::<f64>::new().into_dlpack().unwrap())
+            .tensor
+            .data
+            .is_null()
+    );
+    assert!(
+        seen(vec![[0_u8; 0]; 9].into_dlpack().unwrap())
+            .tensor
+            .data
+            .is_null()
+    );
+}
+
+/// LAY-17, LAY-14, LAY-15: strides are handed on as they are, those of single items too; computed ones are compact; faults 52, 53.
+#[test]
+fn strides_are_kept() {
+    for (shape, strides) in [
+        (&[1_i64, 3][..], &[17_i64, 1][..]),
+        (&[3, 1], &[1, -5]),
+        (&[3], &[0]),
+        (&[2, 2], &[2, -1]),
+        (&[1, 1], &[i64::MAX, -i64::MAX]),
+    ] {
+        let parts = Parts::new()
+            .shape(Dims::from(shape))
+            .strides(Dims::from(strides))
+            .offset(1);
+        let found = seen(over(&[0_u8; 8], parts).into_dlpack().unwrap());
+        assert_eq!((&found.shape[..], &found.strides[..]), (shape, strides));
+    }
+    let parts = Parts::new().shape(Dims::from([1, 4, 1]));
+    assert_eq!(
+        seen(over(&[0_u8; 4], parts).into_dlpack().unwrap()).strides,
+        [4, 1, 1]
+    );
+}
+
+/// LAY-08, LAY-09: an offset is part of the address, and of the byte offset only where `data` is a handle; faults 58, 59, 65.
+#[test]
+fn offsets() {
+    let parts = Parts::new().offset(1).byte_offset(4);
+    let tensor = over(&[0_u16, 1, 2, 3, 4], parts);
+    let found = seen(tensor.clone().into_dlpack().unwrap());
+    assert_eq!((found.shape, found.tensor.byte_offset), (vec![2], 0));
+    let shared = Arc::new(tensor).to_dlpack().unwrap();
+    assert_eq!(shared.view().as_slice::<u16>().unwrap(), [3, 4]);
+
+    /// Ten numbers behind a handle.
+    struct OnMetal;
+    impl DLPack for OnMetal {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let handle = core::ptr::without_provenance::<f32>(0xa00);
+            // SAFETY: nobody reads what a Metal handle stands for through its value.
+            let loan = unsafe { Loan::from_raw_parts(handle, 10, Device::metal(1)) };
+            Parts::new().offset(3).describe(loan)
+        }
+    }
+    let found = seen(OnMetal.into_dlpack().unwrap());
+    assert_eq!(found.tensor.data.addr(), 0xa00);
+    assert_eq!((found.shape, found.tensor.byte_offset), (vec![7], 12));
+    assert_eq!(Device::from(found.tensor.device), Device::metal(1));
+}
+
+/// LAY-12: a tensor begins where its type may; one that does not is refused; faults 86.
+#[test]
+fn alignment() {
+    let bytes = [0_u8; 64];
+    let (mut fine, mut refused) = (0, 0);
+    for shift in 0..16 {
+        let parts = Parts::new()
+            .elem::<f64>()
+            .byte_offset(shift)
+            .shape(Dims::from([2]));
+        match parts.describe(Loan::from(&bytes[..])) {
+            Ok(found) => {
+                assert_eq!(found.as_ptr().addr() % align_of::<f64>(), 0);
+                fine += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Misaligned { .. }), "{error:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((fine, refused), (2, 14));
+}
+
+/// CAP-12, CAP-03: each export is a struct of its own; nothing in it is shared or static, whatever a consumer writes there;
+/// faults 27, 28, 60.
+#[test]
+fn structs_are_fresh() {
+    let shared = Arc::new([[1_u8, 2], [3, 4]]);
+    let exports: [NonNull<DLManagedTensorVersioned>; 3] =
+        core::array::from_fn(|_| shared.to_dlpack().unwrap().into_raw());
+    // SAFETY: valid until its deleter is called, and only ours.
+    let first = unsafe { &mut *exports[0].as_ptr() };
+    // SAFETY: the lists of two axes are the consumer's too.
+    unsafe { first.dl_tensor.shape.write(99) };
+    // SAFETY: as above.
+    unsafe { first.dl_tensor.strides.write(-99) };
+    first.flags = 0;
+    first.dl_tensor.byte_offset = 77;
+    for raw in exports.into_iter().skip(1) {
+        // SAFETY: given up above.
+        let managed = unsafe { Managed::from_raw(raw) }.unwrap();
+        let view = managed.view();
+        assert_eq!((view.shape(), view.strides()), (&[2, 2][..], &[2, 1][..]));
+        assert!(view.is_read_only());
+        assert_eq!(view.as_slice::<u8>().unwrap(), [1, 2, 3, 4]);
+    }
+    let deleter = first.deleter.unwrap();
+    // SAFETY: called once.
+    unsafe { deleter(exports[0].as_ptr()) };
+    assert_eq!(Arc::strong_count(&shared), 1);
+}
+
+/// CAP-11: the deleter needs nothing but `manager_ctx`: a consumer may overwrite the rest, or call with a copy of the struct.
+#[test]
+fn a_deleter_needs_its_context_only() {
+    let shared = Arc::new([1_u8, 2]);
+    let raw = shared.to_dlpack().unwrap().into_raw();
+    // SAFETY: valid until its deleter is called, and only ours.
+    let tensor = unsafe { &mut *raw.as_ptr() };
+    tensor.dl_tensor.shape = null_mut();
+    tensor.dl_tensor.strides = null_mut();
+    tensor.dl_tensor.data = null_mut();
+    tensor.dl_tensor.ndim = -7;
+    tensor.flags = !0;
+    let deleter = tensor.deleter.unwrap();
+    // SAFETY: called once.
+    unsafe { deleter(raw.as_ptr()) };
+    assert_eq!(Arc::strong_count(&shared), 1);
+
+    let raw = shared.to_dlpack().unwrap().into_raw();
+    // SAFETY: valid until its deleter is called.
+    let mut elsewhere = unsafe { raw.read() };
+    let deleter = elsewhere.deleter.unwrap();
+    // SAFETY: called once.
+    unsafe { deleter(&raw mut elsewhere) };
+    assert_eq!(Arc::strong_count(&shared), 1);
+}
+
+/// CAP-01, CAP-02, CAP-03: the names are constants, each with its NUL; faults 21.
+#[test]
+fn names_are_static() {
+    const NAMES: [(&core::ffi::CStr, &str); 4] = [
+        (CAPSULE_LEGACY, "dltensor"),
+        (CAPSULE_LEGACY_USED, "used_dltensor"),
+        (CAPSULE_VERSIONED, "dltensor_versioned"),
+        (CAPSULE_VERSIONED_USED, "used_dltensor_versioned"),
+    ];
+    for (name, expected) in NAMES {
+        assert_eq!(name.to_str(), Ok(expected));
+        assert_eq!(name.to_bytes_with_nul().last(), Some(&0));
+    }
+}
+
+/// DTY-01, DTY-02, DTY-04, DTY-18: every Rust number has its code, and its values come back as they were; faults 71.
+#[test]
+fn all_types_go_there_and_back() {
+    macro_rules! check {
+        ($($type:ty: ($code:literal, $bits:literal), [$($value:expr),*];)*) => {$(
+            let values: Vec<$type> = vec![$($value),*];
+            let found = seen(values.clone().into_dlpack().unwrap());
+            let expected = DLDataType { code: $code, bits: $bits, lanes: 1 };
+            assert_eq!(found.tensor.dtype, expected, stringify!($type));
+            let raw = Arc::new(values.clone()).to_dlpack().unwrap().into_raw();
+            // SAFETY: given up right here.
+            let back = unsafe { Managed::from_raw(raw) }.unwrap();
+            assert_eq!(back.view().as_slice::<$type>().unwrap(), values);
+            assert_eq!(back.view().to_vec::<$type>().unwrap(), values);
+            assert!(back.view().iter::<$type>().unwrap().eq(values));
+        )*};
+    }
+    check! {
+        bool: (6, 8), [true, false];
+        u8: (1, 8), [0, u8::MAX];
+        u16: (1, 16), [0, u16::MAX];
+        u32: (1, 32), [0, u32::MAX];
+        u64: (1, 64), [0, u64::MAX];
+        u128: (1, 128), [0, u128::MAX];
+        i8: (0, 8), [i8::MIN, i8::MAX];
+        i16: (0, 16), [i16::MIN, i16::MAX];
+        i32: (0, 32), [i32::MIN, i32::MAX];
+        i64: (0, 64), [i64::MIN, i64::MAX];
+        i128: (0, 128), [i128::MIN, i128::MAX];
+        f32: (2, 32), [f32::MIN, f32::INFINITY, -0.0];
+        f64: (2, 64), [f64::MIN_POSITIVE, f64::NEG_INFINITY, -0.0];
+    }
+}
+
+/// DTY-05, DTY-07, DTY-12, DTY-13, DTY-14, FLG-07: types that no Rust number has are named by value; padding is a flag; faults 73.
+#[test]
+fn types_by_value() {
+    for (dtype, itemsize_bits, flags) in [
+        (DataType::C64, 64, 0),
+        (DataType::F32.with_lanes(4), 128, 0),
+        (DataType::F8_E4M3FN, 8, 0),
+        (DataType::F4_E2M1FN, 4, 0),
+        (DataType::F4_E2M1FN.with_lanes(2), 8, 0),
+        (
+            DataType::F4_E2M1FN.padded(),
+            8,
+            DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
+        ),
+        (
+            DataType::F6_E3M2FN.padded(),
+            8,
+            DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
+        ),
+        (DataType::U8.padded(), 8, 0),
+    ] {
+        let bytes: Vec<u64> = (0..6).map(|n| n * 0x0101_0101_0101_0101).collect();
+        let tensor = over(&bytes, Parts::new().dtype(dtype));
+        let found = seen(tensor.clone().into_dlpack().unwrap());
+        assert_eq!(found.tensor.dtype, dtype.into(), "{dtype}");
+        assert_eq!(found.shape, [48 * 8 / itemsize_bits], "{dtype}");
+        assert_eq!(found.flags, flags, "{dtype}");
+        let copied = tensor.clone().into_dlpack_with(&COPY).unwrap();
+        assert_eq!(copied.view().dtype(), dtype);
+        let found = seen(copied);
+        assert_eq!(
+            found.flags,
+            flags | DLPACK_FLAG_BITMASK_IS_COPIED,
+            "{dtype}"
+        );
+
+        let legacy = tensor.into_dlpack_with(&ExportRequest::default()).map(drop);
+        let expected = if flags == 0 {
+            Ok(())
+        } else {
+            Err(Error::LegacyPadded { dtype })
+        };
+        assert_eq!(legacy, expected);
+    }
+    // Narrow values that are packed and have gaps cannot be gathered; they are refused, not garbled.
+    let gaps = Parts::new()
+        .dtype(DataType::F4_E2M1FN)
+        .shape(Dims::from([2]))
+        .strides(Dims::from([3]));
+    let error = over(&[0_u8; 8], gaps)
+        .into_dlpack_with(&COPY)
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
+}
+
+/// CPY-01, CPY-04, CPY-06, CPY-07, CPY-09, CPY-14, LAY-10: a copy is row-major, aligned to 256 bytes, writable, and nobody else's;
+/// faults 79, 88.
+#[test]
+fn copies() {
+    for len in [1_u8, 2, 63, 64, 200] {
+        let items: Vec<u8> = (0..len).collect();
+        let parts = Parts::new()
+            .shape(Dims::from([i64::from(len)]))
+            .strides(Dims::from([-1]));
+        let reversed = Arc::new(over(&items, parts.offset(i64::from(len) - 1)));
+        let mut copies = [
+            reversed.to_dlpack_with(&COPY).unwrap(),
+            reversed.to_dlpack_with(&COPY).unwrap(),
+            reversed.to_dlpack_with(&ExportRequest::default()).unwrap(),
+        ];
+        let expected: Vec<u8> = (0..len).rev().collect();
+        for copy in &copies {
+            let view = copy.view();
+            assert_eq!(view.as_ptr().addr() % 256, 0);
+            assert_eq!(
+                (view.as_slice::<u8>().unwrap(), view.strides()),
+                (&expected[..], &[1][..])
+            );
+            assert_eq!(view.is_copied(), view.version().is_some());
+        }
+        let mine = copies[0].as_mut_slice::<u8>().unwrap();
+        mine.fill(0xee);
+        assert_eq!(copies[1].view().as_slice::<u8>().unwrap(), expected);
+        assert_eq!(reversed.items, items);
+        let [first, ..] = copies;
+        assert_eq!(seen(first).flags, DLPACK_FLAG_BITMASK_IS_COPIED);
+    }
+}
+
+/// FLG-02, FLG-05, LAY-16: shared is read-only, moved is writable, and what overlaps itself never is; faults 29, 30, 75.
+#[test]
+fn who_may_write() {
+    let plain = over(&[0_u8; 4], Parts::new());
+    assert_eq!(seen(plain.clone().into_dlpack().unwrap()).flags, 0);
+    let shared = Arc::new(plain.clone()).to_dlpack().unwrap();
+    assert_eq!(seen(shared).flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+    let broadcast = Parts::new().shape(Dims::from([5])).strides(Dims::from([0]));
+    let found = seen(over(&[0_u8; 4], broadcast.clone()).into_dlpack().unwrap());
+    assert_eq!(found.flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+    let copied = over(&[3_u8; 4], broadcast).into_dlpack_with(&COPY).unwrap();
+    assert_eq!(copied.view().as_slice::<u8>().unwrap(), [3; 5]);
+    assert_eq!(seen(copied).flags, DLPACK_FLAG_BITMASK_IS_COPIED);
+    let locked = over(&[0_u8; 4], Parts::new().read_only())
+        .into_dlpack()
+        .unwrap();
+    assert_eq!(seen(locked).flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+    // Written through by the consumer, and by nobody else: the vector was moved.
+    let mut moved = plain.into_dlpack().unwrap();
+    moved
+        .as_mut_slice::<u8>()
+        .unwrap()
+        .copy_from_slice(&[1, 2, 3, 4]);
+    assert_eq!(moved.view().to_vec::<u8>().unwrap(), [1, 2, 3, 4]);
+}
+
+/// CAP-18: storage inside the value is described where it stays, at its own alignment.
+#[test]
+fn inline_storage() {
+    #[repr(align(128))]
+    struct Inline([u16; 5]);
+    impl Buffer for Inline {
+        fn lend(&self) -> Loan<'_> {
+            Loan::from(&self.0[..])
+        }
+    }
+    let managed = Inline([1, 2, 3, 4, 5]).into_dlpack().unwrap();
+    assert_eq!(managed.view().as_ptr().addr() % 128, 0);
+    let raw = managed.into_raw();
+    // SAFETY: given up right here.
+    let back = unsafe { Managed::from_raw(raw) }.unwrap();
+    assert_eq!(back.view().as_slice::<u16>().unwrap(), [1, 2, 3, 4, 5]);
+}

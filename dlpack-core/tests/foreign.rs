@@ -1,0 +1,859 @@
+//! Tensors of other producers, good and bad: what is taken, what is refused, and that each is released once.
+
+#![expect(unsafe_code, reason = "makes C structs by hand and takes them over")]
+
+mod made;
+
+use core::ptr::{NonNull, null_mut};
+use dlpack_core::abi::{
+    DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
+    DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLPackVersion,
+};
+use dlpack_core::{
+    DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Transfer, Version,
+};
+use made::{BOOL, F32, Foreign, I32, U8, dtype};
+use std::sync::Arc;
+
+/// Memory that outlives the tensors over it.
+fn memory<T: Copy>(values: &[T]) -> (Vec<T>, *mut u8) {
+    let mut values = values.to_vec();
+    let start = values.as_mut_ptr().cast();
+    (values, start)
+}
+
+/// Imports a tensor whose lists and memory are as long as it says, or that is refused before it matters.
+fn import(foreign: &Foreign) -> Result<Managed, Error> {
+    // SAFETY: as said above; the tests keep the memory and do not write to it meanwhile.
+    unsafe { Managed::from_raw(foreign.versioned()) }
+}
+
+/// The same in the legacy struct.
+fn import_legacy(foreign: &Foreign) -> Result<Managed, Error> {
+    // SAFETY: as in `import`.
+    unsafe { Managed::from_legacy(foreign.legacy()) }
+}
+
+/// That both structs are refused with the same error, and released once each.
+fn refused(foreign: &Foreign) -> Error {
+    let before = foreign.deleted.times();
+    let error = import(foreign).expect_err("refused");
+    assert_eq!(
+        foreign.deleted.times(),
+        before + 1,
+        "released once: {error}"
+    );
+    assert_eq!(import_legacy(foreign).unwrap_err(), error);
+    assert_eq!(
+        foreign.deleted.times(),
+        before + 2,
+        "released once: {error}"
+    );
+    error
+}
+
+/// That both structs are taken, and released once each.
+fn accepted(foreign: &Foreign, look: impl Fn(&Managed)) {
+    let before = foreign.deleted.times();
+    for managed in [import(foreign), import_legacy(foreign)] {
+        let managed = managed.expect("accepted");
+        look(&managed);
+    }
+    let expected = if foreign.has_deleter {
+        before + 2
+    } else {
+        before
+    };
+    assert_eq!(foreign.deleted.times(), expected, "released once");
+}
+
+fn malformed(foreign: &Foreign) -> &'static str {
+    match refused(foreign) {
+        Error::Malformed { what, .. } => what,
+        error => panic!("{error:?}"),
+    }
+}
+
+/// Memory at whose end, or at all of which, a look is fatal.
+#[cfg(all(target_os = "linux", not(miri)))]
+mod forbidden {
+    use core::ffi::{c_int, c_long, c_void};
+    use core::ptr::null_mut;
+
+    pub(crate) const PAGE: usize = 64 << 10;
+
+    unsafe extern "C" {
+        fn mmap(a: *mut c_void, n: usize, p: c_int, f: c_int, fd: c_int, o: c_long) -> *mut c_void;
+        fn munmap(address: *mut c_void, len: usize) -> c_int;
+    }
+
+    /// A page to use, and behind it one that may not even be read.
+    pub(crate) struct Pages(*mut u8);
+
+    impl Pages {
+        pub(crate) fn new() -> Self {
+            const NONE: c_int = 0;
+            const READ_WRITE: c_int = 3;
+            const PRIVATE_ANONYMOUS: c_int = 0x22;
+            const FIXED: c_int = 0x10;
+            // SAFETY: new pages anywhere.
+            let start = unsafe { mmap(null_mut(), 2 * PAGE, NONE, PRIVATE_ANONYMOUS, -1, 0) };
+            assert!(start.addr() != usize::MAX, "two pages can be had");
+            // SAFETY: the first of them, which nobody uses yet.
+            let first = unsafe { mmap(start, PAGE, READ_WRITE, PRIVATE_ANONYMOUS | FIXED, -1, 0) };
+            assert_eq!(first, start);
+            Self(start.cast())
+        }
+
+        /// The first byte that may not be read.
+        pub(crate) fn end(&self) -> *mut u8 {
+            self.0.wrapping_add(PAGE)
+        }
+    }
+
+    impl Drop for Pages {
+        fn drop(&mut self) {
+            // SAFETY: mapped in `new`, and the test is over.
+            unsafe { munmap(self.0.cast(), 2 * PAGE) };
+        }
+    }
+}
+
+/// NEG-12, ABI-07, NEG-11: of another major version only `version` and `deleter` are read: what follows `flags` lies on a page
+/// that may not be read.
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn another_major_is_released_and_not_looked_at() {
+    use core::mem::offset_of;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    type Deleter = unsafe extern "C" fn(*mut DLManagedTensorVersioned);
+    static DELETED: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn delete(_: *mut DLManagedTensorVersioned) {
+        DELETED.fetch_add(1, Ordering::SeqCst);
+    }
+
+    let pages = forbidden::Pages::new();
+    let header = offset_of!(DLManagedTensorVersioned, dl_tensor);
+    let tensor = pages
+        .end()
+        .wrapping_sub(header)
+        .cast::<DLManagedTensorVersioned>();
+    for (major, minor) in [(2, 0), (0, 8), (0, 0), (u32::MAX, 3)] {
+        for deleter in [None, Some(delete as Deleter)] {
+            let before = DELETED.load(Ordering::SeqCst);
+            let at = offset_of!(DLManagedTensorVersioned, version);
+            let version = DLPackVersion { major, minor };
+            // SAFETY: the fields in front of `dl_tensor` lie on the first page.
+            unsafe {
+                tensor
+                    .wrapping_byte_add(at)
+                    .cast::<DLPackVersion>()
+                    .write(version)
+            };
+            let at = offset_of!(DLManagedTensorVersioned, deleter);
+            // SAFETY: as above.
+            unsafe {
+                tensor
+                    .wrapping_byte_add(at)
+                    .cast::<Option<Deleter>>()
+                    .write(deleter)
+            };
+            let pointer = NonNull::new(tensor).unwrap();
+            // SAFETY: this much of the struct is there, and only that of another major is ours to read.
+            let error = unsafe { Managed::from_raw(pointer) }.unwrap_err();
+            assert_eq!(
+                error,
+                Error::UnsupportedMajor {
+                    found: Version::new(major, minor),
+                    supported: Version::CURRENT
+                }
+            );
+            let times = usize::from(deleter.is_some());
+            assert_eq!(DELETED.load(Ordering::SeqCst) - before, times);
+        }
+    }
+}
+
+/// ERR-11, ERR-12: nothing is read of data that is refused, moved on or only asked about: it lies on a page that may not be
+/// read; faults 68.
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn data_is_not_read_until_it_is_asked_for() {
+    let pages = forbidden::Pages::new();
+    let good = Foreign::new(pages.end(), F32, &[4, 5]);
+    refused(&Foreign {
+        dtype: dtype(99, 8, 1),
+        ..good.clone()
+    });
+    refused(&Foreign {
+        ndim: Some(-1),
+        ..good.clone()
+    });
+    accepted(&good, |managed| {
+        let view = managed.view();
+        assert_eq!((view.shape(), view.len_bytes()), (&[4, 5][..], 80));
+        assert!(view.to_vec::<i32>().is_err() && view.as_slice::<[f32; 3]>().is_err());
+        assert!(view.iter::<bool>().is_err());
+    });
+    // Past another exporter and back.
+    let managed = import_legacy(&good).unwrap();
+    let raw = managed.into_raw();
+    // SAFETY: given up right here.
+    let again = unsafe { Managed::from_raw(raw) }.unwrap();
+    let legacy = ExportRequest {
+        copy: Some(false),
+        ..ExportRequest::default()
+    };
+    assert_eq!(
+        again.into_dlpack_with(&legacy).unwrap_err(),
+        Error::LegacyReadOnly
+    );
+}
+
+/// NEG-13, FLG-08, FLG-10: newer minors, flags that nobody knows yet and older ones are all taken.
+#[test]
+fn newer_minors_and_unknown_flags_are_taken() {
+    let (_memory, data) = memory(&[1_i32, 2, 3]);
+    for (minor, flags) in [
+        (0, 0),
+        (1, 0),
+        (3, 0),
+        (99, 0),
+        (u32::MAX, 1 << 40),
+        (3, !7),
+    ] {
+        let foreign = Foreign {
+            version: (1, minor),
+            flags,
+            ..Foreign::new(data, I32, &[3])
+        };
+        accepted(&foreign, |managed| {
+            let view = managed.view();
+            assert_eq!(view.as_slice::<i32>().unwrap(), [1, 2, 3]);
+            assert!(!view.is_copied());
+        });
+        let managed = import(&foreign).unwrap();
+        assert_eq!(managed.view().version(), Some(Version::new(1, minor)));
+        assert!(!managed.view().is_read_only());
+    }
+}
+
+/// CAP-09: no deleter means nothing to release.
+#[test]
+fn a_null_deleter_is_fine() {
+    let (_memory, data) = memory(&[1_u8, 2]);
+    let foreign = Foreign {
+        has_deleter: false,
+        ..Foreign::new(data, U8, &[2])
+    };
+    let tensor = foreign.versioned();
+    // SAFETY: a good tensor; its struct is freed below, when nobody uses it any more.
+    let managed = unsafe { Managed::from_raw(tensor) }.unwrap();
+    assert_eq!(managed.view().to_vec::<u8>().unwrap(), [1, 2]);
+    drop(managed);
+    assert_eq!(foreign.deleted.times(), 0);
+    // SAFETY: the last use.
+    unsafe { made::free_versioned(tensor) };
+
+    // Neither for one that is refused.
+    let foreign = Foreign {
+        ndim: Some(-1),
+        ..foreign
+    };
+    let tensor = foreign.versioned();
+    // SAFETY: as above.
+    unsafe { Managed::from_raw(tensor) }.unwrap_err();
+    // SAFETY: the last use.
+    unsafe { made::free_versioned(tensor) };
+}
+
+/// CAP-08, LAY-02: what we hand on has a deleter and strides, even if its first producer left them out; faults 5, 54.
+#[test]
+fn a_relay_adds_what_consumers_need() {
+    let (_memory, data) = memory(&[1_i32, 2, 3, 4, 5, 6]);
+    let no_strides = Foreign {
+        strides: None,
+        ..Foreign::new(data, I32, &[2, 3])
+    };
+    let raw = import(&no_strides).unwrap().into_raw();
+    // SAFETY: a valid tensor until its deleter is called.
+    let tensor = unsafe { raw.as_ref() };
+    assert!(!tensor.dl_tensor.strides.is_null());
+    assert_eq!(tensor.dl_tensor.data.cast(), data, "shared, not copied");
+    // SAFETY: given up above.
+    let back = unsafe { Managed::from_raw(raw) }.unwrap();
+    assert_eq!(back.view().strides(), [3, 1]);
+    drop(back);
+    assert_eq!(no_strides.deleted.times(), 1);
+
+    let legacy = import_legacy(&no_strides).unwrap().into_legacy().unwrap();
+    // SAFETY: as above.
+    let tensor = unsafe { legacy.as_ref() };
+    assert!(!tensor.dl_tensor.strides.is_null());
+    assert_eq!(tensor.dl_tensor.data.cast(), data, "shared, not copied");
+    // SAFETY: given up above.
+    drop(unsafe { Managed::from_legacy(legacy) }.unwrap());
+    assert_eq!(no_strides.deleted.times(), 2);
+
+    let no_deleter = Foreign {
+        has_deleter: false,
+        ..Foreign::new(data, I32, &[2, 3])
+    };
+    let theirs = no_deleter.versioned();
+    // SAFETY: a good tensor; its struct is freed below.
+    let raw = unsafe { Managed::from_raw(theirs) }.unwrap().into_raw();
+    // SAFETY: as above.
+    assert!(unsafe { raw.as_ref() }.deleter.is_some());
+    // SAFETY: given up above.
+    drop(unsafe { Managed::from_raw(raw) }.unwrap());
+    // SAFETY: the last use.
+    unsafe { made::free_versioned(theirs) };
+
+    // A complete one is handed on as it is: no wrapper, no allocation.
+    let theirs = Foreign::new(data, I32, &[2, 3]).versioned();
+    // SAFETY: a good tensor.
+    let raw = unsafe { Managed::from_raw(theirs) }.unwrap().into_raw();
+    assert_eq!(raw, theirs);
+    // SAFETY: given up above.
+    drop(unsafe { Managed::from_raw(raw) }.unwrap());
+}
+
+/// LAY-04: strides left out mean row-major, in a legacy tensor, one of 1.0 or 1.1, and, to be lenient, a newer one; faults 54.
+#[test]
+fn null_strides_are_row_major() {
+    let (_memory, data) = memory(&[0_i32, 1, 2, 3, 4, 5]);
+    for minor in [0, 1, 2, 3] {
+        for (shape, strides) in [
+            (&[2_i64, 3][..], &[3_i64, 1][..]),
+            (&[6], &[1]),
+            (&[1, 1, 6], &[6, 6, 1]),
+            (&[0, 3], &[3, 1]),
+            (&[3, 0], &[1, 1]),
+        ] {
+            let foreign = Foreign {
+                strides: None,
+                version: (1, minor),
+                ..Foreign::new(data, I32, shape)
+            };
+            accepted(&foreign, |managed| {
+                let view = managed.view();
+                assert_eq!(view.strides(), strides);
+                assert!(view.is_contiguous());
+                let items = shape.iter().product::<i64>();
+                let values: Vec<i64> = view.iter::<i32>().unwrap().map(i64::from).collect();
+                assert!(values.into_iter().eq(0..items));
+            });
+        }
+    }
+}
+
+/// LAY-03, LAY-19, LAY-20, LAY-21: a rank is 0 to 64; no shape is fine without axes only; no negative extent; faults 5, 55, 69, 70.
+#[test]
+fn ranks_and_shapes() {
+    let (_memory, data) = memory(&[7_i32; 4]);
+    let good = Foreign::new(data, I32, &[2, 2]);
+    for ndim in [-1, -2, i32::MIN] {
+        let foreign = Foreign {
+            ndim: Some(ndim),
+            ..good.clone()
+        };
+        assert_eq!(malformed(&foreign), "ndim is negative");
+    }
+    for ndim in [65, 1000, i32::MAX] {
+        // The lists are much shorter than that: they are not read.
+        let foreign = Foreign {
+            ndim: Some(ndim),
+            ..good.clone()
+        };
+        let found = usize::try_from(ndim).unwrap();
+        assert_eq!(refused(&foreign), Error::TooManyAxes { found });
+    }
+    for strides in [None, Some(vec![1, 1])] {
+        let foreign = Foreign {
+            ndim: Some(2),
+            shape: None,
+            strides,
+            ..good.clone()
+        };
+        assert_eq!(malformed(&foreign), "shape is null although ndim is not 0");
+    }
+    for shape in [[-1, 2], [2, -1], [i64::MIN, 0], [0, -1]] {
+        let foreign = Foreign {
+            shape: Some(shape.to_vec()),
+            ..good.clone()
+        };
+        let axis = shape.iter().position(|&extent| extent < 0).unwrap();
+        let found = i128::from(shape[axis]);
+        assert_eq!(refused(&foreign), Error::BadExtent { axis, found });
+    }
+    let deep = Foreign::new(data, I32, &[1; 64]);
+    accepted(&deep, |managed| {
+        assert_eq!(managed.view().to_vec::<i32>().unwrap(), [7])
+    });
+    let scalar = Foreign {
+        shape: None,
+        strides: None,
+        ..Foreign::new(data, I32, &[])
+    };
+    accepted(&scalar, |managed| {
+        let view = managed.view();
+        assert_eq!((view.shape(), view.strides()), (&[][..], &[][..]));
+        assert_eq!(view.to_vec::<i32>().unwrap(), [7]);
+        assert_eq!(view.as_slice::<i32>().unwrap(), [7]);
+    });
+}
+
+/// The lists must be aligned to be read at all: LAY-21.
+#[test]
+fn lists_that_cannot_be_read() {
+    let (_memory, data) = memory(&[7_i32; 4]);
+    for which in 0..2 {
+        let foreign = Foreign::new(data, I32, &[2, 2]);
+        let tensor = foreign.versioned();
+        // SAFETY: the struct is ours until it is imported.
+        let inside = unsafe { &mut (*tensor.as_ptr()).dl_tensor };
+        let list = if which == 0 {
+            &mut inside.shape
+        } else {
+            &mut inside.strides
+        };
+        *list = list.wrapping_byte_add(4);
+        // SAFETY: the lists are not read when they are not aligned.
+        let error = unsafe { Managed::from_raw(tensor) }.unwrap_err();
+        assert!(matches!(error, Error::Malformed { .. }), "{error:?}");
+        assert_eq!(foreign.deleted.times(), 1);
+    }
+}
+
+/// DTY-06, DTY-07, DTY-08, FLG-07: kinds, widths and lanes that DLPack 1.3 does not have; faults 73, 74.
+#[test]
+fn unknown_data_types() {
+    let (_memory, data) = memory(&[0_u64; 64]);
+    for (code, bits, lanes) in [
+        (0, 0, 1),
+        (0, 4, 1),
+        (0, 7, 1),
+        (0, 24, 1),
+        (1, 1, 1),
+        (2, 8, 1),
+        (2, 80, 1),
+        (2, 32, 0),
+        (3, 32, 1),
+        (4, 32, 1),
+        (5, 8, 1),
+        (6, 1, 1),
+        (6, 16, 1),
+        (8, 4, 1),
+        (14, 16, 1),
+        (15, 8, 1),
+        (16, 4, 1),
+        (17, 8, 1),
+        (18, 32, 1),
+        (255, 255, u16::MAX),
+    ] {
+        let foreign = Foreign::new(data, dtype(code, bits, lanes), &[2]);
+        let found = DataType::new(code, bits, lanes);
+        assert_eq!(refused(&foreign), Error::UnknownDataType { found });
+    }
+    for (code, bits, lanes) in [
+        (2, 32, 4),
+        (6, 8, 1),
+        (5, 32, 1),
+        (15, 6, 1),
+        (17, 4, 2),
+        (3, 64, 1),
+        (1, 8, 200),
+    ] {
+        let foreign = Foreign::new(data, dtype(code, bits, lanes), &[2]);
+        accepted(&foreign, |managed| {
+            assert_eq!(managed.view().dtype(), DataType::new(code, bits, lanes));
+        });
+    }
+    // Padding is said of narrow values only.
+    for (foreign_type, padded) in [(dtype(17, 4, 1), true), (U8, false)] {
+        let foreign = Foreign {
+            flags: DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
+            ..Foreign::new(data, foreign_type, &[3])
+        };
+        let managed = import(&foreign).unwrap();
+        assert_eq!(managed.view().dtype().is_padded(), padded);
+        assert_eq!(managed.view().len_bytes(), 3);
+    }
+}
+
+/// DEV-12, DEV-14, DEV-15: known devices are kept and, off the processor, not read; unknown ones are refused; faults 80, 82.
+#[test]
+fn devices() {
+    let (_memory, data) = memory(&[5_u8, 6]);
+    for number in [0, 5, 6, 19, 20, 21, 99, -1, i32::MIN] {
+        let foreign = Foreign {
+            device: DLDevice {
+                device_type: number,
+                device_id: 0,
+            },
+            ..Foreign::new(data, U8, &[2])
+        };
+        let found = Device::new(DeviceType(number), 0);
+        assert_eq!(refused(&foreign), Error::UnknownDevice { found });
+    }
+    for number in (1..=18).filter(|number| ![5, 6].contains(number)) {
+        let foreign = Foreign {
+            device: DLDevice {
+                device_type: number,
+                device_id: 3,
+            },
+            ..Foreign::new(data, U8, &[2])
+        };
+        let device = Device::new(DeviceType(number), 3);
+        accepted(&foreign, |managed| {
+            let view = managed.view();
+            assert_eq!(view.device(), device);
+            if [1, 3, 11, 13].contains(&number) {
+                assert_eq!(view.to_vec::<u8>().unwrap(), [5, 6]);
+            } else {
+                let error = Error::NotOnHost { device };
+                assert_eq!(view.to_vec::<u8>().unwrap_err(), error);
+                assert_eq!(view.as_slice::<u8>().unwrap_err(), error);
+                assert_eq!(view.iter::<u8>().map(drop).unwrap_err(), error);
+            }
+        });
+    }
+}
+
+/// LAY-05, LAY-06: no address is fine where there are no elements, and nowhere else; faults 6, 7, 56.
+#[test]
+fn null_data() {
+    for shape in [&[0_i64][..], &[0, 3], &[3, 0], &[2, 0, i64::MAX]] {
+        accepted(&Foreign::new(null_mut(), I32, shape), |managed| {
+            let view = managed.view();
+            assert!(view.is_contiguous());
+            assert_eq!(view.to_vec::<i32>().unwrap(), [0; 0]);
+            assert_eq!(view.as_slice::<i32>().unwrap(), [0; 0]);
+            assert_eq!(view.iter::<i32>().unwrap().count(), 0);
+        });
+    }
+    // An address that means nothing is not touched either, whatever the strides and the offset.
+    let nowhere = Foreign {
+        byte_offset: u64::MAX,
+        ..Foreign::new(core::ptr::dangling_mut(), I32, &[0, 3]).strides(&[i64::MIN, i64::MAX])
+    };
+    accepted(&nowhere, |managed| {
+        assert_eq!(managed.view().to_vec::<i32>().unwrap(), [0; 0]);
+        assert_eq!(managed.view().as_slice::<i32>().unwrap(), [0; 0]);
+    });
+    for shape in [&[][..], &[1], &[2, 3]] {
+        let what = malformed(&Foreign::new(null_mut(), I32, shape));
+        assert_eq!(what, "data is null although there are elements");
+    }
+}
+
+/// LAY-07: the first element lies behind the byte offset; one that leads out of memory is refused; faults 58, 59, 66.
+#[test]
+fn byte_offsets() {
+    let (_memory, data) = memory(&[0_i32, 1, 2, 3, 4]);
+    for (offset, expected) in [(0, [0, 1]), (4, [1, 2]), (12, [3, 4])] {
+        let foreign = Foreign {
+            byte_offset: offset,
+            ..Foreign::new(data, I32, &[2])
+        };
+        accepted(&foreign, |managed| {
+            let view = managed.view();
+            assert_eq!(view.to_vec::<i32>().unwrap(), expected);
+            assert_eq!(view.as_slice::<i32>().unwrap(), expected);
+            assert!(view.iter::<i32>().unwrap().eq(expected));
+            assert_eq!(view.byte_offset(), 0);
+        });
+        let copy = ExportRequest {
+            copy: Some(true),
+            ..ExportRequest::versioned()
+        };
+        let copied = import(&foreign).unwrap().into_dlpack_with(&copy).unwrap();
+        assert_eq!(copied.view().to_vec::<i32>().unwrap(), expected);
+    }
+    let address = u64::try_from(data.addr()).unwrap();
+    for offset in [
+        u64::MAX,
+        u64::MAX - 3,
+        1 << 63,
+        address.wrapping_neg(),
+        !address,
+    ] {
+        let foreign = Foreign {
+            byte_offset: offset,
+            ..Foreign::new(data, I32, &[2])
+        };
+        assert_eq!(
+            malformed(&foreign),
+            "byte_offset and strides lead out of memory, byte_offset"
+        );
+    }
+    // A handle is no address: nothing is added to it.
+    let metal = Foreign {
+        byte_offset: 8,
+        device: DLDevice {
+            device_type: DeviceType::METAL.0,
+            device_id: 0,
+        },
+        ..Foreign::new(data, I32, &[2])
+    };
+    accepted(&metal, |managed| {
+        assert_eq!(managed.view().byte_offset(), 8);
+        assert_eq!(managed.view().as_ptr(), data.cast_const());
+    });
+}
+
+/// LAY-19, LAY-22: products and ranges that overflow something are refused, not cut; faults 63, 64, 67.
+#[test]
+fn extents_and_strides_that_overflow() {
+    const BIG: i64 = 1 << 32;
+    let (_memory, data) = memory(&[0_u8; 16]);
+    for (shape, strides) in [
+        (&[BIG, BIG, 16, 4][..], None),
+        (&[BIG, BIG, 16, 4], Some(&[0_i64, 0, 0, 0][..])),
+        (&[i64::MAX, 2], Some(&[0, 0])),
+        (&[i64::MAX, i64::MAX], None),
+        (&[1 << 61], Some(&[0])),
+    ] {
+        let foreign = Foreign {
+            strides: strides.map(<[i64]>::to_vec),
+            ..Foreign::new(data, I32, shape)
+        };
+        let shape = shape.to_vec();
+        assert_eq!(refused(&foreign), Error::TooLarge { shape });
+    }
+    for (shape, strides) in [
+        (&[2_i64][..], &[i64::MAX][..]),
+        (&[2], &[i64::MIN]),
+        (&[3], &[i64::MAX]),
+        (&[2, 2], &[i64::MAX, i64::MAX]),
+        (&[2, 2], &[i64::MIN, i64::MIN]),
+        (&[2, 2], &[i64::MIN, i64::MAX]),
+        (&[2], &[1 << 61]),
+        (&[2], &[-(1 << 61)]),
+        (&[1 << 40, 1 << 20], &[1 << 40, 1]),
+    ] {
+        let what = malformed(&Foreign::new(data, I32, shape).strides(strides));
+        assert!(
+            what.starts_with("byte_offset and strides lead out"),
+            "{strides:?}: {what}"
+        );
+    }
+    // Strides that are never walked may be anything.
+    let (_one, data) = memory(&[42_i32]);
+    for strides in [[i64::MAX, i64::MIN], [i64::MIN, i64::MAX], [0, -1]] {
+        accepted(
+            &Foreign::new(data, I32, &[1, 1]).strides(&strides),
+            |managed| {
+                assert_eq!(managed.view().to_vec::<i32>().unwrap(), [42]);
+                assert_eq!(managed.view().as_slice::<i32>().unwrap(), [42]);
+            },
+        );
+    }
+}
+
+/// LAY-11, LAY-12: no alignment is relied on: values are read anywhere, only a slice needs its type's; faults 86, 87.
+#[test]
+fn misaligned_data() {
+    let mut bytes = [0_u8; 64];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::try_from(at).unwrap();
+    }
+    let start = bytes.as_mut_ptr();
+    let gap = start.align_offset(16);
+    for shift in 0..16 {
+        let data = start.wrapping_add(gap + shift);
+        let first = u8::try_from(gap + shift).unwrap();
+        let expected = [first, first + 4].map(|n| i32::from_ne_bytes([n, n + 1, n + 2, n + 3]));
+        accepted(&Foreign::new(data, I32, &[2]), |managed| {
+            let view = managed.view();
+            assert_eq!(view.to_vec::<i32>().unwrap(), expected);
+            assert!(view.iter::<i32>().unwrap().eq(expected));
+            match view.as_slice::<i32>() {
+                Ok(slice) => assert!(shift % 4 == 0 && slice == expected),
+                Err(error) => {
+                    assert!(shift % 4 != 0);
+                    assert!(
+                        matches!(error, Error::Misaligned { alignment: 4, .. }),
+                        "{error:?}"
+                    );
+                }
+            }
+        });
+    }
+}
+
+/// DTY-02: a byte other than 0 and 1 is no `bool`, wherever it stands; faults 71.
+#[test]
+fn bytes_that_are_no_bool() {
+    let (_memory, data) = memory(&[0_u8, 1, 2, 1, 255]);
+    accepted(&Foreign::new(data, BOOL, &[2]), |managed| {
+        assert_eq!(managed.view().to_vec::<bool>().unwrap(), [false, true]);
+        assert_eq!(managed.view().as_slice::<bool>().unwrap(), [false, true]);
+    });
+    for (shape, strides, found) in [
+        (&[3][..], &[1][..], 2),
+        (&[2], &[4], 255),
+        (&[2, 2], &[1, 1], 2),
+    ] {
+        accepted(
+            &Foreign::new(data, BOOL, shape).strides(strides),
+            |managed| {
+                let view = managed.view();
+                assert_eq!(view.to_vec::<bool>().unwrap_err(), Error::NotBool { found });
+                assert_eq!(
+                    view.iter::<bool>().map(drop).unwrap_err(),
+                    Error::NotBool { found }
+                );
+                assert!(view.as_slice::<bool>().is_err());
+            },
+        );
+    }
+    // Bytes that lie between the items do not matter.
+    accepted(&Foreign::new(data, BOOL, &[2]).strides(&[3]), |managed| {
+        assert_eq!(managed.view().to_vec::<bool>().unwrap(), [false, true]);
+    });
+}
+
+/// FLG-03, FLG-09, NEG-20: read-only data, and all data of a legacy tensor, is not written to; faults 29, 75.
+#[test]
+fn read_only_data_is_not_written() {
+    let (_memory, data) = memory(&[1_i32, 2]);
+    let foreign = Foreign::new(data, I32, &[2]);
+    let read_only = Foreign {
+        flags: DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED,
+        ..foreign.clone()
+    };
+    for (mut managed, writable) in [
+        (import(&foreign).unwrap(), true),
+        (import(&read_only).unwrap(), false),
+        (import_legacy(&foreign).unwrap(), false),
+    ] {
+        assert_eq!(managed.view().is_read_only(), !writable);
+        assert_eq!(managed.describe_mut().unwrap().is_read_only(), !writable);
+        let slice = managed.as_mut_slice::<i32>();
+        assert_eq!(
+            slice.map(drop),
+            if writable {
+                Ok(())
+            } else {
+                Err(Error::ReadOnly)
+            }
+        );
+        // Sharing it with others does not make it writable.
+        let again = Arc::new(managed).to_dlpack().unwrap();
+        assert!(again.view().is_read_only());
+    }
+    assert_eq!(foreign.deleted.times(), 3);
+}
+
+/// NEG-16, NEG-20, LAY-02: a legacy tensor becomes one of 1.3, and says what it could not say before: read-only.
+#[test]
+fn a_legacy_tensor_is_wrapped() {
+    let (_memory, data) = memory(&[1_i32, 2, 3, 4]);
+    let foreign = Foreign::new(data, I32, &[2, 2]).strides(&[1, 2]);
+    let raw = import_legacy(&foreign).unwrap().into_raw();
+    // SAFETY: valid until its deleter is called.
+    let tensor = unsafe { raw.as_ref() };
+    assert_eq!(Version::from(tensor.version), Version::CURRENT);
+    assert_eq!(tensor.flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+    assert_eq!(tensor.dl_tensor.data.cast(), data);
+    assert_eq!(foreign.deleted.times(), 0);
+    // SAFETY: given up above.
+    let managed = unsafe { Managed::from_raw(raw) }.unwrap();
+    assert_eq!(managed.view().to_vec::<i32>().unwrap(), [1, 3, 2, 4]);
+    drop(managed);
+    assert_eq!(foreign.deleted.times(), 1);
+}
+
+/// CAP-06, CAP-20, CAP-18: through five owners and back, the last one to let go releases the first producer, once; faults 1, 2, 15.
+#[test]
+fn a_relay_of_five() {
+    let (_memory, data) = memory(&[1_i32, 2, 3]);
+    for depth in 0..=5 {
+        for legacy in [false, true] {
+            let foreign = Foreign::new(data, I32, &[3]);
+            let mut tensor = if legacy {
+                import_legacy(&foreign).unwrap()
+            } else {
+                import(&foreign).unwrap()
+            };
+            for step in 0..depth {
+                let others = Arc::new(tensor);
+                tensor = if step % 2 == 0 {
+                    others.to_dlpack().unwrap()
+                } else {
+                    let raw = others.to_dlpack().unwrap().into_raw();
+                    // SAFETY: given up right here.
+                    unsafe { Managed::from_raw(raw) }.unwrap()
+                };
+                assert_eq!(foreign.deleted.times(), 0);
+            }
+            assert_eq!(tensor.view().as_slice::<i32>().unwrap(), [1, 2, 3]);
+            assert_eq!(tensor.view().as_ptr(), data.cast_const(), "never copied");
+            drop(tensor);
+            assert_eq!(foreign.deleted.times(), 1);
+        }
+    }
+}
+
+/// CPY-12, CPY-04, CPY-07, DEV-12: an imported tensor is exported as it is asked for, and never copied twice; faults 79.
+#[test]
+fn an_import_is_exported_as_asked() {
+    let (_memory, data) = memory(&[1_i32, 2, 3, 4, 5, 6]);
+    let foreign = Foreign {
+        flags: DLPACK_FLAG_BITMASK_READ_ONLY,
+        ..Foreign::new(data, I32, &[3, 2]).strides(&[1, 3])
+    };
+    for (request, transfer) in [
+        (ExportRequest::versioned(), Transfer::Share),
+        (
+            ExportRequest {
+                copy: Some(true),
+                ..ExportRequest::versioned()
+            },
+            Transfer::Copy,
+        ),
+        (ExportRequest::default(), Transfer::Copy),
+    ] {
+        let before = foreign.deleted.times();
+        let managed = import(&foreign)
+            .unwrap()
+            .into_dlpack_with(&request)
+            .unwrap();
+        let copied = transfer == Transfer::Copy;
+        let view = managed.view();
+        assert_eq!(view.as_ptr() != data.cast_const(), copied);
+        assert_eq!(view.to_vec::<i32>().unwrap(), [1, 4, 2, 5, 3, 6]);
+        assert_eq!(view.is_copied(), copied && view.version().is_some());
+        assert_eq!(
+            foreign.deleted.times() - before,
+            usize::from(copied),
+            "a copy lets go of the original"
+        );
+        drop(managed);
+        assert_eq!(foreign.deleted.times() - before, 1);
+    }
+    // What was copied for us stays so.
+    let copied = Foreign {
+        flags: DLPACK_FLAG_BITMASK_IS_COPIED,
+        ..foreign
+    };
+    let managed = import(&copied)
+        .unwrap()
+        .into_dlpack_with(&ExportRequest::versioned())
+        .unwrap();
+    assert!(managed.view().is_copied() && managed.view().as_ptr() == data.cast_const());
+}
+
+/// CAP-13: a foreign tensor is released by whichever thread lets go of it; faults 31, 32.
+#[test]
+fn released_on_another_thread() {
+    let (memory, data) = memory(&[1_i32, 2, 3]);
+    let foreign = Foreign::new(data, I32, &[3]);
+    let managed = import(&foreign).unwrap();
+    let sum: i32 = std::thread::spawn(move || managed.view().iter::<i32>().unwrap().sum())
+        .join()
+        .unwrap();
+    assert_eq!((sum, foreign.deleted.times()), (6, 1));
+    drop(memory);
+}

@@ -1,0 +1,298 @@
+//! From a tensor back to Rust values: what fits is read as its indices say, what does not is refused, and either way the tensor is
+//! released once.
+
+#![expect(unsafe_code, reason = "makes foreign tensors by hand")]
+
+mod made;
+
+use dlpack_core::{DLPack, DataType, Device, Error, FromDLPack, Managed, SharedBuffer, Version};
+use made::{BOOL, F32, Foreign, I32};
+use std::sync::Arc;
+
+/// Imports a good tensor, whose memory outlives it.
+fn import(foreign: &Foreign) -> Managed {
+    // SAFETY: as said above.
+    unsafe { Managed::from_raw(foreign.versioned()) }.unwrap()
+}
+
+/// Numbers from 0 on, and a tensor over the first of them.
+fn numbers(shape: &[i64]) -> (Vec<i32>, Foreign) {
+    let mut memory: Vec<i32> = (0..64).collect();
+    let foreign = Foreign::new(memory.as_mut_ptr().cast(), I32, shape);
+    (memory, foreign)
+}
+
+#[derive(DLPack, FromDLPack, PartialEq, Debug)]
+struct Rows {
+    #[dlpack(data)]
+    values: Vec<i32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[derive(DLPack, FromDLPack, PartialEq, Debug)]
+#[dlpack(order = "F")]
+struct Columns {
+    #[dlpack(data)]
+    values: Vec<i32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[derive(DLPack, FromDLPack, PartialEq, Debug)]
+struct Pixels {
+    #[dlpack(data)]
+    values: Vec<[i32; 3]>,
+    #[dlpack(shape)]
+    dims: (u16, u16),
+}
+
+#[derive(DLPack, FromDLPack, Debug)]
+struct Adopted {
+    #[dlpack(data)]
+    values: SharedBuffer<i32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+    #[dlpack(strides)]
+    strides: [isize; 2],
+}
+
+#[derive(DLPack, FromDLPack, Debug)]
+struct AdoptedPairs {
+    #[dlpack(data)]
+    values: SharedBuffer<[i32; 2]>,
+    #[dlpack(shape)]
+    dims: [usize; 1],
+    #[dlpack(strides)]
+    strides: [isize; 1],
+}
+
+#[derive(DLPack, FromDLPack, PartialEq, Debug)]
+enum Either {
+    Floats(Vec<f32>),
+    Pairs(Vec<[i32; 2]>),
+    Numbers(Vec<i32>),
+}
+
+/// CAP-06, LAY-01, LAY-07: any strides are read in the order of the indices; the tensor is released as soon as it was copied.
+#[test]
+fn values_come_in_the_order_of_their_indices() {
+    let (_memory, plain) = numbers(&[2, 3]);
+    for (foreign, expected) in [
+        (plain.clone(), [0, 1, 2, 3, 4, 5]),
+        (plain.clone().strides(&[1, 2]), [0, 2, 4, 1, 3, 5]),
+        (plain.clone().strides(&[10, 3]), [0, 3, 6, 10, 13, 16]),
+        (plain.clone().strides(&[0, 1]), [0, 1, 2, 0, 1, 2]),
+        (
+            Foreign {
+                byte_offset: 4 * 20,
+                ..plain.clone().strides(&[-10, -1])
+            },
+            [20, 19, 18, 10, 9, 8],
+        ),
+    ] {
+        let before = foreign.deleted.times();
+        let rows = Rows::from_dlpack(import(&foreign)).unwrap();
+        assert_eq!(rows.values, expected);
+        assert_eq!(rows.dims, [2, 3]);
+        assert_eq!(foreign.deleted.times() - before, 1);
+
+        let columns = Columns::from_dlpack(import(&foreign)).unwrap();
+        let [a, b, c, d, e, f] = expected;
+        assert_eq!(columns.values, [a, d, b, e, c, f]);
+
+        let list = Vec::<i32>::from_dlpack(import(&foreign)).unwrap();
+        assert_eq!(list, expected);
+        assert_eq!(foreign.deleted.times() - before, 3);
+
+        // And there again, as they were.
+        for back in [rows.into_dlpack().unwrap(), columns.into_dlpack().unwrap()] {
+            assert_eq!(back.view().to_vec::<i32>().unwrap(), expected);
+        }
+    }
+}
+
+/// The last axes belong to the element, if they are its own.
+#[test]
+fn trailing_axes() {
+    let (_memory, foreign) = numbers(&[2, 2, 3]);
+    let pixels = Pixels::from_dlpack(import(&foreign)).unwrap();
+    assert_eq!(pixels.dims, (2, 2));
+    assert_eq!(
+        pixels.values,
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    );
+    let planar = foreign.clone().strides(&[2, 1, 4]);
+    let pixels = Pixels::from_dlpack(import(&planar)).unwrap();
+    assert_eq!(
+        pixels.values,
+        [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
+    );
+
+    let (_memory, four) = numbers(&[2, 2, 4]);
+    assert_eq!(
+        Pixels::from_dlpack(import(&four)).unwrap_err(),
+        Error::Extent {
+            axis: 2,
+            found: 4,
+            needed: "3".into()
+        }
+    );
+    assert_eq!(four.deleted.times(), 1);
+}
+
+/// DTY-08, LAY-19, CAP-21: another type, rank or size is refused with what was found and what was needed, and released once;
+/// faults 4.
+#[test]
+fn what_does_not_fit_is_refused() {
+    let refused = |foreign: &Foreign| {
+        let error = Rows::from_dlpack(import(foreign)).unwrap_err();
+        assert_eq!(foreign.deleted.times(), 1);
+        error
+    };
+    let (_memory, flat) = numbers(&[6]);
+    assert_eq!(
+        refused(&flat),
+        Error::Rank {
+            found: 1,
+            needed: 2
+        }
+    );
+    let (mut memory, deep) = numbers(&[1, 2, 3]);
+    assert_eq!(
+        refused(&deep),
+        Error::Rank {
+            found: 3,
+            needed: 2
+        }
+    );
+    let floats = Foreign::new(memory.as_mut_ptr().cast(), F32, &[2, 3]);
+    assert_eq!(
+        refused(&floats),
+        Error::WrongDataType {
+            found: DataType::F32,
+            needed: DataType::I32
+        }
+    );
+    let mut on_gpu = Foreign::new(memory.as_mut_ptr().cast(), I32, &[2, 3]);
+    on_gpu.device.device_type = 2;
+    assert_eq!(
+        refused(&on_gpu),
+        Error::NotOnHost {
+            device: Device::cuda(0)
+        }
+    );
+    // An extent that the field cannot hold, of a tensor that is longer than its memory by strides of 0.
+    let wide = Foreign::new(memory.as_mut_ptr().cast(), I32, &[70_000, 1, 3]).strides(&[0, 0, 1]);
+    let error = Pixels::from_dlpack(import(&wide)).unwrap_err();
+    assert!(matches!(error, Error::BadField { .. }), "{error:?}");
+    assert_eq!(wide.deleted.times(), 1);
+
+    let (_memory, three) = numbers(&[3]);
+    let array = <[i32; 4]>::from_dlpack(import(&three));
+    assert!(
+        matches!(array, Err(Error::Extent { found: 3, .. })),
+        "{array:?}"
+    );
+    assert_eq!(<[i32; 3]>::from_dlpack(import(&three)), Ok([0, 1, 2]));
+    assert_eq!(three.deleted.times(), 2);
+
+    let mut bytes = [0_u8, 1, 7];
+    let bools = Foreign::new(bytes.as_mut_ptr(), BOOL, &[3]);
+    let error = Vec::<bool>::from_dlpack(import(&bools)).unwrap_err();
+    assert_eq!(
+        (error, bools.deleted.times()),
+        (Error::NotBool { found: 7 }, 1)
+    );
+}
+
+/// CPY-12: memory that is adopted keeps its strides, gaps and all, and is handed on without a copy.
+#[test]
+fn adopted_memory_keeps_its_layout() {
+    let (memory, foreign) = numbers(&[2, 3]);
+    for strides in [[3, 1], [1, 2], [20, 5], [0, 1]] {
+        let foreign = foreign.clone().strides(&strides);
+        let before = foreign.deleted.times();
+        let adopted = Adopted::from_dlpack(import(&foreign)).unwrap();
+        assert_eq!(adopted.values.as_ptr().cast_const(), memory.as_ptr());
+        assert_eq!(adopted.dims, [2, 3]);
+        assert_eq!(
+            adopted.strides.map(|stride| i64::try_from(stride).unwrap()),
+            strides
+        );
+        let again = Arc::new(adopted).to_dlpack().unwrap();
+        let expected = Vec::<i32>::from_dlpack(import(&foreign)).unwrap();
+        assert_eq!(again.view().to_vec::<i32>().unwrap(), expected);
+        assert_eq!(again.view().version(), Some(Version::CURRENT));
+        drop(again);
+        assert_eq!(foreign.deleted.times() - before, 2);
+    }
+    // The first element has to come first.
+    let backwards = Foreign {
+        byte_offset: 40,
+        ..foreign.strides(&[-3, 1])
+    };
+    let error = Adopted::from_dlpack(import(&backwards)).unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
+}
+
+/// LAY-22: elements with axes of their own are adopted only if their items lie one after another.
+#[test]
+fn adopted_elements_are_whole() {
+    let (_memory, foreign) = numbers(&[3, 2]);
+    for (strides, expected) in [
+        (&[2, 1], Some([[0, 1], [2, 3], [4, 5]])),
+        (&[6, 1], Some([[0, 1], [6, 7], [12, 13]])),
+        (&[2, 3], None),
+        (&[4, 2], None),
+        (&[1, 3], None),
+        (&[3, 1], None),
+        (&[2, 0], None),
+    ] {
+        let foreign = foreign.clone().strides(strides);
+        let before = foreign.deleted.times();
+        let adopted = AdoptedPairs::from_dlpack(import(&foreign));
+        match (adopted, expected) {
+            (Ok(adopted), Some(expected)) => {
+                assert_eq!(adopted.dims, [3]);
+                let step = usize::try_from(adopted.strides[0]).unwrap();
+                let found = [0, 1, 2].map(|row| adopted.values.get(row * step));
+                assert_eq!(found, expected);
+            }
+            (Err(error), None) => assert!(
+                matches!(
+                    error,
+                    Error::NotContiguous { .. } | Error::PartialStride { .. }
+                ),
+                "{error:?}"
+            ),
+            (found, _) => panic!("{strides:?}: {found:?}"),
+        }
+        assert_eq!(foreign.deleted.times() - before, 1);
+    }
+}
+
+/// An enum takes the first variant that the tensor fits.
+#[test]
+fn enums() {
+    let (mut memory, numbers) = numbers(&[2, 3]);
+    assert_eq!(
+        Either::from_dlpack(import(&numbers)),
+        Ok(Either::Numbers(vec![0, 1, 2, 3, 4, 5]))
+    );
+    let pairs = Foreign::new(memory.as_mut_ptr().cast(), I32, &[2, 2]);
+    assert_eq!(
+        Either::from_dlpack(import(&pairs)),
+        Ok(Either::Pairs(vec![[0, 1], [2, 3]]))
+    );
+    let bools = Foreign::new(memory.as_mut_ptr().cast(), BOOL, &[1]);
+    assert_eq!(
+        Either::from_dlpack(import(&bools)).unwrap_err(),
+        Error::NoVariant {
+            name: "Either",
+            dtype: DataType::BOOL,
+            rank: 1
+        }
+    );
+    assert_eq!(bools.deleted.times(), 1);
+}

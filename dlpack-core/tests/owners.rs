@@ -1,0 +1,1087 @@
+//! Every way an export can begin and end: its owner is dropped once, and all memory is given back, whatever fails or panics.
+//!
+//! The allocator of this binary counts, and fails on demand, for each thread apart.
+
+#![expect(
+    unsafe_code,
+    reason = "is an allocator, and calls deleters as C code does"
+)]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use core::panic::AssertUnwindSafe;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use dlpack_core::abi::{
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
+    DLPACK_FLAG_BITMASK_READ_ONLY,
+};
+use dlpack_core::{
+    Buffer, DLPack, DLPackTensors, Descriptor, Device, Dims, Error, ExportRequest, FromDLPack,
+    Loan, Managed, Parts, Record, SharedBuffer, Version,
+};
+use std::alloc::System;
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+// ---- the allocator ----
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    /// How many allocations still succeed.
+    static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+// SAFETY: the system's allocator, which sometimes is not asked.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let budget = BUDGET.get();
+        // No machine has so much; a sanitizer stops at the attempt.
+        if budget == 0 || layout.size() >> 40 != 0 {
+            return core::ptr::null_mut();
+        }
+        if budget != usize::MAX {
+            BUDGET.set(budget - 1);
+        }
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        LIVE.set(LIVE.get() + layout.size() as isize);
+        // SAFETY: passed on to the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get() - layout.size() as isize);
+        // SAFETY: passed on to the caller.
+        unsafe { System.dealloc(start, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `work`: its result, the allocations it made, and the bytes that it left behind on this thread.
+fn counted<R>(work: impl FnOnce() -> R) -> (R, usize, isize) {
+    install_hook();
+    let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
+    let result = work();
+    (result, ALLOCATIONS.get() - allocations, LIVE.get() - live)
+}
+
+/// Runs `work` while only so many allocations succeed.
+fn with_budget<R>(allocations: usize, work: impl FnOnce() -> R) -> R {
+    BUDGET.set(allocations);
+    let result = work();
+    BUDGET.set(usize::MAX);
+    result
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Once for all threads: panics of a thread that is quiet are not printed.
+fn install_hook() {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                loud(info);
+            }
+        }));
+    });
+}
+
+/// Runs `work`, whose panics are not printed: the message would take memory of this thread.
+fn quietly<R>(work: impl FnOnce() -> R) -> R {
+    QUIET.set(true);
+    let result = work();
+    QUIET.set(false);
+    result
+}
+
+// ---- an owner that counts and misbehaves ----
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Describe {
+    Fine,
+    Fails,
+    Panics,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum OnDrop {
+    Fine,
+    Panics,
+    PanicsWithTrouble,
+}
+
+/// A panic payload whose own `Drop` panics.
+struct Trouble;
+impl Drop for Trouble {
+    fn drop(&mut self) {
+        std::panic::panic_any(());
+    }
+}
+
+/// A tensor that lies in the struct itself.
+struct Owner {
+    values: [f32; 6],
+    describe: Describe,
+    on_drop: OnDrop,
+    drops: Arc<AtomicUsize>,
+}
+
+impl DLPack for Owner {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let rows = match self.describe {
+            Describe::Fine => 2,
+            Describe::Fails => 3,
+            Describe::Panics => std::panic::panic_any("describe"),
+        };
+        let shape = Dims::from([rows, 3]);
+        Parts::new().shape(shape).describe(self.values.lend())
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, Ordering::SeqCst);
+        match self.on_drop {
+            OnDrop::Fine => {}
+            OnDrop::Panics => std::panic::panic_any(String::from("the owner's drop")),
+            OnDrop::PanicsWithTrouble => std::panic::panic_any(Trouble),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Drops(Arc<AtomicUsize>);
+
+impl Drops {
+    fn owner(&self) -> Owner {
+        Owner {
+            values: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+            describe: Describe::Fine,
+            on_drop: OnDrop::Fine,
+            drops: Arc::clone(&self.0),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+const COPY: ExportRequest = ExportRequest {
+    copy: Some(true),
+    ..ExportRequest::versioned()
+};
+const LEGACY: ExportRequest = ExportRequest {
+    stream: None,
+    max_version: None,
+    dl_device: None,
+    copy: None,
+};
+const LEGACY_COPY: ExportRequest = ExportRequest {
+    copy: Some(true),
+    ..LEGACY
+};
+
+/// What a consumer in C does in the end.
+fn delete(tensor: NonNull<DLManagedTensorVersioned>) {
+    // SAFETY: a tensor that nobody else has.
+    let deleter = unsafe { (*tensor.as_ptr()).deleter }.expect("never null");
+    // SAFETY: called once.
+    unsafe { deleter(tensor.as_ptr()) };
+}
+
+/// The same with a legacy tensor.
+fn delete_legacy(tensor: NonNull<DLManagedTensor>) {
+    // SAFETY: a tensor that nobody else has.
+    let deleter = unsafe { (*tensor.as_ptr()).deleter }.expect("never null");
+    // SAFETY: called once.
+    unsafe { deleter(tensor.as_ptr()) };
+}
+
+// ---- the ends of an export ----
+
+/// CAP-08, CAP-10, CAP-18: each way to let go of a tensor drops the owner once and leaves nothing behind; faults 8, 12, 13.
+#[test]
+fn every_end_drops_the_owner_once() {
+    type End = fn(Owner) -> Result<(), Error>;
+    let ends: [(&str, End); 11] = [
+        ("dropped", |owner| owner.into_dlpack().map(drop)),
+        ("deleted by C", |owner| {
+            owner.into_dlpack().map(|m| delete(m.into_raw()))
+        }),
+        ("deleted by C, legacy", |owner| {
+            owner.into_dlpack()?.into_legacy().map(delete_legacy)
+        }),
+        ("taken back", |owner| {
+            let raw = owner.into_dlpack()?.into_raw();
+            // SAFETY: given up right here.
+            unsafe { Managed::from_raw(raw) }.map(drop)
+        }),
+        ("taken back, legacy", |owner| {
+            let legacy = owner.into_dlpack()?.into_legacy()?;
+            // SAFETY: given up right here.
+            unsafe { Managed::from_legacy(legacy) }.map(drop)
+        }),
+        ("shared", |owner| Arc::new(owner).to_dlpack().map(drop)),
+        ("shared, deleted by C", |owner| {
+            Arc::new(owner).to_dlpack().map(|m| delete(m.into_raw()))
+        }),
+        ("copied", |owner| owner.into_dlpack_with(&COPY).map(drop)),
+        ("shared and copied", |owner| {
+            Arc::new(owner).to_dlpack_with(&COPY).map(drop)
+        }),
+        ("legacy", |owner| owner.into_dlpack_with(&LEGACY).map(drop)),
+        ("passed on twice", |owner| {
+            owner
+                .into_dlpack()?
+                .into_dlpack_with(&LEGACY)?
+                .into_dlpack_with(&COPY)
+                .map(drop)
+        }),
+    ];
+    for (name, end) in ends {
+        let drops = Drops::default();
+        let (result, _, left) = counted(|| end(drops.owner()));
+        assert_eq!(result, Ok(()), "{name}");
+        assert_eq!(drops.count(), 1, "{name}");
+        assert_eq!(left, 0, "{name}: bytes left behind");
+    }
+}
+
+/// CAP-21, ERR-11: an export that fails, at whatever step, drops the owner it was given, keeps no reference to a shared one, and
+/// leaves nothing behind; faults 3, 8, 9.
+#[test]
+fn a_failed_export_leaves_nothing_behind() {
+    let other_device = ExportRequest {
+        dl_device: Some(Device::cuda(0)),
+        ..ExportRequest::versioned()
+    };
+    let bad_stream = ExportRequest {
+        stream: Some(7),
+        ..ExportRequest::versioned()
+    };
+    for (describe, request) in [
+        (Describe::Fails, ExportRequest::versioned()),
+        (Describe::Fails, COPY),
+        (Describe::Fails, LEGACY),
+        (Describe::Fine, other_device),
+        (Describe::Fine, bad_stream),
+    ] {
+        let drops = Drops::default();
+        let owner = || {
+            let mut owner = drops.owner();
+            owner.describe = describe;
+            owner
+        };
+        let (failed, _, left) = counted(|| owner().into_dlpack_with(&request).map(drop).is_err());
+        assert_eq!(
+            (failed, drops.count(), left),
+            (true, 1, 0),
+            "{describe:?} {request:?}"
+        );
+
+        let shared = Arc::new(owner());
+        let (failed, _, left) = counted(|| shared.to_dlpack_with(&request).map(drop).is_err());
+        assert_eq!(
+            (failed, drops.count(), left),
+            (true, 1, 0),
+            "{describe:?} {request:?}"
+        );
+        assert_eq!(Arc::strong_count(&shared), 1);
+    }
+}
+
+/// ERR-11, ERR-12, STC-09: a request that is refused costs nothing: no allocation, no reference.
+#[test]
+fn a_refusal_does_nothing() {
+    let drops = Drops::default();
+    let shared = Arc::new(drops.owner());
+    let forbidden = ExportRequest {
+        copy: Some(false),
+        ..LEGACY
+    };
+    for (request, expected) in [
+        (forbidden, Error::LegacyReadOnly),
+        (
+            ExportRequest {
+                stream: Some(-1),
+                ..COPY
+            },
+            Error::BadStream {
+                found: -1,
+                device: Device::CPU,
+            },
+        ),
+        (
+            ExportRequest {
+                dl_device: Some(Device::rocm(0)),
+                ..COPY
+            },
+            Error::UnreachableDevice {
+                data: Device::CPU,
+                requested: Device::rocm(0),
+            },
+        ),
+    ] {
+        let (error, allocations, _) = counted(|| shared.to_dlpack_with(&request).unwrap_err());
+        assert_eq!((error, allocations), (expected, 0));
+        assert_eq!((Arc::strong_count(&shared), drops.count()), (1, 0));
+    }
+}
+
+/// ERR-05, CAP-21: memory that runs out at any allocation of an export is an error, and nothing is lost; faults 8, 9, 70.
+#[test]
+fn out_of_memory_at_every_allocation() {
+    type Way = fn(&Arc<Owner>, Owner) -> Result<Managed, Error>;
+    let ways: [(&str, Way, usize); 8] = [
+        ("moved", |_, owner| owner.into_dlpack(), 1),
+        (
+            "moved, legacy",
+            |_, owner| owner.into_dlpack_with(&LEGACY),
+            3,
+        ),
+        ("moved, copied", |_, owner| owner.into_dlpack_with(&COPY), 3),
+        ("shared", |shared, _| shared.to_dlpack(), 1),
+        (
+            "shared, asked",
+            |shared, _| shared.to_dlpack_with(&ExportRequest::versioned()),
+            1,
+        ),
+        (
+            "shared, copied",
+            |shared, _| shared.to_dlpack_with(&COPY),
+            2,
+        ),
+        (
+            "shared, legacy",
+            |shared, _| shared.to_dlpack_with(&LEGACY),
+            2,
+        ),
+        (
+            "legacy copy",
+            |shared, _| shared.to_dlpack_with(&LEGACY_COPY),
+            2,
+        ),
+    ];
+    for (name, way, needed) in ways {
+        for budget in 0..=needed {
+            let drops = Drops::default();
+            let shared = Arc::new(drops.owner());
+            let owner = drops.owner();
+            let (result, _, left) = counted(|| {
+                let result = with_budget(budget, || way(&shared, owner));
+                result.map(drop)
+            });
+            if budget < needed {
+                assert!(
+                    matches!(result, Err(Error::OutOfMemory { .. })),
+                    "{name}, {budget}: {result:?}"
+                );
+            } else {
+                assert_eq!(result, Ok(()), "{name}, {budget}");
+            }
+            assert_eq!(left, 0, "{name}, {budget}");
+            assert_eq!(
+                drops.count(),
+                1,
+                "{name}, {budget}: the owner that was given"
+            );
+            assert_eq!(Arc::strong_count(&shared), 1, "{name}, {budget}");
+        }
+    }
+}
+
+/// ERR-05, LAY-15: more elements than memory has, as a stride of 0 makes them, are an error, not an abort; faults 63, 70.
+#[test]
+fn more_elements_than_memory_has() {
+    struct Endless([f32; 1]);
+    impl DLPack for Endless {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let parts = Parts::new().shape(Dims::from([1 << 50]));
+            parts.strides(Dims::from([0])).describe(self.0.lend())
+        }
+    }
+    let no_memory = |result: Result<(), Error>| {
+        assert!(
+            matches!(result, Err(Error::OutOfMemory { bytes }) if bytes >= 4 << 50),
+            "{result:?}"
+        );
+    };
+    let ((), _, left) = counted(|| {
+        no_memory(Endless([1.0]).into_dlpack_with(&COPY).map(drop));
+        no_memory(Endless([1.0]).into_dlpack_with(&LEGACY).map(drop));
+        let endless = Endless([1.0]).into_dlpack().unwrap();
+        assert_eq!(endless.view().iter::<f32>().unwrap().len(), 1 << 50);
+        no_memory(endless.view().to_vec::<f32>().map(drop));
+        no_memory(Vec::<f32>::from_dlpack(endless).map(drop));
+    });
+    assert_eq!(left, 0);
+}
+
+/// CAP-12, CAP-10: one block holds the struct, its lists and the owner; a copy adds its memory; the deleter frees it all;
+/// faults 14, 15.
+#[test]
+fn allocations_are_few_and_come_back() {
+    let vector = vec![1.0_f32; 64];
+    let size = isize::try_from(vector.len() * size_of::<f32>()).unwrap();
+    let (managed, allocations, _) = counted(|| vector.into_dlpack().unwrap());
+    assert_eq!(allocations, 1, "moved");
+    let ((), _, freed) = counted(|| drop(managed));
+    assert!(freed < -size, "the block and the vector: {freed}");
+
+    let shared = Arc::new([[0_u8; 5]; 4]);
+    for (name, request, most) in [
+        ("versioned", ExportRequest::versioned(), 1),
+        ("copied", COPY, 2),
+        ("copied for a legacy consumer", LEGACY, 2),
+    ] {
+        let (managed, allocations, taken) = counted(|| shared.to_dlpack_with(&request).unwrap());
+        assert_eq!(allocations, most, "{name}");
+        let ((), none, freed) = counted(|| drop(managed));
+        assert_eq!((none, taken + freed), (0, 0), "{name}");
+    }
+    let (managed, allocations, taken) = counted(|| shared.to_dlpack().unwrap());
+    assert_eq!(allocations, 1, "shared");
+    let raw = managed.into_raw();
+    let ((), _, freed) = counted(|| delete(raw));
+    assert_eq!(taken + freed, 0);
+
+    // The tensor changes hands without memory, in either struct.
+    let ((), allocations, left) = counted(|| {
+        let raw = shared.to_dlpack().unwrap().into_raw();
+        // SAFETY: given up right here.
+        let managed = unsafe { Managed::from_raw(raw) }.unwrap();
+        assert_eq!(managed.view().shape(), [4, 5]);
+        delete(managed.into_raw());
+    });
+    assert_eq!((allocations, left), (1, 0));
+    let ((), allocations, left) = counted(|| {
+        let writable = [0_u8; 9].into_dlpack().unwrap();
+        delete_legacy(writable.into_legacy().unwrap());
+    });
+    assert_eq!((allocations, left), (1, 0));
+
+    // Six axes still fit the block; with seven the two lists are apart.
+    struct Ranked(usize);
+    impl DLPack for Ranked {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let ones = [1_i64; 64];
+            let parts = Parts::new().shape(Dims::from(&ones[..self.0]));
+            parts.describe(Loan::from(&[7_u8][..]))
+        }
+    }
+    for rank in 0..=64 {
+        let shared = Arc::new(Ranked(rank));
+        let (managed, allocations, taken) = counted(|| shared.to_dlpack().unwrap());
+        assert!(
+            if rank <= 6 {
+                allocations == 1
+            } else {
+                allocations <= 8
+            },
+            "{rank}: {allocations}"
+        );
+        assert_eq!(managed.view().shape().len(), rank);
+        let ((), _, freed) = counted(|| drop(managed));
+        assert_eq!(taken + freed, 0, "{rank}");
+    }
+}
+
+/// CAP-13, CAP-15, CAP-19: any thread may let go of a tensor; the owner is dropped there; faults 10, 31, 32.
+#[test]
+fn dropped_on_another_thread() {
+    let drops = Drops::default();
+    let managed = drops.owner().into_dlpack().unwrap();
+    std::thread::spawn(move || drop(managed)).join().unwrap();
+    assert_eq!(drops.count(), 1);
+
+    let raw = drops
+        .owner()
+        .into_dlpack()
+        .unwrap()
+        .into_raw()
+        .as_ptr()
+        .expose_provenance();
+    std::thread::spawn(move || {
+        let pointer = core::ptr::with_exposed_provenance_mut(raw);
+        delete(NonNull::new(pointer).unwrap());
+    })
+    .join()
+    .unwrap();
+    assert_eq!(drops.count(), 2);
+
+    // The first thread is long gone when the last tensor is.
+    let shared = Arc::new(drops.owner());
+    let exports: Vec<Managed> =
+        std::thread::spawn(move || (0..4).map(|_| shared.to_dlpack().unwrap()).collect())
+            .join()
+            .unwrap();
+    assert_eq!(drops.count(), 2);
+    std::thread::scope(|scope| {
+        for export in exports {
+            scope.spawn(move || {
+                assert_eq!(
+                    export.view().to_vec::<f32>().unwrap(),
+                    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+                );
+            });
+        }
+    });
+    assert_eq!(drops.count(), 3);
+}
+
+// ---- panics ----
+
+/// ABI-10, ERR-06: a panic of the owner's `Drop` ends in the deleter, which returns with all memory freed; faults 6, 49.
+#[test]
+fn a_panic_in_drop_stays_inside() {
+    for on_drop in [OnDrop::Panics, OnDrop::PanicsWithTrouble] {
+        let drops = Drops::default();
+        let owner = || {
+            let mut owner = drops.owner();
+            owner.on_drop = on_drop;
+            owner
+        };
+        type End = fn(Managed);
+        let ends: [End; 3] = [
+            drop,
+            |managed| delete(managed.into_raw()),
+            |managed| delete_legacy(managed.into_legacy().unwrap()),
+        ];
+        for (number, end) in ends.into_iter().enumerate() {
+            let ((), _, left) = counted(|| quietly(|| end(owner().into_dlpack().unwrap())));
+            assert_eq!((drops.count(), left), (number + 1, 0), "{on_drop:?}");
+        }
+    }
+}
+
+/// ABI-10: also while another panic is on its way through; faults 6, 49.
+#[test]
+fn a_panic_in_drop_during_another_panic() {
+    let drops = Drops::default();
+    let ((), _, left) = counted(|| {
+        let outer = quietly(|| {
+            catch_unwind(AssertUnwindSafe(|| {
+                let mut owner = drops.owner();
+                owner.on_drop = OnDrop::Panics;
+                let _held = owner.into_dlpack().unwrap();
+                std::panic::panic_any(17_u64);
+            }))
+        });
+        assert_eq!(
+            outer.unwrap_err().downcast_ref(),
+            Some(&17_u64),
+            "the first panic goes on"
+        );
+    });
+    assert_eq!((drops.count(), left), (1, 0));
+}
+
+/// CAP-21: a panic while the tensor is described unwinds through the export and loses nothing; faults 8, 49.
+#[test]
+fn a_panic_in_describe_loses_nothing() {
+    let drops = Drops::default();
+    let owner = || {
+        let mut owner = drops.owner();
+        owner.describe = Describe::Panics;
+        owner
+    };
+    for request in [ExportRequest::versioned(), COPY, LEGACY] {
+        let before = drops.count();
+        let ((), _, left) = counted(|| {
+            let outcome = quietly(|| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    owner().into_dlpack_with(&request).map(drop)
+                }))
+            });
+            assert_eq!(outcome.unwrap_err().downcast_ref(), Some(&"describe"));
+        });
+        assert_eq!((drops.count() - before, left), (1, 0));
+
+        let shared = Arc::new(owner());
+        let ((), _, left) = counted(|| {
+            let outcome = quietly(|| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    shared.to_dlpack_with(&request).map(drop)
+                }))
+            });
+            assert!(outcome.is_err());
+        });
+        assert_eq!((Arc::strong_count(&shared), left), (1, 0));
+    }
+}
+
+/// CAP-21: where an export fails and the owner's `Drop` panics, it is an ordinary panic, and the block is freed.
+#[test]
+fn a_panic_in_drop_of_a_failed_export() {
+    let drops = Drops::default();
+    let ((), _, left) = counted(|| {
+        let mut owner = drops.owner();
+        (owner.on_drop, owner.describe) = (OnDrop::Panics, Describe::Fails);
+        let outcome = quietly(|| catch_unwind(AssertUnwindSafe(|| owner.into_dlpack().map(drop))));
+        assert!(outcome.unwrap_err().is::<String>());
+    });
+    assert_eq!((drops.count(), left), (1, 0));
+}
+
+// ---- many at once ----
+
+/// CAP-12, CAP-20, CAP-26: thousands of exports of one value live at once, each with a struct of its own; the references come
+/// back to where they began; faults 10, 27, 28.
+#[test]
+fn thousands_of_exports_of_one_value() {
+    let many = if cfg!(miri) { 50 } else { 5000 };
+    let drops = Drops::default();
+    let shared = Arc::new(drops.owner());
+    let ((), _, left) = counted(|| {
+        let mut exports: Vec<Managed> = (0..many).map(|_| shared.to_dlpack().unwrap()).collect();
+        assert_eq!(Arc::strong_count(&shared), many + 1);
+        let mut raw = Vec::new();
+        for (number, export) in exports.drain(..).enumerate() {
+            assert_eq!(export.view().as_ptr(), shared.values.as_ptr().cast());
+            if number % 3 == 0 {
+                drop(export);
+            } else {
+                raw.push(export.into_raw());
+            }
+        }
+        let distinct: std::collections::BTreeSet<_> = raw.iter().collect();
+        assert_eq!(distinct.len(), raw.len());
+        raw.into_iter().rev().for_each(delete);
+    });
+    assert_eq!((Arc::strong_count(&shared), left), (1, 0));
+    drop(shared);
+    assert_eq!(drops.count(), 1);
+}
+
+/// CAP-18: what is dropped, resized or moved meanwhile does not move the exported memory; faults 11.
+#[test]
+fn the_memory_outlives_the_value() {
+    let shared = Arc::new(vec![1_u32, 2, 3]);
+    let export = shared.to_dlpack().unwrap();
+    drop(shared);
+    assert_eq!(export.view().as_slice::<u32>().unwrap(), [1, 2, 3]);
+    // Storage inside the value has its final address before it is described.
+    let inline = Drops::default().owner().into_dlpack().unwrap();
+    let boxed = Box::new(inline);
+    let moved = *boxed;
+    assert_eq!(
+        moved.view().as_slice::<f32>().unwrap(),
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    );
+}
+
+// ---- what the derive can say ----
+
+/// Counts its drops, beside data of any kind.
+struct Witness(Arc<AtomicUsize>);
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(DLPack)]
+struct Held {
+    #[dlpack(data, owner)]
+    values: Arc<[u16]>,
+    _witness: Witness,
+}
+
+/// CAP-15, CPY-01, CPY-05: the handle marked `owner` keeps the memory alone; the struct around it goes at once; faults 4, 10.
+#[test]
+fn an_owner_is_all_that_is_kept() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let held = Held {
+        values: [1, 2, 3].into(),
+        _witness: Witness(Arc::clone(&dropped)),
+    };
+    let values = Arc::clone(&held.values);
+    let held = Arc::new(held);
+    let (export, allocations, _) = counted(|| held.to_dlpack().unwrap());
+    assert_eq!(allocations, 1);
+    assert_eq!(
+        (Arc::strong_count(&held), Arc::strong_count(&values)),
+        (1, 3)
+    );
+    drop(held);
+    assert_eq!(
+        dropped.load(Ordering::SeqCst),
+        1,
+        "the struct is gone, the memory is not"
+    );
+    assert_eq!(export.view().as_slice::<u16>().unwrap(), [1, 2, 3]);
+    assert!(export.view().is_read_only());
+    drop(export);
+    assert_eq!(Arc::strong_count(&values), 1);
+
+    let held = Arc::new(Held {
+        values: Arc::clone(&values),
+        _witness: Witness(Arc::clone(&dropped)),
+    });
+    for (request, shares) in [
+        (ExportRequest::versioned(), true),
+        (COPY, false),
+        (LEGACY, false),
+    ] {
+        let (export, _, taken) = counted(|| held.to_dlpack_with(&request).unwrap());
+        assert_eq!(Arc::strong_count(&values), if shares { 3 } else { 2 });
+        assert_eq!(export.view().as_ptr() == values.as_ptr().cast(), shares);
+        assert_eq!(export.view().to_vec::<u16>().unwrap(), [1, 2, 3]);
+        let ((), _, freed) = counted(|| drop(export));
+        assert_eq!(taken + freed, 0);
+        assert_eq!(Arc::strong_count(&values), 2);
+    }
+    let refused = ExportRequest {
+        copy: Some(false),
+        ..LEGACY
+    };
+    assert_eq!(
+        held.to_dlpack_with(&refused).unwrap_err(),
+        Error::LegacyReadOnly
+    );
+    for budget in 0..1 {
+        let (result, _, left) = counted(|| with_budget(budget, || held.to_dlpack().map(drop)));
+        assert!(
+            matches!(result, Err(Error::OutOfMemory { .. })),
+            "{result:?}"
+        );
+        assert_eq!((left, Arc::strong_count(&values)), (0, 2));
+    }
+}
+
+/// Looks like a handle, but a clone of it has memory of its own.
+struct Deep(Vec<u16>, Arc<AtomicUsize>);
+impl Clone for Deep {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), Arc::clone(&self.1))
+    }
+}
+impl Buffer for Deep {
+    fn lend(&self) -> Loan<'_> {
+        self.0.lend()
+    }
+}
+impl Drop for Deep {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(DLPack)]
+struct DeeplyHeld {
+    #[dlpack(data, owner)]
+    values: Deep,
+    _more: u8,
+}
+
+/// CAP-18, CAP-21: an owner whose clone does not keep the exported memory is found out, and the clone dropped.
+#[test]
+fn an_owner_that_keeps_something_else() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let held = Arc::new(DeeplyHeld {
+        values: Deep(vec![1, 2], Arc::clone(&drops)),
+        _more: 0,
+    });
+    let (error, _, left) = counted(|| held.to_dlpack().unwrap_err());
+    assert_eq!((error, left), (Error::OwnerElsewhere, 0));
+    assert_eq!(drops.load(Ordering::SeqCst), 1, "the clone");
+    // Moved, or copied, it is as good as any.
+    assert_eq!(
+        held.to_dlpack_with(&COPY)
+            .unwrap()
+            .view()
+            .to_vec::<u16>()
+            .unwrap(),
+        [1, 2]
+    );
+    let moved = Arc::into_inner(held).unwrap().into_dlpack().unwrap();
+    assert_eq!(moved.view().to_vec::<u16>().unwrap(), [1, 2]);
+}
+
+#[derive(DLPack)]
+#[dlpack(via = [self.0[0], self.0[1] * 2.0])]
+struct Computed(Vec<f32>);
+
+#[derive(DLPack)]
+#[dlpack(via = self.0.clone())]
+struct Lent(Arc<Vec<f32>>);
+
+#[derive(DLPack)]
+#[dlpack(via = self.0.clone())]
+struct LentShared(SharedBuffer<f32>);
+
+/// CPY-01, CPY-02, CPY-04, CPY-05, CPY-06, CPY-07: what is made for a request is the consumer's alone and says so, in one
+/// allocation; what `via` only lends is not.
+#[test]
+fn tensors_made_on_request() {
+    let shared = Arc::new(Computed(vec![1.0, 2.0]));
+    for (request, version, flags) in [
+        (
+            ExportRequest::versioned(),
+            Some(Version::CURRENT),
+            DLPACK_FLAG_BITMASK_IS_COPIED,
+        ),
+        (COPY, Some(Version::CURRENT), DLPACK_FLAG_BITMASK_IS_COPIED),
+        (LEGACY, None, 0),
+        (LEGACY_COPY, None, 0),
+    ] {
+        let (made, allocations, taken) = counted(|| shared.to_dlpack_with(&request).unwrap());
+        let view = made.view();
+        assert_eq!(allocations, 1);
+        assert_eq!(view.to_vec::<f32>().unwrap(), [1.0, 4.0]);
+        assert_eq!(view.version(), version);
+        if version.is_some() {
+            assert_eq!((view.is_copied(), view.is_read_only()), (flags != 0, false));
+        }
+        let ((), _, freed) = counted(|| drop(made));
+        assert_eq!(taken + freed, 0);
+        assert_eq!(
+            Arc::strong_count(&shared),
+            1,
+            "nothing of the struct is kept"
+        );
+    }
+    let never = ExportRequest {
+        copy: Some(false),
+        ..ExportRequest::versioned()
+    };
+    let (result, _, left) = counted(|| shared.to_dlpack_with(&never).map(drop));
+    assert!(
+        matches!(result, Err(Error::CopyForbidden { .. })),
+        "{result:?}"
+    );
+    assert_eq!(left, 0);
+    let (result, _, left) = counted(|| with_budget(0, || shared.to_dlpack().map(drop)));
+    assert!(
+        matches!(result, Err(Error::OutOfMemory { .. })),
+        "{result:?}"
+    );
+    assert_eq!(left, 0);
+    assert!(
+        Computed(vec![1.0, 2.0])
+            .into_dlpack()
+            .unwrap()
+            .view()
+            .is_copied()
+    );
+
+    // Memory that others hold is no copy, wherever it came from.
+    let memory = Arc::new(vec![1.0, 2.0]);
+    let lent = Arc::new(Lent(Arc::clone(&memory)));
+    for request in [ExportRequest::versioned(), never] {
+        let export = lent.to_dlpack_with(&request).unwrap();
+        assert!(export.view().is_read_only() && !export.view().is_copied());
+        assert_eq!(export.view().as_ptr(), memory.as_ptr().cast());
+    }
+    let copied = lent.to_dlpack_with(&COPY).unwrap();
+    assert!(!copied.view().is_read_only() && copied.view().is_copied());
+    assert_ne!(copied.view().as_ptr(), memory.as_ptr().cast());
+    drop((lent, copied));
+    assert_eq!(Arc::strong_count(&memory), 1);
+
+    let memory = SharedBuffer::copied_from(&[1.0, 2.0]).unwrap();
+    let lent = Arc::new(LentShared(memory.clone()));
+    let export = lent.to_dlpack().unwrap();
+    assert!(!export.view().is_copied() && !export.view().is_read_only());
+    let copied = lent.to_dlpack_with(&COPY).unwrap();
+    assert!(copied.view().is_copied());
+    assert_ne!(copied.view().as_ptr(), memory.as_ptr().cast_const().cast());
+}
+
+#[derive(DLPack)]
+enum Audio {
+    Mono(Vec<f32>),
+    Stereo {
+        #[dlpack(data)]
+        samples: Vec<[i16; 2]>,
+        _witness: Witness,
+    },
+    #[dlpack(skip)]
+    Silence,
+}
+
+/// CAP-10, CAP-21: an enum is its variant, moved, shared, copied; a skipped one is an error that leaves nothing behind.
+#[test]
+fn enums() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let stereo = || Audio::Stereo {
+        samples: vec![[1, -1], [2, -2]],
+        _witness: Witness(Arc::clone(&dropped)),
+    };
+    let ((), _, left) = counted(|| {
+        for request in [ExportRequest::versioned(), COPY, LEGACY] {
+            let export = stereo().into_dlpack_with(&request).unwrap();
+            assert_eq!(export.view().shape(), [2, 2]);
+            assert_eq!(export.view().to_vec::<i16>().unwrap(), [1, -1, 2, -2]);
+        }
+        let mono = Audio::Mono(vec![0.5]).into_dlpack().unwrap();
+        assert_eq!(mono.view().as_slice::<f32>().unwrap(), [0.5]);
+        let export = Arc::new(stereo()).to_dlpack_with(&LEGACY).unwrap();
+        assert_eq!(
+            export.view().to_vec::<[i16; 2]>().unwrap(),
+            [[1, -1], [2, -2]]
+        );
+    });
+    assert_eq!((dropped.load(Ordering::SeqCst), left), (4, 0));
+    let skipped = Error::Skipped {
+        name: "Audio",
+        variant: "Silence",
+    };
+    let (error, _, left) = counted(|| Audio::Silence.into_dlpack().unwrap_err());
+    assert_eq!((error, left), (skipped, 0));
+}
+
+#[derive(Record)]
+#[repr(C)]
+struct Trade {
+    price: f64,
+    size: u32,
+    side: i32,
+}
+
+#[derive(DLPack)]
+struct Market {
+    #[dlpack(tensor(shape = [_, 2]))]
+    quotes: Vec<f32>,
+    #[dlpack(tensor)]
+    depth: Vec<i64>,
+    #[dlpack(columns)]
+    trades: Vec<Trade>,
+    _witness: Witness,
+}
+
+/// CAP-12, CAP-18, CAP-26, FLG-05: several tensors of one struct, columns among them, each hold it until the last is gone.
+#[test]
+fn tensors_by_name() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let market = Arc::new(Market {
+        quotes: vec![1.0, 2.0, 3.0, 4.0],
+        depth: vec![7, 8, 9],
+        trades: vec![
+            Trade {
+                price: 1.5,
+                size: 10,
+                side: -1,
+            },
+            Trade {
+                price: 2.5,
+                size: 20,
+                side: 1,
+            },
+        ],
+        _witness: Witness(Arc::clone(&dropped)),
+    });
+    let ((), _, left) = counted(|| {
+        let exports: Vec<(&str, Managed)> = (Market::NAMES.iter())
+            .map(|&name| (name, market.to_dlpack_tensor(name).unwrap()))
+            .collect();
+        assert_eq!(Arc::strong_count(&market), exports.len() + 1);
+        for (name, export) in &exports {
+            let view = export.view();
+            assert!(view.is_read_only() && !view.is_copied(), "{name}");
+            match *name {
+                "quotes" => assert_eq!(view.shape(), [2, 2]),
+                "depth" => assert_eq!(view.to_vec::<i64>().unwrap(), [7, 8, 9]),
+                "price" => assert_eq!(
+                    (view.strides(), view.to_vec()),
+                    (&[2][..], Ok(vec![1.5, 2.5]))
+                ),
+                "size" => assert_eq!(
+                    (view.strides(), view.to_vec()),
+                    (&[4][..], Ok(vec![10_u32, 20]))
+                ),
+                "side" => assert_eq!(view.to_vec(), Ok(vec![-1_i32, 1])),
+                other => panic!("{other}"),
+            }
+        }
+    });
+    assert_eq!((Arc::strong_count(&market), left), (1, 0));
+    for (request, kept) in [(COPY, 1), (LEGACY, 1), (ExportRequest::versioned(), 2)] {
+        let export = market.to_dlpack_tensor_with("size", &request).unwrap();
+        assert_eq!(export.view().to_vec::<u32>().unwrap(), [10, 20]);
+        assert_eq!(Arc::strong_count(&market), kept);
+    }
+    let (error, _, _) = counted(|| market.to_dlpack_tensor("volume").unwrap_err());
+    assert!(matches!(error, Error::NoSuchTensor { .. }), "{error:?}");
+    assert_eq!(Arc::strong_count(&market), 1);
+    drop(market);
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+/// FLG-02, FLG-04, FLG-05: who shares is read-only, who moves is not, unless it says so; a strict one refuses legacy consumers.
+#[test]
+fn flags_follow_ownership() {
+    #[derive(DLPack)]
+    #[dlpack(legacy = "refuse")]
+    struct Strict(#[dlpack(data)] Vec<u8>);
+    #[derive(DLPack)]
+    struct Locked(#[dlpack(data, readonly)] Vec<u8>);
+
+    let flags = |managed: Managed| {
+        let raw = managed.into_raw();
+        // SAFETY: valid until its deleter is called.
+        let flags = unsafe { (*raw.as_ptr()).flags };
+        delete(raw);
+        flags
+    };
+    assert_eq!(flags(vec![1_u8].into_dlpack().unwrap()), 0);
+    assert_eq!(
+        flags(Arc::new(vec![1_u8]).to_dlpack().unwrap()),
+        DLPACK_FLAG_BITMASK_READ_ONLY
+    );
+    assert_eq!(
+        flags(Arc::new(vec![1_u8]).into_dlpack().unwrap()),
+        DLPACK_FLAG_BITMASK_READ_ONLY
+    );
+    assert_eq!(
+        flags(Locked(vec![1]).into_dlpack().unwrap()),
+        DLPACK_FLAG_BITMASK_READ_ONLY
+    );
+    assert_eq!(
+        flags(Locked(vec![1]).into_dlpack_with(&COPY).unwrap()),
+        DLPACK_FLAG_BITMASK_IS_COPIED
+    );
+    let buffer = SharedBuffer::<u8>::zeroed(1).unwrap();
+    assert_eq!(flags(Arc::new(buffer).to_dlpack().unwrap()), 0);
+
+    let strict = Arc::new(Strict(vec![1]));
+    assert_eq!(
+        strict.to_dlpack_with(&LEGACY).unwrap_err(),
+        Error::LegacyReadOnly
+    );
+    let refused = strict.to_dlpack().unwrap().into_legacy();
+    assert_eq!(refused.map(drop).unwrap_err(), Error::LegacyReadOnly);
+    delete_legacy(
+        strict
+            .to_dlpack_with(&LEGACY_COPY)
+            .unwrap()
+            .into_legacy()
+            .unwrap(),
+    );
+    delete_legacy(
+        Strict(vec![1])
+            .into_dlpack_with(&LEGACY)
+            .unwrap()
+            .into_legacy()
+            .unwrap(),
+    );
+    let copied = Arc::new(Locked(vec![5]))
+        .to_dlpack()
+        .unwrap()
+        .into_legacy()
+        .unwrap();
+    // SAFETY: given up right here.
+    let copied = unsafe { Managed::from_legacy(copied) }.unwrap();
+    assert_eq!(copied.view().to_vec::<u8>().unwrap(), [5]);
+    assert_eq!(Arc::strong_count(&strict), 1);
+}

@@ -1,0 +1,578 @@
+//! The table that turns a request and a tensor into a plan: all of it against rules written one by one, and the cells that matter by hand.
+
+use dlpack_core::abi::{
+    DLPACK_FLAG_BITMASK_IS_COPIED as COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED as PADDED,
+    DLPACK_FLAG_BITMASK_READ_ONLY as READ_ONLY,
+};
+use dlpack_core::{
+    Abi, DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Plan, Subject, Transfer,
+    Version, plan,
+};
+
+const VERSIONS: [Option<(u32, u32)>; 8] = [
+    None,
+    Some((0, 0)),
+    Some((0, 8)),
+    Some((1, 0)),
+    Some((1, 1)),
+    Some((1, 3)),
+    Some((1, 99)),
+    Some((2, 0)),
+];
+const STREAMS: [Option<i64>; 9] = [
+    None,
+    Some(-1),
+    Some(0),
+    Some(1),
+    Some(2),
+    Some(3),
+    Some(-2),
+    Some(i64::MIN),
+    Some(i64::MAX),
+];
+const COPIES: [Option<bool>; 3] = [None, Some(true), Some(false)];
+/// Every kind of DLPack 1.3, and one that it does not know.
+const KINDS: [i32; 17] = [1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 99];
+
+/// Calls `check` with every request for every tensor.
+fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
+    let mut cells = 0;
+    for kind in KINDS {
+        let own = Device::new(DeviceType(kind), i32::from(kind == 2));
+        let devices = [None, Some(own), Some(Device::CPU), Some(Device::cuda(7))];
+        for bits in 0..16_u8 {
+            let dtype = DataType::F4_E2M1FN;
+            let subject = Subject {
+                device: own,
+                dtype: if bits & 1 != 0 { dtype.padded() } else { dtype },
+                read_only: bits & 2 != 0,
+                made: bits & 4 != 0,
+                legacy: [LegacyPolicy::Copy, LegacyPolicy::Refuse][usize::from(bits >> 3)],
+            };
+            for max_version in VERSIONS.map(|v| v.map(|(major, minor)| Version::new(major, minor)))
+            {
+                for dl_device in devices {
+                    for copy in COPIES {
+                        for stream in STREAMS {
+                            let request = ExportRequest {
+                                stream,
+                                max_version,
+                                dl_device,
+                                copy,
+                            };
+                            check(&request, &subject);
+                            cells += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(cells, 17 * 16 * 8 * 4 * 3 * 9);
+}
+
+/// Why a request is refused, without the details.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Refusal {
+    BadStream,
+    CannotOrder,
+    LegacyPadded,
+    Unreachable,
+    CopyForbidden,
+    LegacyReadOnly,
+    CannotCopy,
+}
+
+fn refusal(error: &Error) -> Refusal {
+    match error {
+        Error::BadStream { .. } => Refusal::BadStream,
+        Error::CannotOrder { .. } => Refusal::CannotOrder,
+        Error::LegacyPadded { .. } => Refusal::LegacyPadded,
+        Error::UnreachableDevice { .. } => Refusal::Unreachable,
+        Error::CopyForbidden { .. } => Refusal::CopyForbidden,
+        Error::LegacyReadOnly => Refusal::LegacyReadOnly,
+        Error::CannotCopy { .. } => Refusal::CannotCopy,
+        other => panic!("a plan does not fail with {other:?}"),
+    }
+}
+
+/// The rules of the checklist's groups 3 to 5, one after another, each with its name.
+fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refusal> {
+    let kind = subject.device.device_type.0;
+    let (cuda, rocm, pinned) = ([2, 13].contains(&kind), kind == 10, [3, 11].contains(&kind));
+
+    // What the number means: STC-01 to STC-07 and STR-01 to STR-06, STC-12 and STC-15 for the rest.
+    let meaningless = match request.stream {
+        None => false,
+        Some(-1) => !(cuda || rocm || pinned),
+        Some(0) => !rocm,
+        Some(1 | 2) => !cuda,
+        Some(handle) => handle < 0 || !(cuda || rocm),
+    };
+    if meaningless {
+        return Err(Refusal::BadStream);
+    }
+    // STC-14: order is made on no stream yet, so only a consumer that wants none is served.
+    if (cuda || rocm) && request.stream != Some(-1) {
+        return Err(Refusal::CannotOrder);
+    }
+
+    // NEG-02, NEG-04, NEG-05, NEG-06.
+    let legacy = request.max_version.is_none_or(|version| version.major == 0);
+    // DTY-13.
+    if legacy && subject.dtype.is_padded() {
+        return Err(Refusal::LegacyPadded);
+    }
+
+    // DEV-04, DEV-05; DEV-10 for pinned memory; DEV-06 for all that is not on the way to the processor.
+    let wanted = request.dl_device.unwrap_or(subject.device);
+    let stays = wanted == subject.device || wanted == Device::CPU && pinned;
+    if !stays && !(wanted == Device::CPU && (cuda || rocm)) {
+        return Err(Refusal::Unreachable);
+    }
+
+    // FLG-04, NEG-07: a consumer that cannot be told gets nothing that it must not write.
+    let cannot_say = legacy && subject.read_only;
+    if cannot_say && stays {
+        let refused = subject.legacy == LegacyPolicy::Refuse && !subject.made;
+        match request.copy {
+            Some(false) => return Err(Refusal::LegacyReadOnly),
+            None if refused => return Err(Refusal::LegacyReadOnly),
+            _ => {}
+        }
+    }
+    // CPY-02, DEV-08.
+    if request.copy == Some(false) && (!stays || subject.made) {
+        return Err(Refusal::CopyForbidden);
+    }
+    // CPY-01, CPY-03: a tensor made on request is a copy already, if it may be kept as it is.
+    let is_copy = request.copy == Some(true) || !stays || subject.made || cannot_say;
+    let copies_now = is_copy && !(subject.made && stays && !cannot_say);
+    // CPY-10: the processor makes the copies.
+    if copies_now && !(kind == 1 || pinned || kind == 13) {
+        return Err(if stays {
+            Refusal::CannotCopy
+        } else {
+            Refusal::Unreachable
+        });
+    }
+
+    // CPY-04, CPY-05, CPY-07, FLG-02, FLG-07.
+    let flag = |set, mask| if set && !legacy { mask } else { 0 };
+    Ok(Plan {
+        abi: if legacy { Abi::Legacy } else { Abi::Versioned },
+        transfer: if copies_now {
+            Transfer::Copy
+        } else {
+            Transfer::Share
+        },
+        device: if copies_now { Device::CPU } else { wanted },
+        flags: flag(is_copy, COPIED)
+            | flag(subject.read_only && !copies_now, READ_ONLY)
+            | flag(subject.dtype.is_padded(), PADDED),
+    })
+}
+
+/// NEG-02, NEG-03, NEG-04, NEG-05, NEG-06, NEG-07, NEG-10, DEV-04, DEV-05, DEV-06, DEV-08, DEV-10, CPY-01, CPY-02, CPY-03,
+/// CPY-04, CPY-05, CPY-07, CPY-09, CPY-10, STC-05, STC-06, STC-07, STC-12, STC-14, STC-15, STR-03, STR-05, STR-06, DTY-13,
+/// FLG-02, FLG-04, FLG-07: every cell of the table; faults 77, 78, 79, 83.
+#[test]
+fn every_cell_is_what_the_rules_say() {
+    for_every_cell(|request, subject| {
+        let found = plan(request, subject).map_err(|error| refusal(&error));
+        let expected = by_the_rules(request, subject);
+        assert_eq!(found, expected, "{request:?}\n{subject:?}");
+    });
+}
+
+/// CPY-02, CPY-04, CPY-05, CPY-07, FLG-01, FLG-02, FLG-06, FLG-07, FLG-10, NEG-07, DTY-12: what holds whatever is asked;
+/// faults 73, 75.
+#[test]
+fn no_plan_breaks_a_promise() {
+    for_every_cell(|request, subject| {
+        let Ok(plan) = plan(request, subject) else {
+            return;
+        };
+        let legacy = plan.abi == Abi::Legacy;
+        let copies = plan.transfer == Transfer::Copy;
+        let has = |mask| plan.flags & mask != 0;
+        let cell = format!("{request:?}\n{subject:?}\n{plan:?}");
+
+        assert!(
+            !copies || request.copy != Some(false),
+            "copied although forbidden: {cell}"
+        );
+        assert!(
+            copies || subject.made || request.copy != Some(true),
+            "not copied although asked for: {cell}"
+        );
+        if legacy {
+            assert_eq!(plan.flags, 0, "there is no place for flags: {cell}");
+            assert!(copies || !subject.read_only, "read-only lost: {cell}");
+            assert!(!subject.dtype.is_padded(), "padding lost: {cell}");
+        } else {
+            assert_eq!(has(COPIED), copies || subject.made, "{cell}");
+            assert_eq!(has(READ_ONLY), subject.read_only && !copies, "{cell}");
+            assert_eq!(has(PADDED), subject.dtype.is_padded(), "{cell}");
+            assert_eq!(plan.flags & !(COPIED | READ_ONLY | PADDED), 0, "{cell}");
+        }
+        assert_eq!(
+            legacy,
+            request.max_version.is_none_or(|version| version.major < 1),
+            "{cell}"
+        );
+        if copies {
+            assert!(
+                subject.device.device_type.is_host_readable(),
+                "unreadable: {cell}"
+            );
+            assert_eq!(plan.device, Device::CPU, "{cell}");
+        }
+        let wanted = request.dl_device.unwrap_or(subject.device);
+        assert!(
+            plan.device == wanted
+                || copies && request.dl_device.is_none_or(|d| d == subject.device),
+            "{cell}"
+        );
+    });
+}
+
+const ON_CPU: Subject = Subject {
+    device: Device::CPU,
+    dtype: DataType::F32,
+    read_only: false,
+    made: false,
+    legacy: LegacyPolicy::Copy,
+};
+const READ_ONLY_ON_CPU: Subject = Subject {
+    read_only: true,
+    ..ON_CPU
+};
+const MADE: Subject = Subject {
+    made: true,
+    ..ON_CPU
+};
+
+fn on(device: Device) -> Subject {
+    Subject { device, ..ON_CPU }
+}
+
+fn asked(max_version: (u32, u32), copy: Option<bool>) -> ExportRequest {
+    ExportRequest {
+        max_version: Some(Version::new(max_version.0, max_version.1)),
+        copy,
+        ..ExportRequest::default()
+    }
+}
+
+type Outcome = Result<(Abi, Transfer, u64), Refusal>;
+
+fn check(rows: &[(ExportRequest, Subject, Outcome)]) {
+    for (request, subject, expected) in rows {
+        let found = plan(request, subject)
+            .map(|plan| (plan.abi, plan.transfer, plan.flags))
+            .map_err(|error| refusal(&error));
+        assert_eq!(found, *expected, "{request:?}\n{subject:?}");
+    }
+}
+
+/// What real consumers ask (probed): jax and tvm-ffi nothing, numpy and torch (1, 0), nanobind (1, 1); NEG-03, NEG-10, NEG-21,
+/// FLG-04, CPY-09; faults 4, 77.
+#[test]
+fn real_consumers_are_served() {
+    let nothing = ExportRequest::default();
+    check(&[
+        (nothing, ON_CPU, Ok((Abi::Legacy, Transfer::Share, 0))),
+        (
+            nothing,
+            READ_ONLY_ON_CPU,
+            Ok((Abi::Legacy, Transfer::Copy, 0)),
+        ),
+        (
+            asked((1, 0), None),
+            ON_CPU,
+            Ok((Abi::Versioned, Transfer::Share, 0)),
+        ),
+        (
+            asked((1, 0), None),
+            READ_ONLY_ON_CPU,
+            Ok((Abi::Versioned, Transfer::Share, READ_ONLY)),
+        ),
+        (
+            asked((1, 0), Some(true)),
+            READ_ONLY_ON_CPU,
+            Ok((Abi::Versioned, Transfer::Copy, COPIED)),
+        ),
+        (
+            asked((1, 1), Some(false)),
+            READ_ONLY_ON_CPU,
+            Ok((Abi::Versioned, Transfer::Share, READ_ONLY)),
+        ),
+        (
+            asked((0, 0), Some(true)),
+            ON_CPU,
+            Ok((Abi::Legacy, Transfer::Copy, 0)),
+        ),
+        (
+            asked((0, 0), Some(true)),
+            READ_ONLY_ON_CPU,
+            Ok((Abi::Legacy, Transfer::Copy, 0)),
+        ),
+        (
+            asked((0, 0), Some(false)),
+            ON_CPU,
+            Ok((Abi::Legacy, Transfer::Share, 0)),
+        ),
+        (
+            asked((0, 0), Some(false)),
+            READ_ONLY_ON_CPU,
+            Err(Refusal::LegacyReadOnly),
+        ),
+        (
+            asked((2, 0), None),
+            ON_CPU,
+            Ok((Abi::Versioned, Transfer::Share, 0)),
+        ),
+        (
+            asked((1, 0), None),
+            MADE,
+            Ok((Abi::Versioned, Transfer::Share, COPIED)),
+        ),
+        (
+            asked((1, 0), Some(true)),
+            MADE,
+            Ok((Abi::Versioned, Transfer::Share, COPIED)),
+        ),
+        (
+            asked((1, 0), Some(false)),
+            MADE,
+            Err(Refusal::CopyForbidden),
+        ),
+    ]);
+}
+
+/// FLG-04: who opts out of copies for legacy consumers gets a refusal, except where the consumer asks for a copy.
+#[test]
+fn a_strict_producer_refuses_legacy_consumers() {
+    let strict = Subject {
+        legacy: LegacyPolicy::Refuse,
+        ..READ_ONLY_ON_CPU
+    };
+    check(&[
+        (
+            ExportRequest::default(),
+            strict,
+            Err(Refusal::LegacyReadOnly),
+        ),
+        (
+            asked((0, 8), Some(false)),
+            strict,
+            Err(Refusal::LegacyReadOnly),
+        ),
+        (
+            asked((0, 8), Some(true)),
+            strict,
+            Ok((Abi::Legacy, Transfer::Copy, 0)),
+        ),
+        (
+            asked((1, 0), None),
+            strict,
+            Ok((Abi::Versioned, Transfer::Share, READ_ONLY)),
+        ),
+    ]);
+}
+
+/// DEV-05, DEV-06, DEV-08, DEV-10, CPY-10.
+#[test]
+fn devices() {
+    let to = |device, copy, stream| ExportRequest {
+        dl_device: Some(device),
+        stream,
+        ..asked((1, 0), copy)
+    };
+    let pinned = on(Device::new(DeviceType::CUDA_HOST, 0));
+    let managed = on(Device::new(DeviceType::CUDA_MANAGED, 0));
+    let metal = on(Device::metal(0));
+    let share = Ok((Abi::Versioned, Transfer::Share, 0));
+    let copy = Ok((Abi::Versioned, Transfer::Copy, COPIED));
+    check(&[
+        (to(Device::CPU, None, None), ON_CPU, share),
+        (
+            to(Device::new(DeviceType::CPU, 1), None, None),
+            ON_CPU,
+            Err(Refusal::Unreachable),
+        ),
+        (
+            to(Device::cuda(0), None, None),
+            ON_CPU,
+            Err(Refusal::Unreachable),
+        ),
+        (
+            to(Device::cuda(0), None, Some(-1)),
+            on(Device::cuda(0)),
+            share,
+        ),
+        (
+            to(Device::cuda(1), None, Some(-1)),
+            on(Device::cuda(0)),
+            Err(Refusal::Unreachable),
+        ),
+        (
+            to(Device::CPU, None, Some(-1)),
+            on(Device::cuda(0)),
+            Err(Refusal::Unreachable),
+        ),
+        (
+            to(Device::CPU, Some(false), Some(-1)),
+            on(Device::cuda(0)),
+            Err(Refusal::CopyForbidden),
+        ),
+        (to(Device::CPU, None, None), pinned, share),
+        (to(Device::CPU, Some(true), None), pinned, copy),
+        (to(Device::CPU, Some(false), None), pinned, share),
+        (to(Device::CPU, None, Some(-1)), managed, copy),
+        (
+            to(Device::CPU, Some(false), Some(-1)),
+            managed,
+            Err(Refusal::CopyForbidden),
+        ),
+        (to(Device::metal(0), None, None), metal, share),
+        (
+            to(Device::metal(0), Some(true), None),
+            metal,
+            Err(Refusal::CannotCopy),
+        ),
+        (
+            to(Device::CPU, None, None),
+            metal,
+            Err(Refusal::Unreachable),
+        ),
+    ]);
+    // What is handed over says where it lies: DEV-02, DEV-03.
+    for (request, subject, device) in [
+        (to(Device::CPU, None, None), pinned, Device::CPU),
+        (asked((1, 0), None), pinned, pinned.device),
+        (asked((1, 0), Some(true)), pinned, Device::CPU),
+        (to(Device::CPU, None, Some(-1)), managed, Device::CPU),
+    ] {
+        assert_eq!(
+            plan(&request, &subject).map(|plan| plan.device),
+            Ok(device),
+            "{request:?}"
+        );
+    }
+}
+
+/// STC-05, STC-06, STC-07, STC-12, STC-14, STC-15, STR-03, STR-05, STR-06, ERR-04; faults 83.
+#[test]
+fn streams() {
+    let with = |stream| ExportRequest {
+        stream,
+        ..asked((1, 0), None)
+    };
+    let (bad, unordered) = (Err(Refusal::BadStream), Err(Refusal::CannotOrder));
+    let fine = Ok((Abi::Versioned, Transfer::Share, 0));
+    for (kinds, rows) in [
+        (
+            &[
+                DeviceType::CPU,
+                DeviceType::METAL,
+                DeviceType::ONE_API,
+                DeviceType(99),
+            ][..],
+            [
+                (None, fine),
+                (Some(-1), bad),
+                (Some(0), bad),
+                (Some(1), bad),
+                (Some(3), bad),
+                (Some(-2), bad),
+            ],
+        ),
+        (
+            &[DeviceType::CUDA, DeviceType::CUDA_MANAGED],
+            [
+                (None, unordered),
+                (Some(-1), fine),
+                (Some(0), bad),
+                (Some(1), unordered),
+                (Some(3), unordered),
+                (Some(-2), bad),
+            ],
+        ),
+        (
+            &[DeviceType::ROCM],
+            [
+                (None, unordered),
+                (Some(-1), fine),
+                (Some(0), unordered),
+                (Some(1), bad),
+                (Some(3), unordered),
+                (Some(-2), bad),
+            ],
+        ),
+        (
+            &[DeviceType::CUDA_HOST, DeviceType::ROCM_HOST],
+            [
+                (None, fine),
+                (Some(-1), fine),
+                (Some(0), bad),
+                (Some(1), bad),
+                (Some(3), bad),
+                (Some(-2), bad),
+            ],
+        ),
+    ] {
+        for &kind in kinds {
+            for (stream, expected) in rows {
+                check(&[(with(stream), on(Device::new(kind, 0)), expected)]);
+            }
+        }
+    }
+    for stream in [1, 2] {
+        check(&[(with(Some(stream)), on(Device::rocm(0)), bad)]);
+    }
+}
+
+/// DTY-13, NEG-07: the legacy struct has no flag for padding, so not even a copy helps.
+#[test]
+fn padded_values_never_go_legacy() {
+    let padded = Subject {
+        dtype: DataType::F6_E3M2FN.padded(),
+        ..ON_CPU
+    };
+    for copy in COPIES {
+        check(&[(asked((0, 8), copy), padded, Err(Refusal::LegacyPadded))]);
+    }
+    check(&[(
+        asked((1, 0), None),
+        padded,
+        Ok((Abi::Versioned, Transfer::Share, PADDED)),
+    )]);
+}
+
+/// ERR-10, ERR-12: the first broken rule is reported, with what was found and what was needed.
+#[test]
+fn errors_say_what_was_asked() {
+    let request = ExportRequest {
+        stream: Some(5),
+        dl_device: Some(Device::cuda(3)),
+        ..ExportRequest::default()
+    };
+    let error = plan(&request, &ON_CPU).unwrap_err();
+    assert_eq!(
+        error,
+        Error::BadStream {
+            found: 5,
+            device: Device::CPU
+        }
+    );
+    let request = ExportRequest {
+        stream: None,
+        ..request
+    };
+    assert_eq!(
+        plan(&request, &ON_CPU).unwrap_err().to_string(),
+        "the data lies on cpu and cannot be brought to cuda:3"
+    );
+}

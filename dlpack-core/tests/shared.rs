@@ -1,0 +1,267 @@
+//! `SharedBuffer`: written by several at once, alone or behind exports, its own memory or an adopted one.
+
+#![expect(
+    unsafe_code,
+    reason = "makes foreign tensors, and plays a consumer that writes"
+)]
+
+mod made;
+
+use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, Plain, SharedBuffer};
+use made::{BOOL, F32, Foreign, I32, U8};
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+/// FLG-05, CPY-05, CAP-20: four threads write and read while exports live; each value that is seen is one that was written.
+#[test]
+fn written_from_four_threads() {
+    let rounds: u64 = if cfg!(miri) { 20 } else { 20_000 };
+    let buffer = SharedBuffer::<u64>::zeroed(4).unwrap();
+    let exports: Vec<Managed> = (0..4)
+        .map(|_| Arc::new(buffer.clone()).to_dlpack().unwrap())
+        .collect();
+    // A value repeats its low half in its high one: half a write would show.
+    let whole = |value: u64| value >> 32 == value & 0xffff_ffff;
+    std::thread::scope(|scope| {
+        for export in &exports {
+            let buffer = buffer.clone();
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let index = usize::try_from(round % 4).unwrap();
+                    buffer.set(index, round << 32 | round);
+                    assert!(whole(buffer.get((index + 1) % 4)));
+                    if round % 64 == 0 {
+                        assert!(export.view().iter::<u64>().unwrap().all(whole));
+                        assert!(
+                            export
+                                .view()
+                                .to_vec::<u64>()
+                                .unwrap()
+                                .into_iter()
+                                .all(whole)
+                        );
+                    }
+                }
+            });
+        }
+    });
+    assert!(buffer.to_vec().into_iter().all(whole));
+    // Memory that may change under it is no slice, and not the consumer's alone.
+    assert_eq!(
+        exports[0].view().as_slice::<u64>().unwrap_err(),
+        Error::MayChange
+    );
+    assert!(!exports[0].view().is_read_only() && !exports[0].view().is_copied());
+}
+
+/// CPY-01, CPY-06: a copy is taken item by item and does not change any more.
+#[test]
+fn copies_stand_still() {
+    let buffer = SharedBuffer::copied_from(&[1_i16, 2, 3]).unwrap();
+    let copy = ExportRequest {
+        copy: Some(true),
+        ..ExportRequest::versioned()
+    };
+    let mut copied = Arc::new(buffer.clone()).to_dlpack_with(&copy).unwrap();
+    let shared = Arc::new(buffer.clone()).to_dlpack().unwrap();
+    buffer.set(1, 9);
+    assert_eq!(copied.view().as_slice::<i16>().unwrap(), [1, 2, 3]);
+    assert_eq!(shared.view().to_vec::<i16>().unwrap(), [1, 9, 3]);
+    copied.as_mut_slice::<i16>().unwrap()[0] = 7;
+    assert_eq!(buffer.to_vec(), [1, 9, 3]);
+}
+
+/// FLG-05: a slice to write to is given to the last holder only.
+#[test]
+fn exclusive_access_needs_to_be_alone() {
+    let mut buffer = SharedBuffer::<u8>::zeroed(3).unwrap();
+    buffer.get_mut().expect("alone").copy_from_slice(&[1, 2, 3]);
+    let clone = buffer.clone();
+    assert!(buffer.get_mut().is_none());
+    drop(clone);
+    let export = Arc::new(buffer.clone()).to_dlpack().unwrap();
+    assert!(buffer.get_mut().is_none(), "an export holds it");
+    let raw = export.into_raw();
+    assert!(buffer.get_mut().is_none(), "a consumer in C holds it");
+    // SAFETY: given up right here.
+    drop(unsafe { Managed::from_raw(raw) }.unwrap());
+    buffer.get_mut().expect("alone again")[0] = 9;
+    assert_eq!(buffer.to_vec(), [9, 2, 3]);
+    // What came from elsewhere may be held by anybody.
+    let mut adopted =
+        SharedBuffer::<u8>::from_dlpack(vec![1_u8, 2].into_dlpack().unwrap()).unwrap();
+    assert!(adopted.get_mut().is_none());
+}
+
+/// CPY-14: own memory is aligned for every consumer; all of it starts as zeros; faults 86, 88.
+#[test]
+fn own_memory_is_aligned() {
+    fn check<T: Plain + PartialEq + Default + core::fmt::Debug + Copy>() {
+        for len in [0, 1, 3, 1000] {
+            let buffer = SharedBuffer::<T>::zeroed(len).unwrap();
+            assert_eq!(buffer.as_ptr().addr() % 256, 0);
+            assert_eq!((buffer.len(), buffer.is_empty()), (len, len == 0));
+            assert!(
+                buffer
+                    .to_vec()
+                    .into_iter()
+                    .all(|value| value == T::default())
+            );
+        }
+    }
+    check::<bool>();
+    check::<u8>();
+    check::<f64>();
+    check::<u128>();
+    check::<[i16; 3]>();
+    let too_much = SharedBuffer::<u64>::zeroed(usize::MAX / 4);
+    assert!(matches!(too_much.map(drop), Err(Error::OutOfMemory { .. })));
+}
+
+/// Scalars of 16 bytes and elements with axes of their own are read and written whole.
+#[test]
+fn wide_elements() {
+    let values = [u128::MAX / 3, 1, u128::MAX];
+    let buffer = SharedBuffer::copied_from(&values).unwrap();
+    buffer.set(1, values[0]);
+    assert_eq!(buffer.to_vec(), [values[0], values[0], values[2]]);
+    let export = Arc::new(buffer.clone()).to_dlpack().unwrap();
+    assert_eq!(export.view().to_vec::<u128>().unwrap(), buffer.to_vec());
+    assert!(export.view().iter::<u128>().unwrap().eq(buffer.to_vec()));
+
+    let points = SharedBuffer::copied_from(&[[1.0_f64, 2.0, 3.0], [4.0, 5.0, 6.0]]).unwrap();
+    points.set(0, [7.0, 8.0, 9.0]);
+    assert_eq!(points.get(0), [7.0, 8.0, 9.0]);
+    let export = Arc::new(points).to_dlpack().unwrap();
+    assert_eq!(export.view().shape(), [2, 3]);
+    assert_eq!(
+        export.view().to_vec::<f64>().unwrap(),
+        [7.0, 8.0, 9.0, 4.0, 5.0, 6.0]
+    );
+}
+
+/// CAP-06, CPY-12, CAP-20: an imported tensor is adopted without a copy, and released when the last handle is gone.
+#[test]
+fn adopts_imported_memory() {
+    let mut memory = [1_i32, 2, 3];
+    let data = memory.as_mut_ptr();
+    let foreign = Foreign::new(data.cast(), I32, &[3]);
+    // SAFETY: a good tensor over `memory`, which is used through `data` only while it lives.
+    let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let buffer = SharedBuffer::<i32>::from_dlpack(managed).unwrap();
+    assert_eq!(buffer.as_ptr(), data);
+    assert!(!buffer.is_read_only());
+    buffer.set(2, -3);
+    let export = Arc::new(buffer.clone()).to_dlpack().unwrap();
+    drop(buffer);
+    assert_eq!(foreign.deleted.times(), 0);
+    // SAFETY: the consumer's own write, while nobody else looks.
+    unsafe { data.write(10) };
+    assert_eq!(export.view().to_vec::<i32>().unwrap(), [10, 2, -3]);
+    drop(export);
+    assert_eq!(foreign.deleted.times(), 1);
+    assert_eq!(memory, [10, 2, -3]);
+}
+
+/// CAP-21, LAY-12: what cannot be adopted is refused, and released once.
+#[test]
+fn refuses_what_it_cannot_adopt() {
+    let mut memory = [0_u64; 4];
+    let data = memory.as_mut_ptr().cast::<u8>();
+    let mut strided = Foreign::new(data, I32, &[2]).strides(&[2]);
+    strided.flags = 0;
+    let mut on_gpu = Foreign::new(data, I32, &[2]);
+    on_gpu.device.device_type = 2;
+    for foreign in [
+        strided,
+        on_gpu,
+        Foreign::new(data, I32, &[2]).strides(&[0]),
+        Foreign::new(data.wrapping_add(4), I32, &[2]).strides(&[-1]),
+        Foreign::new(data.wrapping_add(1), I32, &[2]),
+        Foreign::new(data, F32, &[2]),
+    ] {
+        // SAFETY: good tensors over `memory`.
+        let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+        let result = SharedBuffer::<i32>::from_dlpack(managed).map(drop);
+        assert!(result.is_err(), "{foreign:?}");
+        assert_eq!(foreign.deleted.times(), 1, "{result:?}");
+    }
+}
+
+/// FLG-09, NEG-20: read-only memory is adopted for reading; an attempt to write panics and changes nothing; faults 29.
+#[test]
+fn read_only_memory_is_not_written() {
+    let mut memory = [1_i32, 2];
+    let foreign = Foreign {
+        flags: 1,
+        ..Foreign::new(memory.as_mut_ptr().cast(), I32, &[2])
+    };
+    for legacy in [false, true] {
+        let managed = if legacy {
+            // SAFETY: a good tensor over `memory`.
+            unsafe { Managed::from_legacy(foreign.legacy()) }
+        } else {
+            // SAFETY: as above.
+            unsafe { Managed::from_raw(foreign.versioned()) }
+        };
+        let buffer = SharedBuffer::<i32>::from_dlpack(managed.unwrap()).unwrap();
+        assert!(buffer.is_read_only());
+        let set = core::panic::AssertUnwindSafe(|| buffer.set(0, 5));
+        assert!(catch_unwind(set).is_err());
+        let fill = core::panic::AssertUnwindSafe(|| buffer.copy_from_slice(&[5, 5]));
+        assert!(catch_unwind(fill).is_err());
+        assert_eq!(buffer.to_vec(), [1, 2]);
+        let export = Arc::new(buffer).to_dlpack().unwrap();
+        assert!(export.view().is_read_only());
+        assert_eq!(
+            export.view().as_slice::<i32>().unwrap(),
+            [1, 2],
+            "nobody writes to it"
+        );
+    }
+    assert_eq!(foreign.deleted.times(), 2);
+}
+
+/// DTY-02: a consumer that leaves another byte in a `bool` makes no invalid value of it; faults 71.
+#[test]
+fn bools_stay_bools() {
+    let buffer = SharedBuffer::copied_from(&[true, false, false]).unwrap();
+    let export = Arc::new(buffer.clone()).to_dlpack().unwrap();
+    // SAFETY: a consumer that writes to a writable tensor, here on the same thread.
+    unsafe { buffer.as_ptr().cast::<u8>().wrapping_add(1).write(2) };
+    let values = buffer.to_vec();
+    assert!(values[0] && !values[2]);
+    assert_eq!(u8::from(values[1]), 1, "0 or 1, and nothing else");
+    assert_eq!(
+        export.view().to_vec::<bool>().unwrap_err(),
+        Error::NotBool { found: 2 }
+    );
+    drop(export);
+    let mut alone = buffer;
+    let slice = alone.get_mut().expect("nobody else has it");
+    // SAFETY: as bytes, which a `bool` is one of.
+    let bytes = unsafe { core::slice::from_raw_parts(slice.as_ptr().cast::<u8>(), 3) };
+    assert_eq!(bytes, [1, 1, 0]);
+
+    let mut memory = [1_u8, 2];
+    let foreign = Foreign::new(memory.as_mut_ptr(), BOOL, &[2]);
+    // SAFETY: a good tensor over `memory`.
+    let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let error = SharedBuffer::<bool>::from_dlpack(managed)
+        .map(drop)
+        .unwrap_err();
+    assert_eq!(error, Error::NotBool { found: 2 });
+    assert_eq!(foreign.deleted.times(), 1);
+}
+
+/// LAY-06: nothing is adopted of an empty tensor, which may have no address.
+#[test]
+fn empty_tensors() {
+    let foreign = Foreign::new(core::ptr::null_mut(), U8, &[0]);
+    // SAFETY: a good tensor without elements.
+    let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let buffer = SharedBuffer::<u8>::from_dlpack(managed).unwrap();
+    assert_eq!(foreign.deleted.times(), 1, "it is not kept");
+    assert!(buffer.is_empty() && buffer.to_vec().is_empty());
+    assert_eq!(Arc::new(buffer).to_dlpack().unwrap().view().shape(), [0]);
+}
