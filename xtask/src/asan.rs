@@ -48,7 +48,7 @@ fn tests(cases: &str) -> StepResult {
             "ASAN_OPTIONS",
             "detect_leaks=1:detect_stack_use_after_return=1",
         )
-        .env("PROPTEST_CASES", cases)
+        .env("DLPACK_CASES", cases)
         .env("CARGO_TARGET_DIR", target_dir().join("asan"));
     run(command)
 }

@@ -39,9 +39,12 @@ pub(crate) fn main(mut args: Args) -> Result<(), String> {
         .into_iter()
         .map(|target| {
             let limit = format!("-max_total_time={seconds}");
+            // libFuzzer writes what it finds to the first folder, and only reads the others.
+            let [found, seeds] = ["corpus", "seeds"].map(|kind| format!("fuzz/{kind}/{target}"));
+            std::fs::create_dir_all(root().join(&found)).ok();
             Step::command(
                 format!("{target} for {seconds} s"),
-                nightly(&["fuzz", "run", &target, "--", &limit]),
+                nightly(&["fuzz", "run", &target, &found, &seeds, "--", &limit]),
             )
         })
         .collect();

@@ -77,7 +77,7 @@ fn under_valgrind(binary: &str, cases: &str, filter: Option<&str>) -> StepResult
         .arg(binary)
         .arg("--test-threads=1")
         .args(filter)
-        .env("PROPTEST_CASES", cases);
+        .env("DLPACK_CASES", cases);
     run(command)
 }
 
