@@ -1,0 +1,639 @@
+//! Whatever names, macros and lints surround an annotated type, its expansion means the same and says nothing.
+//!
+//! What this crate denies, the expansions are silent under; what it forbids, they do without.
+#![forbid(unsafe_code)]
+#![deny(
+    warnings,
+    deprecated,
+    unused,
+    unused_qualifications,
+    unused_lifetimes,
+    single_use_lifetimes,
+    unreachable_pub,
+    missing_debug_implementations,
+    elided_lifetimes_in_paths,
+    trivial_casts,
+    trivial_numeric_casts,
+    let_underscore_drop,
+    unit_bindings,
+    non_ascii_idents,
+    clippy::pedantic,
+    clippy::nursery
+)]
+#![allow(
+    clippy::redundant_pub_crate,
+    reason = "the opposite of `unreachable_pub`, which this workspace keeps to"
+)]
+
+use dlpack_core::{
+    DLPack as _, DLPackTensors as _, Device, FromDLPack as _, Record as _, StreamHandle,
+};
+
+/// Nothing of the prelude is in scope, so every name of an expansion has to say where it comes from.
+#[no_implicit_prelude]
+mod without_a_prelude {
+    use ::core::option::Option;
+    use ::std::boxed::Box;
+    use ::std::sync::Arc;
+    use ::std::vec::Vec;
+
+    #[derive(::dlpack_core::DLPack, ::dlpack_core::FromDLPack, Debug)]
+    #[dlpack(shape = [rows, _], order = "F")]
+    pub(crate) struct Matrix {
+        #[dlpack(data, writable)]
+        pub(crate) values: Vec<f32>,
+        pub(crate) rows: usize,
+    }
+
+    #[derive(::dlpack_core::DLPack, Debug)]
+    #[dlpack(legacy = "refuse", offset = self.first, strides = [1])]
+    pub(crate) struct Shared {
+        #[dlpack(data, owner)]
+        pub(crate) values: Arc<[f64]>,
+        #[dlpack(shape)]
+        pub(crate) dims: (u8,),
+        #[dlpack(device)]
+        pub(crate) device: ::dlpack_core::Device,
+        #[dlpack(stream)]
+        pub(crate) stream: ::dlpack_core::StreamHandle,
+        pub(crate) first: usize,
+    }
+
+    #[derive(::dlpack_core::DLPack, ::dlpack_core::FromDLPack, Debug)]
+    pub(crate) enum Samples {
+        Float(Vec<f32>),
+        Named {
+            #[dlpack(data)]
+            values: Box<[i16]>,
+            rate: u32,
+        },
+        #[dlpack(skip)]
+        Nothing,
+    }
+
+    #[derive(::dlpack_core::DLPack, Debug)]
+    #[dlpack(tensor(name = "head", data = &self.first[..1]))]
+    pub(crate) struct Batch {
+        #[dlpack(tensor)]
+        pub(crate) first: Vec<u8>,
+        #[dlpack(tensor)]
+        pub(crate) second: Option<Vec<[f32; 2]>>,
+        #[dlpack(columns)]
+        pub(crate) trades: Vec<Trade>,
+    }
+
+    #[derive(::dlpack_core::Record, Debug)]
+    #[repr(C)]
+    pub(crate) struct Trade {
+        pub(crate) price: f64,
+        pub(crate) size: u64,
+    }
+
+    #[derive(::dlpack_core::Element, Debug)]
+    #[repr(C)]
+    pub(crate) struct Point {
+        pub(crate) x: f32,
+        pub(crate) y: [f32; 2],
+    }
+
+    #[derive(::dlpack_core::DLPack, Debug)]
+    #[dlpack(via = ::core::clone::Clone::clone(&self.0))]
+    pub(crate) struct Computed(pub(crate) Vec<f32>);
+
+    #[derive(::dlpack_core::DLPack, ::dlpack_core::FromDLPack, Debug)]
+    pub(crate) struct Newtype<T: ::dlpack_core::Element>(pub(crate) Vec<T>);
+
+    ::dlpack_core::assert_exports!(Matrix: f32, rank 2, writable);
+}
+
+/// Types of the user are called as those of the expansion.
+mod shadowed {
+    #![expect(
+        dead_code,
+        non_camel_case_types,
+        reason = "they are only there to be in the way"
+    )]
+
+    pub(crate) struct Result;
+    pub(crate) struct Option;
+    pub(crate) struct Some;
+    pub(crate) struct None;
+    pub(crate) struct Ok;
+    pub(crate) struct Err;
+    pub(crate) struct Default;
+    pub(crate) struct Send;
+    pub(crate) struct Sized;
+    pub(crate) struct Vec;
+    pub(crate) struct Box;
+    pub(crate) struct Clone;
+    pub(crate) struct Descriptor;
+    pub(crate) struct Parts;
+    pub(crate) struct Managed;
+    pub(crate) struct Element;
+    pub(crate) struct str;
+    pub(crate) struct bool;
+    pub(crate) struct usize;
+    pub(crate) struct i64;
+    pub(crate) mod core {}
+    pub(crate) mod std {}
+    pub(crate) mod alloc {}
+    pub(crate) mod dlpack_core {}
+
+    #[derive(::dlpack_core::DLPack, ::dlpack_core::FromDLPack)]
+    #[dlpack(shape = [rows, 2])]
+    pub(crate) struct DLPack {
+        #[dlpack(data)]
+        pub(crate) values: ::std::vec::Vec<f32>,
+        pub(crate) rows: u32,
+    }
+
+    #[derive(::dlpack_core::DLPack)]
+    pub(crate) struct DLPackTensors {
+        #[dlpack(tensor(shape = [1, _]))]
+        pub(crate) values: ::core::option::Option<::std::vec::Vec<f32>>,
+    }
+
+    #[derive(::dlpack_core::Element)]
+    #[repr(C)]
+    pub(crate) struct Homogeneous {
+        pub(crate) first: f32,
+        pub(crate) second: f32,
+    }
+
+    #[derive(::dlpack_core::Record)]
+    #[repr(C)]
+    pub(crate) struct Record {
+        pub(crate) first: f32,
+        pub(crate) second: u32,
+    }
+}
+
+/// Fields are called as the names that an expansion uses itself, or as keywords.
+mod fields {
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [name, r#type], offset = request)]
+    pub(crate) struct Names {
+        #[dlpack(data)]
+        pub(crate) data: Vec<u8>,
+        pub(crate) name: usize,
+        pub(crate) r#type: usize,
+        pub(crate) request: usize,
+        pub(crate) import: usize,
+        pub(crate) source: usize,
+        pub(crate) walk: usize,
+        pub(crate) tensor: usize,
+        pub(crate) self_: usize,
+        pub(crate) len: usize,
+    }
+
+    #[derive(Element, Debug, Clone, Copy)]
+    #[repr(C)]
+    pub(crate) struct Scalars {
+        pub(crate) walk: f32,
+        pub(crate) source: f32,
+        pub(crate) r#match: f32,
+    }
+
+    #[derive(Record, Debug)]
+    #[repr(C)]
+    pub(crate) struct Records {
+        pub(crate) rows: f32,
+        pub(crate) row: u32,
+        pub(crate) name: i8,
+        pub(crate) r#type: bool,
+    }
+
+    #[derive(DLPack, Debug)]
+    pub(crate) struct Sheet {
+        #[dlpack(tensor)]
+        pub(crate) r#where: Vec<f32>,
+        #[dlpack(tensor)]
+        pub(crate) tensors: Vec<f32>,
+        #[dlpack(columns)]
+        pub(crate) rows: Vec<Records>,
+    }
+
+    #[derive(DLPack, Debug)]
+    pub(crate) enum Words {
+        Data { r#type: Vec<f32> },
+        Request { request: Vec<f32> },
+        Field { field: Vec<f32> },
+    }
+}
+
+/// A macro writes the struct; its tokens come from two places.
+mod written_by_a_macro {
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    /// What a library does that wraps the derive: its own re-export, and the caller's types and expressions.
+    macro_rules! image {
+        ($name:ident, $data:ty, $shape:ty, $first:expr, $rows:ident) => {
+            #[derive(DLPack, FromDLPack, Debug)]
+            pub(crate) struct $name {
+                #[dlpack(data)]
+                pub(crate) values: $data,
+                #[dlpack(shape)]
+                pub(crate) dims: $shape,
+            }
+
+            #[derive(DLPack, Debug)]
+            #[dlpack(crate = $crate::written_by_a_macro::reexport, offset = $first, shape = [$rows, self.cols])]
+            pub(crate) struct Listed {
+                #[dlpack(data)]
+                pub(crate) values: $data,
+                pub(crate) $rows: usize,
+                pub(crate) cols: usize,
+            }
+
+            #[derive(DLPack, Debug)]
+            #[dlpack(data = &self.values[$first..])]
+            pub(crate) struct Sliced {
+                pub(crate) values: $data,
+            }
+        };
+    }
+    pub(crate) mod reexport {
+        pub(crate) use ::dlpack_core::*;
+    }
+
+    const START: usize = 1;
+    image!(Image, Vec<f32>, [usize; 2], START + 1, rows);
+
+    macro_rules! record {
+        ($(#[$attribute:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+            $(#[$attribute])*
+            #[repr(C)]
+            #[derive(Debug)]
+            pub(crate) struct $name {
+                $(pub(crate) $field: $type,)*
+            }
+        };
+    }
+    record! {
+        #[derive(Record)]
+        Trade { price: f64, size: u32, }
+    }
+    record! {
+        #[derive(Element)]
+        Point { x: f32, y: f32, }
+    }
+}
+
+/// What is deprecated may still be exported.
+mod deprecated {
+    use dlpack_core::{DLPack, FromDLPack, Record};
+
+    #[deprecated = "use the other"]
+    #[derive(DLPack, FromDLPack, Record, Debug)]
+    #[dlpack(bound = "")]
+    #[repr(C)]
+    pub(crate) struct Old {
+        #[deprecated = "use the other"]
+        pub(crate) values: [u8; 2],
+    }
+}
+
+/// Lints that few switch on, since they forbid what everybody writes: an expansion keeps quiet there too.
+mod under_strict_lints {
+    #![deny(
+        missing_docs,
+        clippy::absolute_paths,
+        clippy::default_numeric_fallback,
+        clippy::implicit_return,
+        clippy::indexing_slicing,
+        clippy::min_ident_chars,
+        clippy::missing_docs_in_private_items,
+        clippy::missing_inline_in_public_items,
+        clippy::missing_trait_methods,
+        clippy::panic,
+        clippy::pattern_type_mismatch,
+        clippy::question_mark_used,
+        clippy::same_name_method,
+        clippy::shadow_reuse,
+        clippy::shadow_same,
+        clippy::shadow_unrelated,
+        clippy::single_char_lifetime_names,
+        clippy::unwrap_used
+    )]
+
+    use std::sync::Arc;
+
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    /// An image.
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [rows, _], order = "F")]
+    pub(crate) struct Image<T: Element> {
+        /// The pixels.
+        #[dlpack(data, writable)]
+        pub(crate) values: Vec<T>,
+        /// The rows.
+        pub(crate) rows: usize,
+    }
+
+    /// A point.
+    #[derive(Element, Record, Debug, Clone, Copy)]
+    #[repr(C)]
+    pub(crate) struct Point {
+        /// Rightwards.
+        pub(crate) left: f32,
+        /// Downwards.
+        pub(crate) top: f32,
+    }
+
+    /// A path.
+    #[derive(DLPack, Debug)]
+    pub(crate) struct Path {
+        /// The points.
+        #[dlpack(data, owner, tensor, columns)]
+        pub(crate) points: Arc<[Point]>,
+    }
+
+    /// One or the other.
+    #[derive(DLPack, FromDLPack, Debug)]
+    pub(crate) enum Either {
+        /// Bytes.
+        Bytes(Vec<u8>),
+        /// Words.
+        Words(Vec<u16>),
+        /// Neither.
+        #[dlpack(skip)]
+        Neither,
+    }
+}
+
+/// Private types and generics with everything that a parameter list can hold.
+mod parameters {
+    use core::marker::PhantomData;
+
+    use dlpack_core::{DLPack, Element, FromDLPack};
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    pub(crate) struct Everything<T, S: ?Sized, const N: usize = 2>
+    where
+        T: Element + Clone,
+        [T; N]: Element,
+    {
+        #[dlpack(data)]
+        pub(crate) values: Vec<[T; N]>,
+        #[dlpack(shape)]
+        pub(crate) dims: [usize; 1],
+        pub(crate) marker: PhantomData<S>,
+    }
+}
+
+#[test]
+fn without_a_prelude_and_with_every_key() {
+    use std::sync::Arc;
+    use without_a_prelude::{Batch, Computed, Matrix, Newtype, Point, Samples, Shared, Trade};
+
+    let matrix = Matrix {
+        values: vec![0.0; 4],
+        rows: 2,
+    };
+    let tensor = matrix.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().strides(), [1, 2]);
+    let back = Matrix::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.rows, back.values.len()), (2, 4));
+
+    let shared = Shared {
+        values: Arc::from([0.0_f64; 3]),
+        dims: (2,),
+        device: Device::CPU,
+        stream: StreamHandle::DEFAULT,
+        first: 1,
+    };
+    let described = shared.describe().expect("it fits");
+    assert_eq!(described.as_ptr(), shared.values[1..].as_ptr().cast());
+
+    for (samples, floats) in [
+        (Samples::Float(vec![1.0]), true),
+        (
+            Samples::Named {
+                values: Box::from([1]),
+                rate: 0,
+            },
+            false,
+        ),
+    ] {
+        let back = Samples::from_dlpack(samples.into_dlpack().expect("it is one"));
+        match back.expect("it is one") {
+            Samples::Float(values) => assert!(floats && values == [1.0]),
+            Samples::Named { values, rate } => assert!(!floats && *values == [1] && rate == 0),
+            Samples::Nothing => unreachable!("a skipped variant takes no tensor"),
+        }
+    }
+    assert!(Samples::Nothing.describe().is_err());
+
+    let batch = Batch {
+        first: vec![0; 3],
+        second: None,
+        trades: vec![Trade {
+            price: 1.5,
+            size: 2,
+        }],
+    };
+    assert_eq!(Batch::NAMES, ["head", "first", "second", "price", "size"]);
+    assert_eq!(batch.describe_head().expect("it is there").shape(), [1]);
+    assert_eq!(batch.describe_first().expect("it is there").shape(), [3]);
+    assert!(batch.describe_second().is_err());
+    assert!(batch.describe_tensor("size").is_ok());
+
+    let point = [Point {
+        x: 0.0,
+        y: [1.0, 2.0],
+    }];
+    assert_eq!(point.describe().expect("it fits").shape(), [1, 3]);
+    let computed = Computed(vec![0.0; 3]);
+    assert_eq!(computed.describe().expect("it is made").shape(), [3]);
+    let tensor = Newtype(vec![1_u8]).into_dlpack().expect("it fits");
+    assert_eq!(Newtype::<u8>::from_dlpack(tensor).expect("it fits").0, [1]);
+}
+
+#[test]
+fn names_of_the_user_stay_hers() {
+    let shadowed = shadowed::DLPack {
+        values: vec![0.0; 4],
+        rows: 2,
+    };
+    let tensor = shadowed.into_dlpack().expect("it fits");
+    let back = shadowed::DLPack::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.rows, back.values.len()), (2, 4));
+    let tensors = shadowed::DLPackTensors {
+        values: Some(vec![0.0; 3]),
+    };
+    let described = tensors.describe_values().expect("it is there");
+    assert_eq!(described.shape(), [1, 3]);
+    let points = vec![shadowed::Homogeneous {
+        first: 1.0,
+        second: 2.0,
+    }];
+    assert_eq!(points.describe().expect("it fits").shape(), [1, 2]);
+    let rows = [shadowed::Record {
+        first: 1.0,
+        second: 2,
+    }];
+    let column = shadowed::Record::column(&rows, "second").expect("it is there");
+    assert_eq!(column.shape(), [1]);
+}
+
+#[test]
+fn fields_may_have_any_name() {
+    use fields::{Names, Records, Scalars, Sheet, Words};
+
+    let names = Names {
+        data: vec![0; 7],
+        name: 2,
+        r#type: 3,
+        request: 1,
+        import: 4,
+        source: 5,
+        walk: 6,
+        tensor: 7,
+        self_: 8,
+        len: 9,
+    };
+    let tensor = names.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [2, 3]);
+    let back = Names::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.name, back.r#type, back.request), (2, 3, 0));
+    let defaults = [back.import, back.source, back.walk, back.tensor];
+    assert_eq!((defaults, back.self_, back.len), ([0; 4], 0, 0));
+    assert_eq!(back.data.len(), 6);
+
+    let scalars = Scalars {
+        walk: 1.0,
+        source: 2.0,
+        r#match: 3.0,
+    };
+    let tensor = [scalars].into_dlpack().expect("it fits");
+    let back = <[Scalars; 1]>::from_dlpack(tensor).expect("it fits");
+    let [
+        Scalars {
+            walk,
+            source,
+            r#match,
+        },
+    ] = back;
+    assert!((walk, source, r#match) == (1.0, 2.0, 3.0));
+
+    let rows = vec![Records {
+        rows: 1.0,
+        row: 2,
+        name: 3,
+        r#type: true,
+    }];
+    assert_eq!(Records::NAMES, ["rows", "row", "name", "type"]);
+    let sheet = Sheet {
+        r#where: vec![1.0],
+        tensors: vec![2.0],
+        rows,
+    };
+    let names = ["where", "tensors", "rows", "row", "name", "type"];
+    assert_eq!(Sheet::NAMES, names);
+    assert!(names.iter().all(|name| sheet.describe_tensor(name).is_ok()));
+    assert!(sheet.describe_where().is_ok() && sheet.describe_tensors().is_ok());
+
+    for words in [
+        Words::Data { r#type: vec![1.0] },
+        Words::Request { request: vec![1.0] },
+        Words::Field { field: vec![1.0] },
+    ] {
+        assert_eq!(words.describe().expect("it is there").shape(), [1]);
+    }
+}
+
+#[test]
+fn macros_may_write_the_struct() {
+    use written_by_a_macro::{Image, Listed, Point, Sliced, Trade};
+
+    let image = Image {
+        values: vec![0.0; 6],
+        dims: [2, 3],
+    };
+    let back = Image::from_dlpack(image.into_dlpack().expect("it fits")).expect("it fits");
+    assert_eq!((back.dims, back.values.len()), ([2, 3], 6));
+    let listed = Listed {
+        values: vec![0.0; 8],
+        rows: 2,
+        cols: 3,
+    };
+    let described = listed.describe().expect("it fits");
+    assert_eq!(described.as_ptr(), listed.values[2..].as_ptr().cast());
+    assert_eq!(
+        (described.shape(), listed.rows, listed.cols),
+        (&[2, 3][..], 2, 3)
+    );
+    let sliced = Sliced {
+        values: vec![0.0; 6],
+    };
+    let described = sliced.describe().expect("it fits");
+    assert_eq!(described.as_ptr(), sliced.values[2..].as_ptr().cast());
+
+    let trades = [Trade {
+        price: 1.0,
+        size: 2,
+    }];
+    assert_eq!(
+        Trade::column(&trades, "price")
+            .expect("it is there")
+            .shape(),
+        [1]
+    );
+    assert_eq!(
+        (trades[0].price.to_bits(), trades[0].size),
+        (1.0_f64.to_bits(), 2)
+    );
+    let points = [Point { x: 1.0, y: 2.0 }];
+    assert_eq!(points.describe().expect("it fits").shape(), [1, 2]);
+}
+
+#[test]
+fn strict_lints_change_nothing() {
+    use under_strict_lints::{Either, Image, Path, Point};
+
+    let image = Image {
+        values: vec![0_u8; 4],
+        rows: 2,
+    };
+    let tensor = image.into_dlpack().expect("it fits");
+    assert_eq!(Image::<u8>::from_dlpack(tensor).expect("it fits").rows, 2);
+    let path = Path {
+        points: std::sync::Arc::from([Point {
+            left: 1.0,
+            top: 2.0,
+        }]),
+    };
+    assert_eq!(path.describe().expect("it fits").shape(), [1, 2]);
+    assert_eq!(path.describe_points().expect("it fits").shape(), [1, 2]);
+    assert_eq!(Path::NAMES, ["points", "left", "top"]);
+    for either in [Either::Bytes(vec![1]), Either::Words(vec![1])] {
+        assert_eq!(either.describe().expect("it is there").shape(), [1]);
+    }
+    assert!(Either::Neither.describe().is_err());
+}
+
+#[test]
+#[expect(deprecated, reason = "deprecated is what it is about")]
+fn deprecated_types_are_exported_silently() {
+    let old = deprecated::Old { values: [1, 2] };
+    let back = deprecated::Old::from_dlpack(old.into_dlpack().expect("it fits"));
+    assert_eq!(back.expect("it fits").values, [1, 2]);
+}
+
+#[test]
+fn parameters_keep_their_bounds() {
+    use parameters::Everything;
+
+    let everything = Everything::<f32, str> {
+        values: vec![[1.0, 2.0]; 3],
+        dims: [3],
+        marker: core::marker::PhantomData,
+    };
+    let tensor = everything.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [3, 2]);
+    let back = Everything::<f32, str>::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.dims, back.values.len()), ([3], 3));
+}

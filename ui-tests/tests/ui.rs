@@ -1,0 +1,28 @@
+//! Every mistake that the compiler can see, with the message that the user reads.
+//!
+//! A case is one file with one mistake, and its name is the mistake in words. Beside it lies what
+//! rustc prints: one error, at the token that is wrong. After a change of a message,
+//! `TRYBUILD=overwrite cargo test -p ui-tests --test ui` writes them anew; then read the diff as a
+//! user would.
+
+/// rustc words and draws its part of the messages anew with every release, so they are pinned on one.
+#[rustversion::attr(
+    not(stable(1.95)),
+    ignore = "the messages are pinned on Rust 1.95, and this is another compiler"
+)]
+#[test]
+fn mistakes_are_named_where_they_are_made() {
+    let cases = trybuild::TestCases::new();
+    // What the grammar of one attribute refuses.
+    cases.compile_fail("ui/attribute/*.rs");
+    // What the derive refuses when it sees all attributes of an item together.
+    cases.compile_fail("ui/rule/*.rs");
+    // What the traits of `dlpack-core` refuse when the compiler knows the types.
+    cases.compile_fail("ui/type/*.rs");
+}
+
+/// The neighbours of the mistakes: right code that a check which is too strict would refuse.
+#[test]
+fn right_code_compiles_and_runs() {
+    trybuild::TestCases::new().pass("ui/pass/*.rs");
+}

@@ -1,0 +1,200 @@
+//! From an imported tensor to the structs, and out again.
+
+use std::sync::Arc;
+
+use dlpack_core::{
+    DLPack, DataType, Device, Element, Error, FromDLPack, SharedBuffer, assert_exports,
+};
+
+#[derive(DLPack, FromDLPack, PartialEq, Debug)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 3],
+    label: Option<String>,
+}
+
+#[test]
+fn a_copy_in_fields() -> Result<(), Error> {
+    let image = || Image {
+        pixels: (0_u8..12).map(f32::from).collect(),
+        dims: [2, 3, 2],
+        label: None,
+    };
+    let back = Image::from_dlpack(image().into_dlpack()?)?;
+    assert_eq!(back, image());
+
+    let flat = vec![1.0_f32; 4].into_dlpack()?;
+    let rank = Error::Rank {
+        found: 1,
+        needed: 3,
+    };
+    assert_eq!(Image::from_dlpack(flat).unwrap_err(), rank);
+    let bytes = [[[0_u8; 2]; 3]; 2].into_dlpack()?;
+    let dtype = Error::WrongDataType {
+        found: DataType::U8,
+        needed: DataType::F32,
+    };
+    assert_eq!(Image::from_dlpack(bytes).unwrap_err(), dtype);
+    Ok(())
+}
+
+#[derive(DLPack, FromDLPack, PartialEq, Debug)]
+#[dlpack(shape = [rows, cols, 2], order = "F")]
+struct Complexes {
+    #[dlpack(data)]
+    values: Box<[f64]>,
+    rows: u16,
+    cols: i32,
+}
+
+#[test]
+fn a_list_is_solved_for_its_fields() -> Result<(), Error> {
+    let values = Complexes {
+        values: (0_u8..12).map(f64::from).collect(),
+        rows: 2,
+        cols: 3,
+    };
+    let tensor = values.into_dlpack()?;
+    assert_eq!(tensor.view().strides(), [1, 2, 6]);
+    let back = Complexes::from_dlpack(tensor)?;
+    assert_eq!((back.rows, back.cols), (2, 3));
+    assert_eq!(back.values[1], 1.0);
+
+    let three = Complexes::from_dlpack([[[0.0_f64; 3]; 1]; 1].into_dlpack()?).unwrap_err();
+    assert!(matches!(
+        three,
+        Error::Extent {
+            axis: 2,
+            found: 3,
+            ..
+        }
+    ));
+    Ok(())
+}
+
+#[derive(DLPack, FromDLPack)]
+#[dlpack(shape = [n, n])]
+struct Square {
+    #[dlpack(data)]
+    values: Vec<i32>,
+    n: usize,
+}
+
+#[test]
+fn a_repeated_extent_has_to_agree() -> Result<(), Error> {
+    assert_eq!(Square::from_dlpack([[1, 2], [3, 4]].into_dlpack()?)?.n, 2);
+    assert!(Square::from_dlpack([[1, 2, 3], [3, 4, 5]].into_dlpack()?).is_err());
+    let square = Square {
+        values: vec![1; 4],
+        n: 2,
+    };
+    assert_eq!(square.describe()?.shape(), [2, 2]);
+    assert_eq!(square.values.len(), 4);
+    Ok(())
+}
+
+#[derive(DLPack, FromDLPack)]
+struct Adopted {
+    #[dlpack(data)]
+    values: SharedBuffer<f32>,
+    #[dlpack(shape)]
+    shape: Vec<i64>,
+    #[dlpack(strides)]
+    strides: Vec<i64>,
+    #[dlpack(offset)]
+    first: usize,
+    #[dlpack(device)]
+    device: Device,
+}
+assert_exports!(Adopted: f32, writable);
+
+#[test]
+fn memory_is_adopted_strides_and_all() -> Result<(), Error> {
+    #[derive(DLPack)]
+    #[dlpack(shape = [2, 2], strides = [3, 1])]
+    struct Padded(Vec<f32>);
+
+    let padded = Padded(vec![0.0, 1.0, 2.0, 3.0, 4.0]);
+    let data = padded.0.as_ptr();
+    let adopted = Adopted::from_dlpack(padded.into_dlpack()?)?;
+    assert_eq!(adopted.values.as_ptr().cast_const(), data);
+    assert_eq!(
+        (&adopted.shape[..], &adopted.strides[..]),
+        (&[2, 2][..], &[3, 1][..])
+    );
+    assert_eq!((adopted.first, adopted.device), (0, Device::CPU));
+    let again = Arc::new(adopted).to_dlpack()?;
+    assert_eq!(again.view().as_ptr(), data.cast());
+    assert_eq!(again.view().to_vec::<f32>()?, [0.0, 1.0, 3.0, 4.0]);
+    Ok(())
+}
+
+#[derive(DLPack, FromDLPack)]
+struct Typed {
+    #[dlpack(data)]
+    values: Vec<u8>,
+    #[dlpack(dtype)]
+    dtype: DataType,
+}
+
+#[derive(DLPack, FromDLPack)]
+struct Newtype(Image);
+
+#[derive(Element, Debug, PartialEq)]
+#[repr(C)]
+struct Point {
+    x: f32,
+    y: f32,
+}
+
+#[derive(DLPack, FromDLPack)]
+enum Samples {
+    Float(Vec<f32>),
+    Points(Vec<[i16; 2]>),
+    #[dlpack(skip)]
+    Nothing,
+}
+
+#[test]
+fn types_are_read_back() -> Result<(), Error> {
+    let typed = Typed::from_dlpack(vec![1_u8, 2].into_dlpack()?)?;
+    assert_eq!(
+        (typed.dtype, &typed.values[..]),
+        (DataType::U8, &[1, 2][..])
+    );
+
+    let image = Image {
+        pixels: vec![0.0; 2],
+        dims: [1, 1, 2],
+        label: None,
+    };
+    let back = Newtype::from_dlpack(Newtype(image).into_dlpack()?)?;
+    assert_eq!(back.0.dims, [1, 1, 2]);
+
+    let points = vec![Point { x: 1.0, y: 2.0 }, Point { x: 3.0, y: 4.0 }];
+    let tensor = points.into_dlpack()?;
+    assert_eq!(tensor.view().shape(), [2, 2]);
+    let back = Vec::<Point>::from_dlpack(tensor)?;
+    assert_eq!(back[1], Point { x: 3.0, y: 4.0 });
+
+    for samples in [Samples::Float(vec![1.0]), Samples::Points(vec![[1, 2]])] {
+        let found = Samples::from_dlpack(samples.into_dlpack()?)?;
+        match found {
+            Samples::Float(values) => assert_eq!(values, [1.0]),
+            Samples::Points(values) => assert_eq!(values, [[1, 2]]),
+            Samples::Nothing => panic!("a skipped variant takes no tensor"),
+        }
+    }
+    assert!(Samples::Nothing.describe().is_err());
+    let refused = Samples::from_dlpack(vec![1_u64].into_dlpack()?).err();
+    assert!(matches!(
+        refused,
+        Some(Error::NoVariant {
+            name: "Samples",
+            ..
+        })
+    ));
+    Ok(())
+}

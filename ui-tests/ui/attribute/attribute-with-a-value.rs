@@ -1,0 +1,9 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack = "data"]
+    pixels: Vec<f32>,
+}
+
+fn main() {}

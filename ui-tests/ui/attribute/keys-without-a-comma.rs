@@ -1,0 +1,11 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data readonly)]
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 3],
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+#[dlpack(data = &self.pixels[1..])]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+}
+
+fn main() {}

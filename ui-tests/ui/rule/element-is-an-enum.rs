@@ -1,0 +1,10 @@
+use dlpack_core::Element;
+
+#[derive(Element)]
+#[repr(u8)]
+enum Side {
+    Bid,
+    Ask,
+}
+
+fn main() {}

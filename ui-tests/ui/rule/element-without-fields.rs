@@ -1,0 +1,7 @@
+use dlpack_core::Element;
+
+#[derive(Element)]
+#[repr(C)]
+struct Nothing {}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use dlpack_core::Record;
+
+#[derive(Record)]
+#[repr(C)]
+struct Trade {
+    #[dlpack(skip)]
+    price: f64,
+}
+
+fn main() {}

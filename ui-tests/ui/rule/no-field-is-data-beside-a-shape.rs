@@ -1,0 +1,10 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 3],
+}
+
+fn main() {}

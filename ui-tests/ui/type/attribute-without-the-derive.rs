@@ -1,0 +1,6 @@
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use std::sync::Mutex;
+
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Mutex<Vec<f32>>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+fn main() {}

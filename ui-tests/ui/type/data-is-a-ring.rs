@@ -1,0 +1,13 @@
+use std::collections::VecDeque;
+
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: VecDeque<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+fn main() {}

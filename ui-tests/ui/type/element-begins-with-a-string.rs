@@ -1,0 +1,10 @@
+use dlpack_core::Element;
+
+#[derive(Element)]
+#[repr(C)]
+struct Point {
+    name: String,
+    x: f32,
+}
+
+fn main() {}

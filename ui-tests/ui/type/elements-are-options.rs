@@ -1,0 +1,11 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<Option<f32>>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+fn main() {}

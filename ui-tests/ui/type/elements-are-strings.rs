@@ -1,0 +1,11 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<String>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+    #[dlpack(strides)]
+    pitch: usize,
+}
+
+fn main() {}

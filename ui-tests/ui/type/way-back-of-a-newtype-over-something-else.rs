@@ -1,0 +1,6 @@
+use dlpack_core::FromDLPack;
+
+#[derive(FromDLPack)]
+struct Name(String);
+
+fn main() {}
