@@ -1,5 +1,7 @@
 //! What the types of a struct say about its tensor before any value exists; read by `assert_exports!`.
 
+use core::marker::PhantomData;
+
 use crate::dtype::DataType;
 use crate::element::Element;
 
@@ -112,6 +114,15 @@ impl Facts {
     pub const fn is_writable(self) -> bool {
         self.writable
     }
+}
+
+/// What is known of a type if it is an element; read where another call already complains that it is not.
+#[doc(hidden)]
+pub struct Elem<E>(PhantomData<E>);
+
+impl<E: Element> Elem<E> {
+    /// What a list of them exports.
+    pub const FACTS: Facts = Facts::list::<E>();
 }
 
 /// States what a type exports; the build fails where that is not so.

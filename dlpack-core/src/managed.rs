@@ -11,7 +11,6 @@ use core::ptr::NonNull;
 use core::{fmt, slice};
 
 use crate::abi;
-use crate::buffer::Access;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
 use crate::dims::{Dims, MAX_RANK};
@@ -20,6 +19,7 @@ use crate::element::Plain;
 use crate::error::Error;
 use crate::export::{self, DLPack, ToLegacy};
 use crate::extent;
+use crate::loan::Access;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Transfer, plan};
 use crate::version::{Abi, Version};
 use crate::view::TensorRef;

@@ -8,8 +8,9 @@
     reason = "`Element` is a promise about memory layout, here of groups of packed items"
 )]
 
+use crate::axes::Axes;
 use crate::dtype::DataType;
-use crate::element::{Axes, scalars};
+use crate::element::scalars;
 
 macro_rules! groups {
     ($(

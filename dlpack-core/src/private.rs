@@ -8,26 +8,29 @@ pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
 
-pub use crate::buffer::{address, raw};
+pub use crate::axes::Axes;
 pub use crate::dims::Dims;
-pub use crate::element::{
-    Axes, Elem, Homogeneous, Part, PartOf, Source, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf,
-    no_padding, part,
+pub use crate::element::Source;
+pub use crate::facts::{Elem, Facts};
+pub use crate::homogeneous::{
+    Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
-pub use crate::facts::Facts;
-pub use crate::from::Import;
+pub use crate::import::Import;
+pub use crate::loan::{address, raw};
 pub use crate::record::{Columns, Rows, Table, record_column};
 pub use crate::route::{Probe, Unsaid, Whole};
 pub use crate::shape::{AnyRank, HOLE, Rank};
 
-use crate::buffer::{Buffer, Loan, LoanMut};
-use crate::descriptor::{Descriptor, Parts};
+use crate::buffer::Buffer;
+use crate::descriptor::Descriptor;
 use crate::device::{AsDevice, Device};
 use crate::dtype::{AsOrder, DataType, Order};
 use crate::error::Error;
 use crate::export::DLPack;
 use crate::from::FromDLPack;
+use crate::loan::{Loan, LoanMut};
 use crate::managed::Managed;
+use crate::parts::Parts;
 use crate::record::Record;
 use crate::request::ExportRequest;
 use crate::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};

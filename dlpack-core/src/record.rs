@@ -4,11 +4,12 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::ops::Deref;
 
-use crate::buffer::Loan;
-use crate::descriptor::{Descriptor, Parts};
+use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::element::Element;
 use crate::error::Error;
+use crate::loan::Loan;
+use crate::parts::Parts;
 
 /// A `#[repr(C)]` struct whose fields are columns of a table; derived.
 ///

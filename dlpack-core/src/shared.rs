@@ -11,11 +11,12 @@ use core::mem::{MaybeUninit, size_of};
 use core::{fmt, slice};
 
 use crate::atomic::{self, Word};
-use crate::buffer::{Access, Buffer, Loan, Writable};
+use crate::buffer::{Buffer, Writable};
 use crate::device::Device;
 use crate::element::Plain;
 use crate::error::Error;
 use crate::facts::Facts;
+use crate::loan::{Access, Loan};
 use crate::managed::Managed;
 use crate::memory::AlignedBytes;
 

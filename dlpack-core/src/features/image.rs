@@ -4,12 +4,14 @@ use alloc::vec::Vec;
 
 use ::image::{DynamicImage, ImageBuffer, Pixel};
 
-use crate::buffer::{Buffer, Loan, LoanMut, Writable};
+use crate::buffer::{Buffer, Writable};
 use crate::dims::Dims;
 use crate::element::Element;
 use crate::error::Error;
 use crate::facts::Facts;
-use crate::from::{FromDLPack, FromTensor, Import};
+use crate::from::{FromDLPack, FromTensor};
+use crate::import::Import;
+use crate::loan::{Loan, LoanMut};
 use crate::managed::Managed;
 use crate::view::TensorRef;
 

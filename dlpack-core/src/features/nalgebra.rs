@@ -15,13 +15,16 @@ use ::nalgebra::{
     RawStorageMut, SMatrix, SVector, Scalar,
 };
 
-use crate::buffer::{Buffer, Loan, LoanMut, Writable};
+use crate::axes::Axes;
+use crate::buffer::{Buffer, Writable};
 use crate::dims::Dims;
 use crate::dtype::DataType;
-use crate::element::{Axes, Element, Plain, Source, sealed};
+use crate::element::{Element, Plain, Source, sealed};
 use crate::error::Error;
 use crate::facts::Facts;
-use crate::from::{FromTensor, Import};
+use crate::from::FromTensor;
+use crate::import::Import;
+use crate::loan::{Loan, LoanMut};
 use crate::view::TensorRef;
 
 /// A number of columns, which says whether there is an axis for them.

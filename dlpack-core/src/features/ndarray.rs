@@ -11,14 +11,16 @@ use ::ndarray::{
     ArcArray, Array, ArrayBase, ArrayD, CowArray, Data, Dimension, IxDyn, RawData, ShapeBuilder,
 };
 
-use crate::buffer::{Buffer, Loan, LoanMut, Writable};
+use crate::buffer::{Buffer, Writable};
 use crate::dims::Dims;
 use crate::dtype::Order;
 use crate::element::Element;
 use crate::error::Error;
 use crate::extent;
 use crate::facts::Facts;
-use crate::from::{FromTensor, Import};
+use crate::from::FromTensor;
+use crate::import::Import;
+use crate::loan::{Loan, LoanMut};
 use crate::view::TensorRef;
 
 /// Where the elements of an array lie, in elements.

@@ -1,0 +1,179 @@
+//! The axes that an element has of its own.
+
+/// The axes that an element adds behind those of its tensor, in items.
+///
+/// A `[f32; 3]` adds one axis of extent 3, a plain `f32` none.
+///
+/// ```
+/// use dlpack_core::Element;
+///
+/// assert_eq!(<[[f32; 3]; 2]>::TRAILING.extents(), [2, 3]);
+/// assert_eq!(f32::TRAILING.extents(), []);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axes {
+    extents: [i64; Axes::MAX],
+    strides: [i64; Axes::MAX],
+    len: usize,
+}
+
+impl Axes {
+    const MAX: usize = 8;
+
+    /// No axes: the element is one item.
+    pub const NONE: Self = Self {
+        extents: [0; Self::MAX],
+        strides: [0; Self::MAX],
+        len: 0,
+    };
+
+    /// `inner`, `extent` times in a row.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn of_array(extent: usize, inner: Self) -> Self {
+        assert!(
+            inner.len < Self::MAX,
+            "an element has at most 8 axes of its own"
+        );
+        let mut axes = Self::NONE;
+        let mut axis = 0;
+        let mut items = 1;
+        while axis < inner.len {
+            axes.extents[axis + 1] = inner.extents[axis];
+            axes.strides[axis + 1] = inner.strides[axis];
+            items *= inner.extents[axis];
+            axis += 1;
+        }
+        axes.extents[0] = to_i64(extent);
+        axes.strides[0] = items;
+        axes.len = inner.len + 1;
+        axes
+    }
+
+    /// A matrix of `inner` that lies in memory column by column.
+    #[cfg(any(feature = "glam", feature = "nalgebra", test))]
+    pub(crate) const fn of_columns(rows: usize, columns: usize, inner: Self) -> Self {
+        let mut axes = Self::of_array(rows, Self::of_array(columns, inner));
+        axes.strides[0] = to_i64(inner.items());
+        axes.strides[1] = to_i64(inner.items() * rows);
+        axes
+    }
+
+    /// The axes of a struct: one more than its fields have, if they all have the same, else a single one.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn of_fields(fields: &[Self]) -> Self {
+        assert!(!fields.is_empty(), "an element has at least one field");
+        let mut items = 0;
+        let mut alike = true;
+        let mut field = 0;
+        while field < fields.len() {
+            items += fields[field].items();
+            alike = alike && fields[field].same(&fields[0]);
+            field += 1;
+        }
+        if alike {
+            Self::of_array(fields.len(), fields[0])
+        } else {
+            Self::of_array(items, Self::NONE)
+        }
+    }
+
+    const fn same(&self, other: &Self) -> bool {
+        let mut axis = 0;
+        while axis < self.len {
+            if self.extents[axis] != other.extents[axis] {
+                return false;
+            }
+            axis += 1;
+        }
+        self.len == other.len
+    }
+
+    /// The items in one element.
+    pub(crate) const fn items(&self) -> usize {
+        let mut items = 1;
+        let mut axis = 0;
+        while axis < self.len {
+            items *= self.extents[axis];
+            axis += 1;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a product of extents that were `usize`"
+        )]
+        let items = items as usize;
+        items
+    }
+
+    /// The extents, outermost first.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Axes::NONE.extents(), []);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn extents(&self) -> &[i64] {
+        &self.extents[..self.len]
+    }
+
+    /// The strides in items, outermost first.
+    ///
+    /// ```
+    /// use dlpack_core::Element;
+    ///
+    /// assert_eq!(<[[u8; 3]; 2]>::TRAILING.strides(), [3, 1]);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides[..self.len]
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+}
+
+#[expect(
+    clippy::cast_possible_wrap,
+    reason = "checked by the assertion in front of it"
+)]
+const fn to_i64(extent: usize) -> i64 {
+    assert!(
+        extent as u64 <= i64::MAX as u64,
+        "an extent does not fit an i64"
+    );
+    extent as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Element;
+
+    #[test]
+    fn arrays_are_row_major() {
+        let axes = <[[[u8; 4]; 3]; 2]>::TRAILING;
+        assert_eq!(axes.extents(), [2, 3, 4]);
+        assert_eq!(axes.strides(), [12, 4, 1]);
+        assert_eq!(axes.items(), 24);
+    }
+
+    #[test]
+    fn matrices_by_column() {
+        let axes = Axes::of_columns(3, 2, Axes::of_array(5, Axes::NONE));
+        assert_eq!(axes.extents(), [3, 2, 5]);
+        assert_eq!(axes.strides(), [5, 15, 1]);
+        assert_eq!(axes.items(), 30);
+    }
+
+    #[test]
+    fn fields_of_different_rank_become_one_axis() {
+        let mixed = Axes::of_fields(&[<[f32; 3]>::TRAILING, f32::TRAILING]);
+        assert_eq!(mixed.extents(), [4]);
+        let alike = Axes::of_fields(&[<[f32; 3]>::TRAILING, <[f32; 3]>::TRAILING]);
+        assert_eq!(alike.extents(), [2, 3]);
+    }
+}

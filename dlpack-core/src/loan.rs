@@ -1,0 +1,496 @@
+//! Memory that is lent to a tensor: where it is, what it holds, who may write. Safe from a slice, by unsafe constructors else.
+#![expect(
+    unsafe_code,
+    reason = "loans over raw memory are made by unsafe constructors"
+)]
+
+use core::marker::PhantomData;
+use core::mem::{size_of, size_of_val};
+use core::ptr::NonNull;
+
+use crate::atomic::Word;
+use crate::axes::Axes;
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::dtype::DataType;
+use crate::element::Element;
+use crate::stream::StreamHandle;
+
+/// Shape, strides and first element of data that knows its own layout, in elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) shape: Dims,
+    pub(crate) strides: Dims,
+    pub(crate) first: usize,
+}
+
+/// Who may write while the memory is lent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Nobody.
+    Read,
+    /// The one who has the loan.
+    Exclusive,
+    /// Everybody, Rust code in atomic words of this size.
+    Shared(Word),
+    /// Others, in atomic words of this size, but not the one who has the loan.
+    ReadShared(Word),
+}
+
+impl Access {
+    pub(crate) fn is_read_only(self) -> bool {
+        matches!(self, Self::Read | Self::ReadShared(_))
+    }
+
+    /// The words in which others may be writing.
+    pub(crate) fn shared(self) -> Option<Word> {
+        match self {
+            Self::Shared(word) | Self::ReadShared(word) => Some(word),
+            Self::Read | Self::Exclusive => None,
+        }
+    }
+
+    /// The same memory for somebody who may only look at it.
+    pub(crate) fn for_reading(self) -> Self {
+        self.shared().map_or(Self::Read, Self::ReadShared)
+    }
+}
+
+/// What both kinds of loan know; without a lifetime, so it never leaves the crate.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) data: *mut u8,
+    pub(crate) bytes: usize,
+    pub(crate) dtype: DataType,
+    pub(crate) axes: &'static Axes,
+    /// Bytes of one element, all its items together.
+    pub(crate) element: usize,
+    pub(crate) any_bits: bool,
+    pub(crate) device: Device,
+    /// Whether the annotation may name another device: a pointer does not say where it leads.
+    pub(crate) any_device: bool,
+    pub(crate) access: Access,
+    pub(crate) stream: Option<StreamHandle>,
+    pub(crate) layout: Option<Layout>,
+}
+
+struct Trailing<T>(PhantomData<T>);
+
+impl<T: Element> Trailing<T> {
+    const AXES: &'static Axes = &T::TRAILING;
+}
+
+/// The axes of an element, at an address that lives for ever.
+pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
+    Trailing::<T>::AXES
+}
+
+impl Memory {
+    #[inline]
+    fn new<T: Element>(data: *mut T, bytes: usize, device: Device, access: Access) -> Self {
+        Self {
+            data: data.cast(),
+            bytes,
+            dtype: T::DTYPE,
+            axes: axes_of::<T>(),
+            element: size_of::<T>(),
+            any_bits: T::ANY_BITS,
+            device,
+            any_device: false,
+            access,
+            stream: None,
+            layout: None,
+        }
+    }
+}
+
+/// Memory lent for reading: where it is, what it holds, on which device.
+///
+/// Made from a slice in safe code:
+///
+/// ```
+/// use dlpack_core::{Buffer, Loan};
+///
+/// struct Samples { left: Vec<f32> }
+///
+/// impl Buffer for Samples {
+///     fn lend(&self) -> Loan<'_> {
+///         Loan::from(&self.left[..])
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Loan<'a> {
+    pub(crate) memory: Memory,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+/// Memory lent for writing as well, unless it was made from a [`Loan`] for reading.
+///
+/// ```
+/// use dlpack_core::{LoanMut, Parts};
+///
+/// let mut samples = [1.0_f32, 2.0];
+/// let loan = LoanMut::from(&mut samples[..]);
+/// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LoanMut<'a> {
+    pub(crate) memory: Memory,
+    lifetime: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
+    #[inline]
+    fn from(elements: &'a [T]) -> Self {
+        T::verify(elements);
+        Self {
+            memory: Memory::new(
+                elements.as_ptr().cast_mut(),
+                size_of_val(elements),
+                Device::CPU,
+                Access::Read,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
+    #[inline]
+    fn from(elements: &'a mut [T]) -> Self {
+        T::verify_mut(elements);
+        Self {
+            memory: Memory::new(
+                elements.as_mut_ptr(),
+                size_of_val(elements),
+                Device::CPU,
+                Access::Exclusive,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl<'a> From<Loan<'a>> for LoanMut<'a> {
+    /// The same memory with the same access: reading, unless it may be written through a shared reference.
+    #[inline]
+    fn from(loan: Loan<'a>) -> Self {
+        Self {
+            memory: loan.memory,
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl<'a> Loan<'a> {
+    /// Memory at an address, on any device.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, Loan, Parts};
+    ///
+    /// let samples = [1.0_f32, 2.0];
+    /// // SAFETY: the array outlives the loan, and nothing writes to it meanwhile.
+    /// let loan = unsafe { Loan::from_raw_parts(samples.as_ptr(), 2, Device::CPU) };
+    /// assert_eq!(Parts::new().describe(loan)?.shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// For all of `'a`:
+    ///
+    /// - `data` is the address (on a device of handles: the handle) of `len` initialised values of
+    ///   `T` on `device`, and stays so;
+    /// - if the processor can read the memory, it changes only where consumers on other threads may see
+    ///   it change (not at all, for plain memory).
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw_parts<T: Element>(data: *const T, len: usize, device: Device) -> Self {
+        Self {
+            memory: Memory::new(
+                data.cast_mut(),
+                len.saturating_mul(size_of::<T>()),
+                device,
+                Access::Read,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// Elements of a container that leaves places out between them.
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], for the elements that shape and strides reach; these begin with the
+    /// first and end with the last of the `len` places. Nothing is said of the places in between: no
+    /// offset fits into so narrow a frame, so no tensor over the loan ever reaches them.
+    #[cfg(feature = "ndarray")]
+    pub(crate) unsafe fn from_raw_layout<T: Element>(
+        lowest: *const T,
+        len: usize,
+        shape: Dims,
+        strides: Dims,
+        first: usize,
+    ) -> Self {
+        // SAFETY: the layout keeps to the elements that the caller vouches for, see above.
+        unsafe { Self::from_raw_parts(lowest, len, Device::CPU) }.with_layout(shape, strides, first)
+    }
+
+    /// Memory at an address that may be written through a shared reference: device memory, memory
+    /// of another library, cells.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, Loan, Parts};
+    ///
+    /// let mut samples = [1.0_f32, 2.0];
+    /// // SAFETY: the array outlives the loan, and nothing else touches it meanwhile.
+    /// let loan = unsafe { Loan::from_raw_parts_mut(samples.as_mut_ptr(), 2, Device::CPU) };
+    /// assert!(!Parts::new().describe(loan)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a`; Rust
+    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words of
+    /// the size of its scalars (of 8 bytes, where scalars are larger).
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
+        Self {
+            memory: Memory::new(
+                data,
+                len.saturating_mul(size_of::<T>()),
+                device,
+                Access::Shared(Word::of::<T::Scalar>()),
+            ),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The bytes from the field that `field` picks out of the first row to the end of the rows.
+    ///
+    /// `field` is trusted with nothing: the distance from a row to the reference that it returns has
+    /// to be the same for every row. A `&'a F` at that place is itself the proof that an `F` lies
+    /// there. For a derived record the compiler sees that the comparison holds and removes the loop.
+    pub(crate) fn of_field<R, F: Element>(rows: &'a [R], field: impl Fn(&'a R) -> &'a F) -> Self {
+        let distance = |row: &'a R| {
+            let field = field(row);
+            F::verify(core::slice::from_ref(field));
+            core::ptr::from_ref(field)
+                .addr()
+                .wrapping_sub(core::ptr::from_ref(row).addr())
+        };
+        let offset = rows.first().map_or(0, distance);
+        assert!(
+            offset
+                .checked_add(size_of::<F>())
+                .is_some_and(|end| end <= size_of::<R>())
+                && rows.iter().all(|row| distance(row) == offset),
+            "a column is not made of one field of every row"
+        );
+        let data = rows
+            .as_ptr()
+            .cast::<F>()
+            .cast_mut()
+            .wrapping_byte_add(offset);
+        let bytes = size_of_val(rows).saturating_sub(offset);
+        Self {
+            memory: Memory::new(data, bytes, Device::CPU, Access::Read),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The same memory, in a layout that the data knows: shape and strides in elements, and which
+    /// element is the first. It is checked against the memory like any other.
+    ///
+    /// ```
+    /// use dlpack_core::{Dims, Loan, Parts};
+    ///
+    /// let column_major = [1, 2, 3, 4, 5, 6];
+    /// let loan = Loan::from(&column_major[..])
+    ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
+    /// assert_eq!(Parts::new().describe(loan)?.strides(), [1, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
+        self.memory.layout = Some(Layout {
+            shape,
+            strides,
+            first,
+        });
+        self
+    }
+
+    /// The same memory for somebody who may only look at it.
+    pub(crate) fn for_reading(mut self) -> Self {
+        self.memory.access = self.memory.access.for_reading();
+        self
+    }
+
+    /// The same memory, written by work that is queued on `stream`.
+    ///
+    /// ```
+    /// use dlpack_core::{Loan, Parts, StreamHandle};
+    ///
+    /// let loan = Loan::from(&[0_u8; 4][..]).with_stream(StreamHandle::DEFAULT);
+    /// assert_eq!(Parts::new().describe(loan)?.stream(), Some(StreamHandle::DEFAULT));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_stream(mut self, stream: StreamHandle) -> Self {
+        self.memory.stream = Some(stream);
+        self
+    }
+}
+
+impl<'a> LoanMut<'a> {
+    /// As [`Loan::with_layout`].
+    ///
+    /// ```
+    /// use dlpack_core::{Dims, LoanMut, Parts};
+    ///
+    /// let mut column_major = [1, 2, 3, 4, 5, 6];
+    /// let loan = LoanMut::from(&mut column_major[..])
+    ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
+    /// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
+        self.memory.layout = Some(Layout {
+            shape,
+            strides,
+            first,
+        });
+        self
+    }
+
+    /// Elements of a container that leaves places out between them.
+    ///
+    /// # Safety
+    ///
+    /// As [`LoanMut::from_raw_parts`], for the elements that `Loan::from_raw_layout` speaks of.
+    #[cfg(feature = "ndarray")]
+    pub(crate) unsafe fn from_raw_layout<T: Element>(
+        lowest: *mut T,
+        len: usize,
+        shape: Dims,
+        strides: Dims,
+        first: usize,
+    ) -> Self {
+        // SAFETY: the layout keeps to the elements that the caller vouches for.
+        unsafe { Self::from_raw_parts(lowest, len, Device::CPU) }.with_layout(shape, strides, first)
+    }
+
+    /// Memory at an address that is lent exclusively.
+    ///
+    /// ```
+    /// use dlpack_core::{Device, LoanMut, Parts};
+    ///
+    /// let mut samples = [1.0_f32, 2.0];
+    /// // SAFETY: the array outlives the loan, and nothing else touches it meanwhile.
+    /// let loan = unsafe { LoanMut::from_raw_parts(samples.as_mut_ptr(), 2, Device::CPU) };
+    /// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], and nothing else reads or writes the memory in `'a`.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
+        Self {
+            memory: Memory::new(
+                data,
+                len.saturating_mul(size_of::<T>()),
+                device,
+                Access::Exclusive,
+            ),
+            lifetime: PhantomData,
+        }
+    }
+}
+
+/// What `unsafe(data = .., len = ..)` takes for an address.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the address of elements",
+    label = "expected `*const T`, `*mut T` or `NonNull<T>`, where `T` is an element",
+    note = "an untyped pointer needs a type: `pointer.cast::<f32>()`, or `pointer.cast::<u8>()` and a `dtype`"
+)]
+pub trait Address {
+    /// What lies there.
+    #[doc(hidden)]
+    type Element: Element;
+    /// Whether it may be written.
+    #[doc(hidden)]
+    const WRITABLE: bool;
+    /// The address.
+    #[doc(hidden)]
+    fn pointer(self) -> *mut Self::Element;
+}
+
+impl<T: Element> Address for *const T {
+    type Element = T;
+    const WRITABLE: bool = false;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self.cast_mut()
+    }
+}
+
+impl<T: Element> Address for *mut T {
+    type Element = T;
+    const WRITABLE: bool = true;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self
+    }
+}
+
+impl<T: Element> Address for NonNull<T> {
+    type Element = T;
+    const WRITABLE: bool = true;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self.as_ptr()
+    }
+}
+
+/// An address that is not yet memory, on the device that the annotation names.
+#[derive(Debug)]
+pub struct Place(Memory);
+
+/// What `unsafe(data = ..)` gives.
+#[inline]
+pub fn address<A: Address>(address: A) -> Place {
+    let access = if A::WRITABLE {
+        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
+    } else {
+        Access::Read
+    };
+    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
+    memory.any_device = true;
+    Place(memory)
+}
+
+/// Memory of so many elements at an address.
+///
+/// # Safety
+///
+/// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
+#[inline]
+pub unsafe fn raw<'a>(place: Place, len: usize) -> Loan<'a> {
+    let Place(mut memory) = place;
+    memory.bytes = len.saturating_mul(memory.element);
+    Loan {
+        memory,
+        lifetime: PhantomData,
+    }
+}
