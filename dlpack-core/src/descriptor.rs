@@ -16,7 +16,7 @@ use crate::stream::StreamHandle;
 
 /// A tensor that was checked against the memory it lies in.
 ///
-/// There is no way to make one but through [`Parts`], which refuses whatever would reach outside.
+/// There is no way to make one but through [`Parts`](crate::Parts), which refuses whatever would reach outside.
 ///
 /// ```
 /// use dlpack_core::{DLPack, DataType, Device};

@@ -14,7 +14,7 @@ use crate::view::TensorRef;
 /// A type that a tensor can become.
 ///
 /// Derive it with the attributes that describe the export. Fields that own their elements get a
-/// copy in the order they need; a [`SharedBuffer`] adopts the memory as it is.
+/// copy in the order they need; a [`SharedBuffer`](crate::SharedBuffer) adopts the memory as it is.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};

@@ -59,6 +59,7 @@ mod copy;
 mod descriptor;
 mod device;
 mod dims;
+mod draft;
 mod dtype;
 mod element;
 mod error;

@@ -10,6 +10,7 @@ use alloc::borrow::ToOwned;
 
 pub use crate::axes::Axes;
 pub use crate::dims::Dims;
+pub use crate::draft::Draft;
 pub use crate::element::Source;
 pub use crate::facts::{Elem, Facts};
 pub use crate::homogeneous::{
@@ -127,23 +128,37 @@ pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Result<Dims
     Dims::strides(strides)
 }
 
-/// Extents or strides that were read one by one.
+/// One number of a list; `None` stands for `_`.
 #[inline]
 #[must_use]
-pub fn dims<const N: usize>(values: [i64; N]) -> Dims {
-    Dims::from(values)
+pub fn number<I: Int>(number: I) -> Option<i128> {
+    Some(number.to_i128())
 }
 
-/// One extent of a list.
+/// Extents that were listed one by one.
 #[inline]
-pub fn extent<I: Int>(extent: I) -> Result<i64, Error> {
-    crate::shape::extent(0, extent.to_i128())
+pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> Result<Dims, Error> {
+    listed(numbers, crate::shape::extent)
 }
 
-/// One stride of a list.
+/// Strides that were listed one by one.
 #[inline]
-pub fn stride<I: Int>(stride: I) -> Result<i64, Error> {
-    crate::shape::stride(0, stride.to_i128())
+pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> Result<Dims, Error> {
+    listed(numbers, crate::shape::stride)
+}
+
+#[inline]
+fn listed<const N: usize>(
+    numbers: [Option<i128>; N],
+    check: fn(usize, i128) -> Result<i64, Error>,
+) -> Result<Dims, Error> {
+    let mut values = [HOLE; N];
+    for (axis, number) in numbers.into_iter().enumerate() {
+        if let Some(number) = number {
+            values[axis] = check(axis, number)?;
+        }
+    }
+    Ok(Dims::from(values))
 }
 
 /// How many elements lie there.

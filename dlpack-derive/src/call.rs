@@ -89,15 +89,15 @@ fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     quote_spanned!(first=> #k::Found<_ #end)
 }
 
-/// `Parts::new().shape(..) .. .describe(..)`
+/// `Draft::new().shape(..) .. .describe(..)`
 pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
     // An expression that lends what it does not keep is blamed from here to `describe`.
     let (from, to) = match &tensor.data {
         Data::Expr(expr) => (site(expr), end_site(expr)),
         _ => (Span::call_site(), Span::call_site()),
     };
-    let c = paths.input.krate.root(from);
-    let mut chain = quote_spanned!(from=> #c::Parts::new());
+    let k = paths.k(from);
+    let mut chain = quote_spanned!(from=> #k::Draft::new());
     let mut call = |method: &str, argument: TokenStream| {
         let method = Ident::new(method, Span::call_site());
         chain.extend(quote!(.#method(#argument)));
@@ -211,14 +211,13 @@ pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     quote_spanned!(at=> #k::present(&#this.#member, #name)?)
 }
 
-/// `shape::<[usize; 3]>(&self.dims)?` and its like.
+/// `shape::<[usize; 3]>(&self.dims)` and its like.
 fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStream>) -> TokenStream {
     let function = match role {
         Role::ByteStrides => Role::Strides,
         Role::ByteOffset => Role::Offset,
         role => role,
     };
-    let fails = matches!(function, Role::Shape | Role::Strides | Role::Offset);
     let rank = rank.map(|rank| quote!(, #rank));
     match slot {
         Slot::Field(field) => {
@@ -226,39 +225,36 @@ fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStrea
             let (k, this) = (paths.k(at), receiver(at));
             let function = Ident::new(function.name(), at);
             let (ty, member) = (field.ty, &field.member);
-            let mark = fails.then(|| quote_spanned!(at=> ?));
-            quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member)#mark)
+            quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
         }
         Slot::Expr(expr) => {
             let at = site(expr);
             let k = paths.k(at);
             let function = Ident::new(function.name(), at);
-            let mark = fails.then(|| quote_spanned!(at=> ?));
-            quote_spanned!(at=> #k::#function::<_ #rank>(&(#expr))#mark)
+            quote_spanned!(at=> #k::#function::<_ #rank>(&(#expr)))
         }
         Slot::List(entries, _) => {
             let k = &paths.k;
-            let one = if role == Role::Shape {
-                "extent"
-            } else {
-                "stride"
+            let function = match role {
+                Role::Shape => quote!(extents),
+                _ => quote!(steps),
             };
-            let entries = entries.iter().map(|entry| list_entry(paths, entry, one));
-            quote!(#k::dims([#(#entries),*]))
+            let entries = entries.iter().map(|entry| list_entry(paths, entry));
+            quote!(#k::#function([#(#entries),*]))
         }
     }
 }
 
-fn list_entry(paths: &Paths<'_>, entry: &Entry, function: &str) -> TokenStream {
+fn list_entry(paths: &Paths<'_>, entry: &Entry) -> TokenStream {
     match entry {
         Entry::Hole(hole) => {
             let k = paths.k(site(hole));
-            quote_spanned!(site(hole)=> #k::HOLE)
+            quote_spanned!(site(hole)=> #k::None)
         }
         Entry::Expr(expr) => {
             let at = site(expr);
-            let (k, function) = (paths.k(at), Ident::new(function, at));
-            quote_spanned!(at=> #k::#function(#expr)?)
+            let k = paths.k(at);
+            quote_spanned!(at=> #k::number(#expr))
         }
     }
 }

@@ -11,11 +11,11 @@ impl ::dlpack_core::DLPack for ColMajor {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.nrows)?,
-                    ::dlpack_core::__private::extent(self.ncols)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.nrows),
+                    ::dlpack_core::__private::number(self.ncols),
                 ]),
             )
             .column_major()
@@ -28,11 +28,11 @@ impl ::dlpack_core::DLPack for ColMajor {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.nrows)?,
-                    ::dlpack_core::__private::extent(self.ncols)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.nrows),
+                    ::dlpack_core::__private::number(self.ncols),
                 ]),
             )
             .column_major()

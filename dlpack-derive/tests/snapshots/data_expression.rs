@@ -11,10 +11,10 @@ impl ::dlpack_core::DLPack for Mapped {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.len)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.len),
                 ]),
             )
             .describe(

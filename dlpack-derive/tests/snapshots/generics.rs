@@ -22,8 +22,8 @@ where
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<E>,
@@ -33,8 +33,8 @@ where
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<E>,

@@ -11,10 +11,10 @@ impl crate::private::dl::DLPack for Rooted {
     };
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::Parts::new()
+        crate::private::dl::__private::Draft::new()
             .shape(
-                crate::private::dl::__private::dims([
-                    crate::private::dl::__private::extent(self.n)?,
+                crate::private::dl::__private::extents([
+                    crate::private::dl::__private::number(self.n),
                 ]),
             )
             .describe(
@@ -29,10 +29,10 @@ impl crate::private::dl::DLPack for Rooted {
     }
     #[inline]
     fn describe_mut(&mut self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::Parts::new()
+        crate::private::dl::__private::Draft::new()
             .shape(
-                crate::private::dl::__private::dims([
-                    crate::private::dl::__private::extent(self.n)?,
+                crate::private::dl::__private::extents([
+                    crate::private::dl::__private::number(self.n),
                 ]),
             )
             .describe_mut(

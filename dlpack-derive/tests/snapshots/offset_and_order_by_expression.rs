@@ -14,10 +14,10 @@ impl ::dlpack_core::DLPack for Part {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<_>(&(self.shape()))?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<_>(&(self.shape())))
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
-            .offset(::dlpack_core::__private::offset::<usize>(&self.first)?)
+            .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
             .stream(::dlpack_core::__private::stream::<_>(&(self.queue())))
             .describe(
@@ -29,10 +29,10 @@ impl ::dlpack_core::DLPack for Part {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<_>(&(self.shape()))?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<_>(&(self.shape())))
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
-            .offset(::dlpack_core::__private::offset::<usize>(&self.first)?)
+            .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
             .stream(::dlpack_core::__private::stream::<_>(&(self.queue())))
             .describe_mut(

@@ -11,11 +11,11 @@ impl ::dlpack_core::DLPack for Points {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::extent(3)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::number(3),
                 ]),
             )
             .describe(
@@ -27,11 +27,11 @@ impl ::dlpack_core::DLPack for Points {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::extent(3)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::number(3),
                 ]),
             )
             .describe_mut(

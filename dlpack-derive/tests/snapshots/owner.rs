@@ -11,11 +11,11 @@ impl ::dlpack_core::DLPack for Vectors {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::extent(self.dim)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::number(self.dim),
                 ]),
             )
             .describe(
@@ -30,11 +30,11 @@ impl ::dlpack_core::DLPack for Vectors {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::extent(self.dim)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::number(self.dim),
                 ]),
             )
             .describe_mut(

@@ -11,19 +11,19 @@ impl ::dlpack_core::DLPack for Frame {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.height)?,
-                    ::dlpack_core::__private::extent(self.width)?,
-                    ::dlpack_core::__private::extent(3)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.height),
+                    ::dlpack_core::__private::number(self.width),
+                    ::dlpack_core::__private::number(3),
                 ]),
             )
             .byte_strides(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::stride(self.linesize)?,
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::HOLE,
+                ::dlpack_core::__private::steps([
+                    ::dlpack_core::__private::number(self.linesize),
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::None,
                 ]),
             )
             .describe(
@@ -35,19 +35,19 @@ impl ::dlpack_core::DLPack for Frame {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.height)?,
-                    ::dlpack_core::__private::extent(self.width)?,
-                    ::dlpack_core::__private::extent(3)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.height),
+                    ::dlpack_core::__private::number(self.width),
+                    ::dlpack_core::__private::number(3),
                 ]),
             )
             .byte_strides(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::stride(self.linesize)?,
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::HOLE,
+                ::dlpack_core::__private::steps([
+                    ::dlpack_core::__private::number(self.linesize),
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::None,
                 ]),
             )
             .describe_mut(

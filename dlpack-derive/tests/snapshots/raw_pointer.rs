@@ -15,13 +15,13 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<
                     [usize; N],
                     [usize; N],
-                >(&self.strides)?,
+                >(&self.strides),
             )
             .describe(
                 match (

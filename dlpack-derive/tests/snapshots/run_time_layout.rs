@@ -18,10 +18,10 @@ impl ::dlpack_core::DLPack for File {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape))
             .order(::dlpack_core::__private::order::<Layout>(&self.order))
-            .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8))?)
+            .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))
             .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
             .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
             .describe(
@@ -33,10 +33,10 @@ impl ::dlpack_core::DLPack for File {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape))
             .order(::dlpack_core::__private::order::<Layout>(&self.order))
-            .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8))?)
+            .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))
             .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
             .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
             .describe_mut(

@@ -11,8 +11,8 @@ impl ::dlpack_core::DLPack for Loss {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::dims([]))
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::extents([]))
             .describe(
                 ::dlpack_core::__private::data::<
                     [f32; 1],
@@ -22,8 +22,8 @@ impl ::dlpack_core::DLPack for Loss {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::dims([]))
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::extents([]))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     [f32; 1],

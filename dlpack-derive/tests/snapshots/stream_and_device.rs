@@ -15,8 +15,8 @@ impl ::dlpack_core::DLPack for Page {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims))
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
             .describe(
@@ -31,8 +31,8 @@ impl ::dlpack_core::DLPack for Page {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims))
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
             .describe_mut(

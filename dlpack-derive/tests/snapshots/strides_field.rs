@@ -14,10 +14,10 @@ impl ::dlpack_core::DLPack for View {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
-                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides)?,
+                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
             )
             .describe(
                 ::dlpack_core::__private::data::<
@@ -28,10 +28,10 @@ impl ::dlpack_core::DLPack for View {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape)?)
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
-                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides)?,
+                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
             )
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<

@@ -10,12 +10,12 @@ impl ::dlpack_core::DLPack for Every {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
                     ::dlpack_core::__private::AnyRank,
-                >(&(vec![self.step]))?,
+                >(&(vec![self.step])),
             )
             .describe(
                 ::dlpack_core::__private::data::<
@@ -26,12 +26,12 @@ impl ::dlpack_core::DLPack for Every {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
                     ::dlpack_core::__private::AnyRank,
-                >(&(vec![self.step]))?,
+                >(&(vec![self.step])),
             )
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<

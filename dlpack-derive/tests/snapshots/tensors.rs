@@ -13,11 +13,11 @@ impl Batch {
     /// Describes the tensor `head`.
     #[inline]
     pub fn describe_head(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.n)?,
-                    ::dlpack_core::__private::extent(1)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.n),
+                    ::dlpack_core::__private::number(1),
                 ]),
             )
             .read_only()
@@ -38,11 +38,11 @@ impl Batch {
     /// Describes the tensor `reward`.
     #[inline]
     fn describe_reward(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::HOLE,
-                    ::dlpack_core::__private::extent(self.n)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::None,
+                    ::dlpack_core::__private::number(self.n),
                 ]),
             )
             .elem::<f32>()
@@ -70,10 +70,10 @@ impl Batch {
     /// Describes the tensor `done`.
     #[inline]
     fn describe_done(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
+        ::dlpack_core::__private::Draft::new()
             .shape(
-                ::dlpack_core::__private::dims([
-                    ::dlpack_core::__private::extent(self.n)?,
+                ::dlpack_core::__private::extents([
+                    ::dlpack_core::__private::number(self.n),
                 ]),
             )
             .describe(

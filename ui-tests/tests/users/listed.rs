@@ -226,7 +226,7 @@ fn a_cheap_handle_that_derefs_is_an_owner() -> Result<(), Error> {
         &expected,
     );
     let negative = Vectors { values, dim: -4 };
-    let refused = Error::BadExtent { axis: 0, found: -4 };
+    let refused = Error::BadExtent { axis: 1, found: -4 };
     assert_eq!(negative.describe().unwrap_err(), refused);
     Ok(())
 }
