@@ -44,7 +44,16 @@ pub(crate) unsafe fn gather(
     itemsize: usize,
     dst: *mut u8,
 ) {
-    if let Some(plan) = Plan::new(shape, strides, itemsize) {
+    // Clearing room for every array there can be takes as long as a small copy.
+    let (mut few, mut many);
+    let axes: &mut [Axis] = if shape.len() <= FEW_AXES {
+        few = [Axis::ONCE; FEW_AXES];
+        &mut few
+    } else {
+        many = [Axis::ONCE; MAX_AXES];
+        &mut many
+    };
+    if let Some(plan) = Plan::new(shape, strides, itemsize, axes) {
         // SAFETY: the plan's loops reach the items of this array and, in row-major order, the first
         // `itemsize` times product of `shape` bytes of `dst`; the caller vouches for both.
         unsafe { plan.run(src, dst) }
@@ -57,6 +66,8 @@ struct Axis {
     extent: usize,
     src: isize,
     dst: isize,
+    /// The turns that are over; counted for the outer loops only.
+    turn: usize,
 }
 
 impl Axis {
@@ -65,6 +76,7 @@ impl Axis {
         extent: 1,
         src: 0,
         dst: 0,
+        turn: 0,
     };
 
     /// The turns from `start` on, `most` of them or as many as there are.
@@ -93,27 +105,31 @@ impl Axis {
 /// allocation has fewer than 2^63.
 const MAX_AXES: usize = 63;
 
+/// As many as nearly all arrays have; at least the two that a plan always has.
+const FEW_AXES: usize = 8;
+
 /// The loops of a copy, innermost first, around the move of one item.
 #[derive(Debug)]
-struct Plan {
+struct Plan<'a> {
     /// The bytes of the largest piece that is contiguous on both sides.
     item: usize,
-    axes: [Axis; MAX_AXES],
+    axes: &'a mut [Axis],
     count: usize,
     /// The turns of the two innermost loops that make a tile, if tiles help.
     tile: Option<[usize; 2]>,
 }
 
-impl Plan {
-    /// The loops for a copy to row-major order; none when there is nothing to copy.
-    fn new(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<Self> {
+impl<'a> Plan<'a> {
+    /// The loops for a copy to row-major order, kept in `axes`, which run once each so far; none when there is
+    /// nothing to copy.
+    fn new(shape: &[i64], strides: &[i64], itemsize: usize, axes: &'a mut [Axis]) -> Option<Self> {
         assert_eq!(shape.len(), strides.len(), "one stride for each extent");
         if itemsize == 0 || shape.contains(&0) {
             return None;
         }
         let mut plan = Self {
             item: itemsize,
-            axes: [Axis::ONCE; MAX_AXES],
+            axes,
             count: 0,
             tile: None,
         };
@@ -124,7 +140,12 @@ impl Plan {
                 let src = isize::try_from(stride).expect("an item is within reach");
                 let src = src * signed(itemsize);
                 let extent = usize::try_from(extent).expect("an extent is not negative");
-                plan.push(Axis { extent, src, dst });
+                plan.push(Axis {
+                    extent,
+                    src,
+                    dst,
+                    turn: 0,
+                });
                 dst *= signed(extent);
             }
         }
@@ -185,7 +206,7 @@ impl Plan {
     /// 1. Every item that the loops reach from `src` is readable.
     /// 2. Every item that they reach from `dst` is writable and has no byte in common with one of `src`.
     /// 3. Nobody else writes to the former or touches the latter.
-    unsafe fn run(&self, src: *const u8, dst: *mut u8) {
+    unsafe fn run(self, src: *const u8, dst: *mut u8) {
         macro_rules! by_size {
             ($($size:literal: $number:ty),+) => {
                 match self.item {
@@ -207,10 +228,11 @@ impl Plan {
     /// # Safety
     ///
     /// As for [`Plan::run`]; and `item` moves `self.item` bytes.
-    unsafe fn walk<I: Item>(&self, item: I, mut src: *const u8, mut dst: *mut u8) {
-        let [inner, second, outer @ ..] = &self.axes;
-        let outer = &outer[..self.count.saturating_sub(2)];
-        let mut index = [0; MAX_AXES];
+    unsafe fn walk<I: Item>(self, item: I, mut src: *const u8, mut dst: *mut u8) {
+        let [inner, second, outer @ ..] = self.axes else {
+            unreachable!("there is room for two axes and more");
+        };
+        let outer = &mut outer[..self.count.saturating_sub(2)];
         loop {
             if let Some([rows, width]) = self.tile {
                 for i in (0..inner.extent).step_by(rows) {
@@ -232,22 +254,22 @@ impl Plan {
             // On to the next turn of the outer loops, as an odometer does it.
             let mut level = 0;
             loop {
-                let Some(axis) = outer.get(level) else {
+                let Some(axis) = outer.get_mut(level) else {
                     return;
                 };
-                index[level] += 1;
-                if index[level] < axis.extent {
+                axis.turn += 1;
+                if axis.turn < axis.extent {
                     (src, dst) = (axis.read(src, 1), axis.write(dst, 1));
                     break;
                 }
                 let back = Axis {
-                    extent: axis.extent,
                     src: -axis.src,
                     dst: -axis.dst,
+                    ..*axis
                 };
                 let turns = axis.extent - 1;
                 (src, dst) = (back.read(src, turns), back.write(dst, turns));
-                index[level] = 0;
+                axis.turn = 0;
                 level += 1;
             }
         }
@@ -763,7 +785,8 @@ mod tests {
     #[test]
     fn plans_are_as_small_as_can_be() {
         let facts = |shape: &[i64], strides: &[i64], itemsize| {
-            let plan = Plan::new(shape, strides, itemsize).expect("something to copy");
+            let axes = &mut [Axis::ONCE; MAX_AXES];
+            let plan = Plan::new(shape, strides, itemsize, axes).expect("something to copy");
             (plan.item, plan.count, plan.tile.is_some())
         };
         // Contiguous, whatever the strides of extents of 1.
@@ -783,11 +806,13 @@ mod tests {
         assert_eq!(facts(&[4, 5, 6], &[100, 6, -1], 4), (4, 3, false));
         assert_eq!(facts(&[4, 5], &[0, 2], 4), (4, 2, false));
         // The dense axis comes second, and the others keep the order of the destination.
-        let plan = Plan::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1).expect("something to copy");
+        let axes = &mut [Axis::ONCE; MAX_AXES];
+        let plan =
+            Plan::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
         let extents: Vec<usize> = plan.axes[..plan.count].iter().map(|a| a.extent).collect();
         assert_eq!(extents, [6, 3, 5, 4]);
-        assert!(Plan::new(&[4, 0], &[1, 1], 4).is_none());
-        assert!(Plan::new(&[4], &[1], 0).is_none());
+        assert!(Plan::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
+        assert!(Plan::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
     }
 
     #[test]
