@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::abi;
+use crate::error::Error;
 
 /// A kind of device, as its number in `dlpack.h`.
 ///
@@ -186,6 +187,16 @@ impl Device {
     #[must_use]
     pub const fn metal(device_id: i32) -> Self {
         Self::new(DeviceType::METAL, device_id)
+    }
+}
+
+impl Device {
+    /// That the processor can read what lies here.
+    pub(crate) fn check_host_readable(self) -> Result<(), Error> {
+        if self.device_type.is_host_readable() {
+            return Ok(());
+        }
+        Err(Error::NotOnHost { device: self })
     }
 }
 

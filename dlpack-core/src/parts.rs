@@ -803,10 +803,6 @@ fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
 
 /// That every byte of data read as `bool` is 0 or 1.
 fn check_bools(descriptor: &Descriptor<'_>) -> Result<(), Error> {
-    if !descriptor.device.device_type.is_host_readable() {
-        return Err(Error::NotOnHost {
-            device: descriptor.device,
-        });
-    }
+    descriptor.device.check_host_readable()?;
     TensorRef::of(descriptor).check_bools()
 }

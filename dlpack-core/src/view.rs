@@ -477,12 +477,7 @@ impl<'a> TensorRef<'a> {
                 });
             }
         }
-        if !self.device.device_type.is_host_readable() {
-            return Err(Error::NotOnHost {
-                device: self.device,
-            });
-        }
-        Ok(())
+        self.device.check_host_readable()
     }
 
     fn check_scalar<S: Element>(&self) -> Result<(), Error> {
@@ -492,12 +487,7 @@ impl<'a> TensorRef<'a> {
                 needed: S::DTYPE,
             });
         }
-        if !self.device.device_type.is_host_readable() {
-            return Err(Error::NotOnHost {
-                device: self.device,
-            });
-        }
-        Ok(())
+        self.device.check_host_readable()
     }
 
     /// That items which others may be writing can be read in their words: they are not if the memory
