@@ -35,6 +35,17 @@ impl Word {
         }
     }
 
+    /// The largest word that divides both an item's size and its address.
+    pub(crate) fn dividing(itemsize: usize, address: usize) -> Self {
+        match 1 << (itemsize | address | 8).trailing_zeros() {
+            1 => Self::One,
+            2 => Self::Two,
+            #[cfg(target_has_atomic = "64")]
+            8 => Self::Eight,
+            _ => Self::Four,
+        }
+    }
+
     pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::One => 1,

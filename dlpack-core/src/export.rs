@@ -13,11 +13,13 @@ use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
 
 use crate::abi;
+use crate::atomic::Word;
 use crate::buffer::Buffer;
 use crate::copy::gather;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
-use crate::dims::{Dims, Lists};
+use crate::dims::{Dims, Lists, MAX_RANK};
+use crate::dtype::DataType;
 use crate::error::Error;
 use crate::extent;
 use crate::facts::Facts;
@@ -67,6 +69,16 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
     #[doc(hidden)]
     const EXCLUSIVE: bool = false;
+
+    /// Whether shape and strides lie in the value as DLPack wants them, so that they can be lent.
+    #[doc(hidden)]
+    const LISTS: bool = false;
+
+    /// Shape and strides where they lie, in that case.
+    #[doc(hidden)]
+    fn lists(&self) -> Option<(&[i64], &[i64])> {
+        None
+    }
 
     /// The tensor as it is seen through a shared reference.
     ///
@@ -321,6 +333,66 @@ pub unsafe fn export_with<O: Send + 'static>(
     unsafe { carry_out(owner, &mut descriptor, &plan) }
 }
 
+/// What [`hand_over`] gives.
+#[derive(Debug)]
+pub enum Handed {
+    /// The tensor keeps the owner; [`take_back`] may release it without the deleter.
+    Kept(NonNull<abi::DLManagedTensorVersioned>),
+    /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
+    Other(Managed),
+}
+
+/// As [`export_with`], for a binding that can release the owner in a better way where it knows more than
+/// a deleter does. The owner is made once it is needed.
+///
+/// # Errors
+///
+/// As [`export_with`].
+///
+/// # Safety
+///
+/// As [`export_with`]; what `owner` makes is the owner.
+#[inline]
+pub unsafe fn hand_over<O: Send + 'static>(
+    owner: impl FnOnce() -> O,
+    descriptor: &mut Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Handed, Error> {
+    let plan = if request.is_plain() && !descriptor.device.device_type.has_streams() {
+        plan_unasked(&subject(descriptor))
+    } else {
+        plan(request, &subject(descriptor))?
+    };
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, &plan).map(Handed::Other);
+    }
+    let block = Unfinished::new(owner())?;
+    if plan.abi == Abi::Versioned {
+        return Ok(Handed::Kept(
+            block.fill(Exported::of(descriptor, &plan), &plan),
+        ));
+    }
+    Ok(Handed::Other(
+        block.finish(Exported::of(descriptor, &plan), &plan),
+    ))
+}
+
+/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
+///
+/// # Safety
+///
+/// `tensor` was given by [`hand_over`] as [`Handed::Kept`] for an owner of this type, and nobody else
+/// uses it or will call its deleter.
+#[must_use]
+#[inline]
+pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
+    // SAFETY: the struct of a block is valid until it is released.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: as in `release`.
+    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
+    block.owner
+}
+
 /// Exports by moving the value; its inline storage gets its final address before it is described.
 #[inline]
 pub(crate) fn export_moved<T: DLPack + 'static>(
@@ -451,6 +523,46 @@ fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
     Ok(block.finish(tensor, plan))
 }
 
+/// New memory of zeros that all who get it may write.
+pub(crate) fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
+    dtype.check()?;
+    let extents = Dims::extents(shape)?;
+    if extents.len() > MAX_RANK {
+        return Err(Error::TooManyAxes {
+            found: extents.len(),
+        });
+    }
+    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::TooLarge {
+        shape: extents.to_vec(),
+    })?;
+    let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
+    let mut strides = Dims::new();
+    extent::push_row_major(&mut strides, &extents, 1);
+    let tensor = Exported {
+        data: if bytes == 0 {
+            core::ptr::null_mut()
+        } else {
+            memory.as_mut_ptr()
+        },
+        byte_offset: 0,
+        ndim: strides.len(),
+        lists: Lists::new(&extents, &strides),
+        dtype: dtype.into(),
+        device: Device::CPU.into(),
+        legacy: LegacyPolicy::Copy,
+        access: Access::Shared(Word::dividing(dtype.alignment(), 0)),
+    };
+    let plan = plan_unasked(&Subject {
+        device: Device::CPU,
+        dtype,
+        read_only: false,
+        made: false,
+        legacy: LegacyPolicy::Copy,
+    });
+    let block = Unfinished::new(memory)?;
+    Ok(block.finish(tensor, &plan))
+}
+
 /// What goes into the block beside the owner.
 struct Exported {
     data: *mut u8,
@@ -533,6 +645,22 @@ impl<O: Send + 'static> Unfinished<O> {
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
     #[inline]
     fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
+        let ours = Ours {
+            to_legacy: to_legacy::<O>,
+            legacy: tensor.legacy,
+            access: tensor.access,
+        };
+        let header = self.fill(tensor, plan);
+        match plan.abi {
+            Abi::Versioned => Managed::ours(header, ours),
+            // SAFETY: it is the header of this very block, which nobody else knows yet.
+            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
+        }
+    }
+
+    /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
+    #[inline]
+    fn fill(self, tensor: Exported, plan: &Plan) -> NonNull<abi::DLManagedTensorVersioned> {
         let block = self.0.as_ptr();
         core::mem::forget(self);
         // SAFETY: the place of the lists inside the block that `new` allocated.
@@ -563,17 +691,7 @@ impl<O: Send + 'static> Unfinished<O> {
         let header = unsafe { addr_of_mut!((*block).header.versioned) };
         // SAFETY: it is aligned and only ours.
         unsafe { header.write(managed) };
-        let header = NonNull::new(header).expect("inside a block");
-        let ours = Ours {
-            to_legacy: to_legacy::<O>,
-            legacy: tensor.legacy,
-            access: tensor.access,
-        };
-        match plan.abi {
-            Abi::Versioned => Managed::ours(header, ours),
-            // SAFETY: it is the header of this very block, which nobody else knows yet.
-            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
-        }
+        NonNull::new(header).expect("inside a block")
     }
 }
 

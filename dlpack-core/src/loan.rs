@@ -50,6 +50,14 @@ impl Access {
         }
     }
 
+    /// The same memory seen through a shared reference.
+    pub(crate) fn through_shared(self) -> Self {
+        match self {
+            Self::Exclusive => Self::Read,
+            other => other,
+        }
+    }
+
     /// The same memory for somebody who may only look at it.
     pub(crate) fn for_reading(self) -> Self {
         self.shared().map_or(Self::Read, Self::ReadShared)

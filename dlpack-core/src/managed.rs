@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 use core::{fmt, slice};
 
 use crate::abi;
+use crate::atomic::Word;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
 use crate::dims::{Dims, MAX_RANK};
@@ -45,6 +46,8 @@ pub struct Managed {
     strides: Option<Box<[i64]>>,
     /// What is known of a tensor of ours beside what its struct says.
     ours: Option<Ours>,
+    /// Whether others may write to the memory of a foreign tensor.
+    shared: bool,
 }
 
 /// What an export from this crate remembers until it is given away as a pointer.
@@ -95,27 +98,53 @@ impl Managed {
     ///   calls its deleter, and the deleter may be called on any thread.
     /// - Where the version is known, `shape` and `strides` are null or have `ndim` entries, and every
     ///   item that they reach from `data + byte_offset` is initialised memory of the device.
-    /// - While the result lives, nobody writes to memory that the processor can read, unless through it.
+    /// - While the result lives, nobody writes to memory that the processor can read, unless through it;
+    ///   or the caller calls [`Managed::shared`] before anything else.
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
-        // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
-        // which this is the first.
-        let version = Version::from(unsafe { (*tensor.as_ptr()).version });
-        if version.major != Version::CURRENT.major {
+        // SAFETY: the caller's contract is that of `try_from_raw`.
+        unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
             // SAFETY: the deleter is one of the fields that keep their place in every version.
             let deleter = unsafe { (*tensor.as_ptr()).deleter };
             if let Some(deleter) = deleter {
                 // SAFETY: the caller hands over the tensor, and this is its one release.
                 unsafe { deleter(tensor.as_ptr()) };
             }
+        })
+    }
+
+    /// As [`Managed::from_raw`], but after an error the tensor is still the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Managed::from_raw`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Managed::from_raw`].
+    #[doc(hidden)]
+    pub unsafe fn try_from_raw(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+    ) -> Result<Self, Error> {
+        // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
+        // which this is the first.
+        let version = Version::from(unsafe { (*tensor.as_ptr()).version });
+        if version.major != Version::CURRENT.major {
             return Err(Error::UnsupportedMajor {
                 found: version,
                 supported: Version::CURRENT,
             });
         }
-        // From here on an error drops it, and so releases it.
         let mut managed = Self::whole(Owned::Versioned(tensor));
-        managed.strides = managed.check()?;
-        Ok(managed)
+        match managed.check() {
+            Ok(strides) => {
+                managed.strides = strides;
+                Ok(managed)
+            }
+            Err(error) => {
+                managed.forget();
+                Err(error)
+            }
+        }
     }
 
     /// Takes over a tensor in the struct from before DLPack 1.0.
@@ -143,6 +172,45 @@ impl Managed {
         Ok(managed)
     }
 
+    /// The same tensor, of whose memory others may have the use: its elements are then read and written
+    /// in atomic words, and never lent as a slice.
+    ///
+    /// This is how to take over a tensor from a language in which nobody can promise that a
+    /// producer keeps its hands off what it has shared. It does nothing to a tensor of this crate.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Error, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+    /// let managed = unsafe { Managed::from_raw(pointer) }?.shared();
+    /// assert_eq!(managed.view().to_vec::<u8>()?, [1, 2]);
+    /// assert_eq!(managed.view().as_slice::<u8>(), Err(Error::MayChange));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.
+    ///
+    /// ```
+    /// use dlpack_core::{DataType, Managed};
+    ///
+    /// let managed = Managed::zeroed(&[2, 3], DataType::F32)?;
+    /// assert_eq!(managed.view().to_vec::<f32>()?, [0.0; 6]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A negative extent, more bytes than memory has, or no memory.
+    pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
+        export::zeroed(shape, dtype)
+    }
+
     /// A tensor that was just made by this crate.
     #[inline]
     pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
@@ -150,6 +218,7 @@ impl Managed {
             tensor: Owned::Versioned(tensor),
             strides: None,
             ours: Some(ours),
+            shared: false,
         }
     }
 
@@ -170,6 +239,7 @@ impl Managed {
             tensor: Owned::Legacy(tensor),
             strides: None,
             ours: Some(ours),
+            shared: false,
         }
     }
 
@@ -195,6 +265,7 @@ impl Managed {
             tensor,
             strides: None,
             ours: None,
+            shared: false,
         }
     }
 
@@ -418,9 +489,23 @@ impl Managed {
         Ok(computed)
     }
 
-    /// Who may write: for a foreign tensor only we may, by the contract of `from_raw`.
+    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is
+    /// known to be shared.
     fn access(&self) -> Access {
-        self.ours.map_or(Access::Exclusive, |ours| ours.access)
+        match self.ours {
+            Some(ours) => ours.access,
+            None if self.shared => Access::Shared(self.word()),
+            None => Access::Exclusive,
+        }
+    }
+
+    /// The words in which the items of a shared foreign tensor are accessed.
+    fn word(&self) -> Word {
+        let tensor = self.tensor();
+        let dtype = DataType::from_abi(tensor.dtype, false);
+        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
+        let address = tensor.data.addr().wrapping_add(offset);
+        Word::dividing(dtype.alignment(), address)
     }
 
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
@@ -528,6 +613,7 @@ impl fmt::Debug for Managed {
 impl DLPack for Managed {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         let view = self.view();
+        let access = self.access();
         Ok(Descriptor {
             data: view.data,
             byte_offset: view.byte_offset,
@@ -536,8 +622,13 @@ impl DLPack for Managed {
             dtype: view.dtype,
             device: view.device,
             stream: None,
-            read_only: true,
-            access: self.access().for_reading(),
+            // What all may write to can also be written by whoever gets it from a shared reference.
+            read_only: view.is_read_only() || !matches!(access, Access::Shared(_)),
+            access: if view.is_read_only() {
+                access.for_reading()
+            } else {
+                access.through_shared()
+            },
             legacy: self.ours.map_or(LegacyPolicy::Copy, |ours| ours.legacy),
             release: ReleasePolicy::Safe,
             made: None,

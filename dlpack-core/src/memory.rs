@@ -1,7 +1,7 @@
 //! Heap memory for the elements of a tensor: aligned, and quick to use for the first time.
 #![expect(unsafe_code, reason = "owns heap memory with its own alignment")]
 
-use alloc::alloc::{alloc, dealloc};
+use alloc::alloc::{alloc, alloc_zeroed, dealloc};
 use core::alloc::Layout;
 use core::ptr::{NonNull, without_provenance_mut};
 
@@ -26,6 +26,15 @@ pub(crate) struct AlignedBytes {
 impl AlignedBytes {
     /// Allocates; the error is the number of bytes that could not be had.
     pub(crate) fn new(len: usize) -> Result<Self, usize> {
+        Self::from(len, alloc)
+    }
+
+    /// The same with every byte 0, which the system gives away for free where there is much of it.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, usize> {
+        Self::from(len, alloc_zeroed)
+    }
+
+    fn from(len: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Result<Self, usize> {
         let align = Self::align(len);
         if len == 0 {
             let start = NonNull::new(without_provenance_mut(align)).ok_or(len)?;

@@ -3,7 +3,7 @@
 pub use core::default::Default;
 pub use core::marker::Send;
 pub use core::option::Option::{self, None, Some};
-pub use core::primitive::str as Str;
+pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
@@ -12,6 +12,7 @@ pub use crate::axes::Axes;
 pub use crate::dims::Dims;
 pub use crate::draft::Draft;
 pub use crate::element::Source;
+pub use crate::export::{Handed, hand_over, take_back};
 pub use crate::facts::{Elem, Facts};
 pub use crate::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
@@ -35,7 +36,7 @@ use crate::parts::Parts;
 use crate::record::Record;
 use crate::request::ExportRequest;
 use crate::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
-use crate::shape::{Int, Shape, StridesFor};
+use crate::shape::{Int, Shape, Strides, StridesFor};
 use crate::stream::{ProducerStream, StreamHandle};
 
 /// What describing gives.
@@ -120,6 +121,20 @@ pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
 #[inline]
 pub fn shape<S: Shape + ?Sized>(shape: &S) -> Result<Dims, Error> {
     Dims::extents(shape)
+}
+
+/// Shape and strides where they lie in a struct, if both lie there as DLPack wants them.
+pub fn lists<'a, S: Shape + ?Sized, T: Strides + ?Sized>(
+    shape: &'a S,
+    strides: &'a T,
+) -> Option<(&'a [i64], &'a [i64])> {
+    Some((shape.in_object()?, strides.in_object()?))
+}
+
+/// Whether [`lists`] gives them.
+#[must_use]
+pub const fn in_object<S: Shape + ?Sized, T: Strides + ?Sized>() -> bool {
+    S::IN_OBJECT && T::IN_OBJECT
 }
 
 /// Strides that fit the shape, as far as the types can tell.

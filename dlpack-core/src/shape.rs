@@ -24,6 +24,20 @@ use crate::error::Error;
 pub trait Int {
     #[doc(hidden)]
     fn to_i128(&self) -> i128;
+
+    /// Whether a list of these is one that DLPack can point to.
+    #[doc(hidden)]
+    const IS_I64: bool = false;
+
+    /// The list as DLPack would point to it.
+    #[doc(hidden)]
+    fn as_i64s(list: &[Self]) -> Option<&[i64]>
+    where
+        Self: Sized,
+    {
+        let _ = list;
+        None
+    }
 }
 
 macro_rules! ints {
@@ -36,7 +50,20 @@ macro_rules! ints {
         }
     )*};
 }
-ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i128 isize);
+
+impl Int for i64 {
+    const IS_I64: bool = true;
+
+    #[inline]
+    fn to_i128(&self) -> i128 {
+        i128::from(*self)
+    }
+
+    fn as_i64s(list: &[Self]) -> Option<&[Self]> {
+        Some(list)
+    }
+}
 
 impl<I: Int + ?Sized> Int for &I {
     #[inline]
@@ -85,6 +112,16 @@ pub trait Shape {
 
     #[doc(hidden)]
     fn to_extents(&self) -> Result<Dims, Error>;
+
+    /// Whether the extents lie in the value as DLPack wants them: as `i64`s.
+    #[doc(hidden)]
+    const IN_OBJECT: bool = false;
+
+    /// The extents where they lie, in that case.
+    #[doc(hidden)]
+    fn in_object(&self) -> Option<&[i64]> {
+        None
+    }
 }
 
 /// A list of strides, in the same forms as a [`Shape`].
@@ -102,6 +139,16 @@ pub trait Shape {
 pub trait Strides {
     #[doc(hidden)]
     fn to_strides(&self) -> Result<Dims, Error>;
+
+    /// As [`Shape::IN_OBJECT`].
+    #[doc(hidden)]
+    const IN_OBJECT: bool = false;
+
+    /// As [`Shape::in_object`].
+    #[doc(hidden)]
+    fn in_object(&self) -> Option<&[i64]> {
+        None
+    }
 }
 
 macro_rules! lists {
@@ -117,6 +164,12 @@ macro_rules! lists {
                 }
                 Ok(extents)
             }
+
+            const IN_OBJECT: bool = I::IS_I64;
+
+            fn in_object(&self) -> Option<&[i64]> {
+                I::as_i64s(self)
+            }
         }
 
         impl<I: Int> Strides for $list {
@@ -127,6 +180,12 @@ macro_rules! lists {
                     strides.push(stride(axis, found.to_i128())?);
                 }
                 Ok(strides)
+            }
+
+            const IN_OBJECT: bool = I::IS_I64;
+
+            fn in_object(&self) -> Option<&[i64]> {
+                I::as_i64s(self)
             }
         }
     )*};
@@ -148,6 +207,12 @@ impl<I: Int, const N: usize> Shape for [I; N] {
         }
         Ok(Dims::from(extents))
     }
+
+    const IN_OBJECT: bool = I::IS_I64;
+
+    fn in_object(&self) -> Option<&[i64]> {
+        I::as_i64s(self)
+    }
 }
 
 impl<I: Int, const N: usize> Strides for [I; N] {
@@ -158,6 +223,12 @@ impl<I: Int, const N: usize> Strides for [I; N] {
             strides[axis] = stride(axis, found.to_i128())?;
         }
         Ok(Dims::from(strides))
+    }
+
+    const IN_OBJECT: bool = I::IS_I64;
+
+    fn in_object(&self) -> Option<&[i64]> {
+        I::as_i64s(self)
     }
 }
 

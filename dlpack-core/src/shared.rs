@@ -81,10 +81,9 @@ impl<T: Plain> SharedBuffer<T> {
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
-        let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let mut memory =
+            AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
         let data = memory.as_mut_ptr();
-        // SAFETY: `memory` has so many bytes, and is new.
-        unsafe { data.write_bytes(0, bytes) };
         Ok(Self {
             data: data.cast(),
             len,

@@ -1,0 +1,193 @@
+//! [`Layout`]: a shape and its strides, kept as DLPack wants them.
+
+use core::fmt;
+
+use crate::dims::Dims;
+use crate::error::Error;
+use crate::extent;
+use crate::shape::{self, Shape, Strides, StridesFor};
+
+/// A shape of `N` axes together with its strides, one `i64` an axis.
+///
+/// A field of this type can be both `shape` and `strides`. Since the lists lie in the struct in the form that
+/// DLPack has, a binding can lend them as they are, without building a tensor of its own.
+///
+/// ```
+/// use dlpack_core::{DLPack, Layout, SharedBuffer};
+///
+/// #[derive(DLPack)]
+/// struct Frame {
+///     #[dlpack(data)]
+///     pixels: SharedBuffer<f32>,
+///     #[dlpack(shape, strides)]
+///     layout: Layout<2>,
+/// }
+///
+/// let frame = Frame {
+///     pixels: SharedBuffer::zeroed(6)?,
+///     layout: Layout::column_major([2, 3])?,
+/// };
+/// assert_eq!(frame.describe()?.shape(), [2, 3]);
+/// assert_eq!(frame.describe()?.strides(), [1, 2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Layout<const N: usize> {
+    shape: [i64; N],
+    strides: [i64; N],
+}
+
+impl<const N: usize> Layout<N> {
+    /// The last axis moves fastest.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.strides(), &[3, 1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadExtent`] or [`Error::TooLarge`].
+    pub fn row_major(shape: [usize; N]) -> Result<Self, Error> {
+        Self::packed(shape, extent::push_row_major)
+    }
+
+    /// The first axis moves fastest.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Layout::column_major([2, 3])?.strides(), &[1, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::row_major`].
+    pub fn column_major(shape: [usize; N]) -> Result<Self, Error> {
+        Self::packed(shape, extent::push_column_major)
+    }
+
+    /// These strides, in elements; whether they stay inside the data is found out when it is described.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Layout::strided([2, 3], [8, 2])?.strides(), &[8, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadExtent`].
+    pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
+        let shape = extents(shape)?;
+        Ok(Self { shape, strides })
+    }
+
+    fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
+        let shape = extents(shape)?;
+        if extent::count(&shape).is_none() {
+            return Err(Error::TooLarge {
+                shape: shape.to_vec(),
+            });
+        }
+        let mut packed = Dims::new();
+        push(&mut packed, &shape, 1);
+        let mut strides = [0; N];
+        strides.copy_from_slice(&packed);
+        Ok(Self { shape, strides })
+    }
+
+    /// The extents.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.shape(), &[2, 3]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> &[i64; N] {
+        &self.shape
+    }
+
+    /// The strides, in elements.
+    ///
+    /// ```
+    /// assert_eq!(dlpack_core::Layout::row_major([4])?.strides(), &[1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn strides(&self) -> &[i64; N] {
+        &self.strides
+    }
+}
+
+fn extents<const N: usize>(shape: [usize; N]) -> Result<[i64; N], Error> {
+    let mut extents = [0; N];
+    for (axis, &found) in shape.iter().enumerate() {
+        let found = i128::try_from(found).unwrap_or(i128::MAX);
+        extents[axis] = shape::extent(axis, found)?;
+    }
+    Ok(extents)
+}
+
+impl<const N: usize> fmt::Debug for Layout<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("shape", &self.shape)
+            .field("strides", &self.strides)
+            .finish()
+    }
+}
+
+impl<const N: usize> Shape for Layout<N> {
+    const RANK: Option<usize> = Some(N);
+    const IN_OBJECT: bool = true;
+
+    #[inline]
+    fn to_extents(&self) -> Result<Dims, Error> {
+        Ok(Dims::from(self.shape))
+    }
+
+    fn in_object(&self) -> Option<&[i64]> {
+        Some(&self.shape)
+    }
+}
+
+impl<const N: usize> Strides for Layout<N> {
+    const IN_OBJECT: bool = true;
+
+    #[inline]
+    fn to_strides(&self) -> Result<Dims, Error> {
+        self.strides.to_strides()
+    }
+
+    fn in_object(&self) -> Option<&[i64]> {
+        Some(&self.strides)
+    }
+}
+
+impl<const N: usize> StridesFor<Self> for Layout<N> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_in_both_orders() {
+        let rows = Layout::row_major([2, 3, 4]).unwrap();
+        assert_eq!((rows.shape(), rows.strides()), (&[2, 3, 4], &[12, 4, 1]));
+        let columns = Layout::column_major([2, 3, 4]).unwrap();
+        assert_eq!(columns.strides(), &[1, 2, 6]);
+        assert_eq!(Layout::row_major([]).unwrap().shape(), &[] as &[i64; 0]);
+    }
+
+    #[test]
+    fn refuses_what_no_tensor_has() {
+        assert!(matches!(
+            Layout::row_major([usize::MAX]),
+            Err(Error::BadExtent { axis: 0, .. })
+        ));
+        let half = 1 << 40;
+        assert!(matches!(
+            Layout::row_major([half, half]),
+            Err(Error::TooLarge { .. })
+        ));
+    }
+}
