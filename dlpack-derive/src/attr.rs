@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
-use syn::parse::ParseStream;
+use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Error, LitStr, Meta, Path, Result, Token, Type, parenthesized, token};
 
 use crate::ctxt::Ctxt;
@@ -48,6 +48,19 @@ pub(crate) fn read(attrs: &[Attribute], place: Place, cx: &Ctxt) -> Vec<Attr> {
     found
 }
 
+/// Reads the options of `#[dlpack_pymethods(..)]`.
+pub(crate) fn options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
+    let mut found = Vec::new();
+    let read = |input: ParseStream<'_>| {
+        items(input, Place::Methods, &mut found, cx);
+        Ok(())
+    };
+    if let Err(error) = read.parse2(tokens) {
+        cx.push(error);
+    }
+    found
+}
+
 fn items(input: ParseStream<'_>, place: Place, found: &mut Vec<Attr>, cx: &Ctxt) {
     while !input.is_empty() {
         match item(input, place, cx) {
@@ -82,13 +95,15 @@ fn item(input: ParseStream<'_>, place: Place, cx: &Ctxt) -> Result<Attr> {
         return Err(input.error(format!("expected a key, {}", place.expected())));
     }
     let key = input.call(Ident::parse_any)?;
-    let role = Role::named(&key.to_string()).ok_or_else(|| unknown(&key, place))?;
+    let role = Role::named(&key.to_string())
+        .filter(|role| role.is_known(place))
+        .ok_or_else(|| unknown(&key, place))?;
     let form = role
         .form(place)
         .ok_or_else(|| misplaced(&key, role, place))?;
     let value = if input.peek(token::Paren) {
         let (Form::List(inside) | Form::FlagOrList(inside)) = form else {
-            return Err(no_list(&key, role, form));
+            return Err(no_list(&key, role, form, cx));
         };
         let content;
         parenthesized!(content in input);
@@ -97,11 +112,11 @@ fn item(input: ParseStream<'_>, place: Place, cx: &Ctxt) -> Result<Attr> {
         Value::List(inner)
     } else if input.peek(Token![=]) {
         input.parse::<Token![=]>()?;
-        value(input, &key, role, form, place)?
+        value(input, &key, role, form, place, cx)?
     } else if matches!(form, Form::Flag | Form::FlagOrList(_)) {
         Value::Flag
     } else {
-        return Err(no_flag(&key, role, place));
+        return Err(no_flag(&key, role, place, cx));
     };
     Ok(Attr { role, key, value })
 }
@@ -112,6 +127,7 @@ fn value(
     role: Role,
     form: Form,
     place: Place,
+    cx: &Ctxt,
 ) -> Result<Value> {
     if matches!(form, Form::Flag | Form::List(_) | Form::FlagOrList(_)) {
         return Err(no_value(key, role, form, place));
@@ -122,7 +138,7 @@ fn value(
             key.span(),
             format!(
                 "`{name}` needs a value, such as `{name} = {}`",
-                role.example()
+                role.example(cx.root)
             ),
         ));
     }
@@ -130,7 +146,7 @@ fn value(
     match form {
         Form::Text => {
             let Some(text) = literal else {
-                let example = role.example();
+                let example = role.example(cx.root);
                 return Err(input.error(format!(
                     "expected a string literal, such as `{} = {example}`",
                     role.name()
@@ -157,7 +173,7 @@ fn value(
                 "a path"
             };
             if let Some(text) = literal {
-                let (name, example) = (role.name(), role.example());
+                let (name, example) = (role.name(), role.example(cx.root));
                 let message =
                     format!("expected {what}, such as `{name} = {example}`; remove the quotes");
                 return Err(Error::new(text.span(), message));
@@ -168,19 +184,19 @@ fn value(
                 input.call(Path::parse_mod_style).map(Value::Path)
             };
             value.map_err(|error| {
-                let (name, example) = (role.name(), role.example());
+                let (name, example) = (role.name(), role.example(cx.root));
                 Error::new(
                     error.span(),
                     format!("expected {what}, such as `{name} = {example}`"),
                 )
             })
         }
-        _ => expression(expr::take(input), role).map(Value::Expr),
+        _ => expression(expr::take(input), role, cx).map(Value::Expr),
     }
 }
 
 /// Strings and a bare `_` are no values of any key that takes an expression.
-fn expression(tokens: TokenStream, role: Role) -> Result<TokenStream> {
+fn expression(tokens: TokenStream, role: Role, cx: &Ctxt) -> Result<TokenStream> {
     let wrong = match expr::single(&tokens) {
         Some(TokenTree::Literal(literal)) if literal.to_string().contains('"') => "a string",
         Some(TokenTree::Ident(ident)) if ident == "_" => "`_`",
@@ -188,7 +204,7 @@ fn expression(tokens: TokenStream, role: Role) -> Result<TokenStream> {
     };
     let message = format!(
         "expected an expression such as `{}`, found {wrong}",
-        role.example()
+        role.example(cx.root)
     );
     Err(Error::new_spanned(tokens, message))
 }
@@ -229,13 +245,16 @@ fn one_of(role: Role, text: &LitStr) -> Result<()> {
 }
 
 fn unknown(key: &Ident, place: Place) -> Error {
+    let word = key.to_string();
     let mut message = format!(
-        "unknown dlpack {} attribute `{key}`, expected {}",
-        place.adjective(),
+        "unknown dlpack {} `{key}`, expected {}",
+        place.kind(),
         place.expected()
     );
-    if let Some(role) = place.nearest(&key.to_string()) {
+    if let Some(role) = place.nearest(&word) {
         message += &format!("; did you mean `{}`?", role.name());
+    } else if Role::named(&word).is_some_and(|role| role.is_known(Place::Methods)) {
+        message += &format!("; write `#[dlpack_pymethods({word})]` above `#[pymethods]`");
     }
     Error::new(key.span(), message)
 }
@@ -279,7 +298,7 @@ fn misplaced(key: &Ident, role: Role, place: Place) -> Error {
     Error::new(key.span(), message)
 }
 
-fn no_flag(key: &Ident, role: Role, place: Place) -> Error {
+fn no_flag(key: &Ident, role: Role, place: Place, cx: &Ctxt) -> Error {
     let name = role.name();
     let message = match role {
         Role::Data if place == Place::Struct => {
@@ -291,11 +310,11 @@ fn no_flag(key: &Ident, role: Role, place: Place) -> Error {
         Role::Unsafe => "`unsafe` needs a list: `unsafe(data = .., len = ..)`".to_owned(),
         role if role.lays_out() && place == Place::Struct => format!(
             "`{name}` needs a value on the struct, such as `{name} = {}`; as a flag it belongs on a field",
-            role.example()
+            role.example(cx.root)
         ),
         _ => format!(
             "`{name}` needs a value, such as `{name} = {}`",
-            role.example()
+            role.example(cx.root)
         ),
     };
     Error::new(key.span(), message)
@@ -322,13 +341,13 @@ fn no_value(key: &Ident, role: Role, form: Form, place: Place) -> Error {
     Error::new(key.span(), message)
 }
 
-fn no_list(key: &Ident, role: Role, form: Form) -> Error {
+fn no_list(key: &Ident, role: Role, form: Form, cx: &Ctxt) -> Error {
     let name = role.name();
     let message = match form {
         Form::Flag => format!("`{name}` is a flag: remove the parentheses"),
         _ => format!(
             "`{name}` takes its value after `=`, such as `{name} = {}`",
-            role.example()
+            role.example(cx.root)
         ),
     };
     Error::new(key.span(), message)

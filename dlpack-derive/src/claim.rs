@@ -6,6 +6,7 @@ use crate::attr::{Attr, Value};
 use crate::ctxt::Ctxt;
 use crate::input::Field;
 use crate::role::Role;
+use crate::ty::is_list;
 
 /// A key and what it stands on.
 #[derive(Clone, Copy)]
@@ -95,7 +96,8 @@ pub(crate) fn exclude(one: Option<Claim<'_>>, other: Option<Claim<'_>>, why: &st
     }
 }
 
-/// Reports fields with two roles: a field is the data (whatever else is done with it) or lays it out.
+/// Reports fields with two roles: a field is the data (whatever else is done with it) or lays it out. Only a type
+/// that keeps extents and strides together is both.
 pub(crate) fn one_role_each(fields: &[Field<'_>], cx: &Ctxt) {
     for field in fields {
         let mut first: Option<&Attr> = None;
@@ -103,6 +105,15 @@ pub(crate) fn one_role_each(fields: &[Field<'_>], cx: &Ctxt) {
             match first {
                 _ if matches!(attr.role, Role::ReadOnly | Role::Writable) => {}
                 None => first = Some(attr),
+                Some(first) if is_layout(first.role, attr.role) => {
+                    if is_list(field.ty) {
+                        let message = format!(
+                            "a list is either `shape` or `strides`, and `{}` is already set here; a `Layout<N>` keeps both",
+                            first.key
+                        );
+                        cx.error(&attr.key, message);
+                    }
+                }
                 Some(first) if first.role.lays_out() || attr.role.lays_out() => {
                     let message =
                         format!("a field has one role; `{}` is already set here", first.key);
@@ -112,4 +123,11 @@ pub(crate) fn one_role_each(fields: &[Field<'_>], cx: &Ctxt) {
             }
         }
     }
+}
+
+const fn is_layout(one: Role, other: Role) -> bool {
+    matches!(
+        (one, other),
+        (Role::Shape, Role::Strides) | (Role::Strides, Role::Shape)
+    )
 }

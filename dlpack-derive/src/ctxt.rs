@@ -1,4 +1,4 @@
-//! Collects the errors of a stage, so that one compilation shows them all.
+//! Collects the errors of a stage, so that one compilation shows them all, in the words of the crate that the user has.
 
 use core::cell::RefCell;
 use core::fmt::Display;
@@ -7,15 +7,20 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::Error;
 
+use crate::krate::Root;
+
 /// The errors found so far.
-#[derive(Default)]
 pub(crate) struct Ctxt {
+    pub(crate) root: Root,
     errors: RefCell<Vec<Error>>,
 }
 
 impl Ctxt {
-    pub(crate) fn new() -> Self {
-        Self::default()
+    pub(crate) const fn new(root: Root) -> Self {
+        Self {
+            root,
+            errors: RefCell::new(Vec::new()),
+        }
     }
 
     /// Reports a mistake at the tokens that made it.

@@ -12,7 +12,7 @@ use crate::input::{Field, Input, repr};
 use crate::krate::site;
 use crate::role::Role;
 use crate::row;
-use crate::ty::peel;
+use crate::ty::{peel, scalar};
 
 pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
@@ -43,7 +43,7 @@ pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option
 fn one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
     let mut scalars = fields
         .iter()
-        .filter_map(|field| Some((field, scalar(field.ty)?)));
+        .filter_map(|field| Some((field, innermost(field.ty)?)));
     let Some((first, one)) = scalars.next() else {
         return;
     };
@@ -58,18 +58,11 @@ fn one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
     }
 }
 
-fn scalar(ty: &Type) -> Option<&Ident> {
-    const SCALARS: [&str; 14] = [
-        "bool", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
-        "u64", "u128",
-    ];
+/// The scalar of a field, also inside an array.
+fn innermost(ty: &Type) -> Option<&Ident> {
     match peel(ty) {
-        Type::Array(array) => scalar(&array.elem),
-        Type::Path(path) => {
-            let ident = path.path.get_ident()?;
-            (SCALARS.iter().any(|name| ident == name) || ident == "usize").then_some(ident)
-        }
-        _ => None,
+        Type::Array(array) => innermost(&array.elem),
+        ty => scalar(ty),
     }
 }
 

@@ -6,12 +6,15 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use crate::call::{Borrow, Paths, access_call, parts, policy_calls, rank, typed};
+use crate::class;
 use crate::expr::receiver;
 use crate::input::{Field, Input};
 use crate::krate::site;
 use crate::named;
 use crate::plan::{Arm, Main, Plan};
-use crate::tensor::{Access, Data, Tensor};
+use crate::role::Role;
+use crate::tensor::{Access, Data, Slot, Tensor};
+use crate::ty::may_be_lent;
 
 pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     let paths = Paths::new(input);
@@ -19,6 +22,7 @@ pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     if !plan.tensors.is_empty() || !plan.columns.is_empty() {
         tokens.extend(named::expand(&paths, plan));
     }
+    tokens.extend(class::check(&paths, plan));
     tokens
 }
 
@@ -52,6 +56,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
             const EXCLUSIVE: bool = true;
         ));
     }
+    items.extend(lists(paths, tensor));
     items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = parts(paths, tensor, Borrow::Exclusive);
@@ -71,6 +76,33 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         items.extend(paths.share(&quote!(#k::Some(#share))));
     }
     items
+}
+
+/// Shape and strides where they lie, if both have a field that DLPack might point to; their types say whether it can.
+fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+    let Paths { k, .. } = paths;
+    let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
+        (&tensor.shape, &tensor.strides)
+    else {
+        return None;
+    };
+    let (shape_ty, strides_ty) = (shape.ty, strides.ty);
+    if !may_be_lent(shape_ty) || !may_be_lent(strides_ty) {
+        return None;
+    }
+    let lend = |field: &Field<'_>| {
+        let (at, member) = (site(field.ty), &field.member);
+        let this = receiver(at);
+        quote_spanned!(at=> &#this.#member)
+    };
+    let (at, shape, strides) = (site(strides_ty), lend(shape), lend(strides));
+    let at_k = paths.k(at);
+    let is = quote_spanned!(at=> #at_k::in_object::<#shape_ty, #strides_ty>());
+    let them = quote_spanned!(at=> #at_k::lists::<#shape_ty, #strides_ty>(#shape, #strides));
+    Some(quote! {
+        const LISTS: #k::Bool = #is;
+        fn lists(&self) -> #k::Option<(&[#k::I64], &[#k::I64])> { #them }
+    })
 }
 
 /// What the types alone say, for checks at compile time.

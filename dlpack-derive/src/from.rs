@@ -62,6 +62,12 @@ fn refuse(claims: &Claims<'_>, cx: &Ctxt) {
             );
             cx.error(claim.key, message);
         }
+        let is_shape = |field: &Field<'_>| field.attr(Role::Shape).is_some();
+        if claim.role == Role::Strides && claim.field.is_some_and(is_shape) {
+            let message = "`FromDLPack` cannot read `shape` and `strides` back into one field: \
+                           give each its own, or implement the trait by hand";
+            cx.error(claim.key, message);
+        }
     }
 }
 

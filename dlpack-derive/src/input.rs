@@ -11,7 +11,7 @@ use syn::{
 
 use crate::attr::{self, Attr, Value};
 use crate::ctxt::Ctxt;
-use crate::krate::{Krate, site};
+use crate::krate::{Krate, Root, site};
 use crate::role::{Place, Role};
 
 /// The derive that reads the item.
@@ -129,20 +129,20 @@ impl<'a> Input<'a> {
             ident: &item.ident,
             vis: &item.vis,
             generics: generics(item, &attrs, cx),
-            krate: Krate::of(&attrs),
+            krate: Krate::of(&attrs, cx.root),
             attrs,
             body,
         })
     }
 
     /// An item with mistakes, as far as it can be read; `None` where the crate's path may be one of them.
-    pub(crate) fn recover(item: &'a DeriveInput, derive: Derive) -> Option<Self> {
-        let cx = Ctxt::new();
+    pub(crate) fn recover(item: &'a DeriveInput, derive: Derive, root: Root) -> Option<Self> {
+        let cx = Ctxt::new(root);
         let (on_item, on_field) = derive.places(item);
         let mut attrs = attr::read(&item.attrs, on_item, &cx);
         // A stub needs no bound, and this one may be the mistake.
         attrs.retain(|attr| attr.role != Role::Bound);
-        let krate = Krate::of(&attrs);
+        let krate = Krate::of(&attrs, root);
         let says_crate = |attr: &Attribute| match &attr.meta {
             Meta::List(list) if attr.path().is_ident("dlpack") => {
                 let mut tokens = list.tokens.clone().into_iter();
@@ -152,7 +152,7 @@ impl<'a> Input<'a> {
             }
             _ => false,
         };
-        if matches!(krate, Krate::Default) && item.attrs.iter().any(says_crate) {
+        if krate.is_default() && item.attrs.iter().any(says_crate) {
             return None;
         }
         let body = match &item.data {

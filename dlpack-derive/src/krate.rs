@@ -7,27 +7,52 @@ use syn::spanned::Spanned;
 
 use crate::attr::{Attr, Value};
 
+/// The crate that a macro belongs to: its users have it, whatever else they depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    Core,
+    /// For Python's classes.
+    Pyo3,
+}
+
+impl Root {
+    /// The path, for messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Core => "::dlpack_core",
+            Self::Pyo3 => "::dlpack_pyo3",
+        }
+    }
+}
+
 /// The crate that the expansion calls.
-pub(crate) enum Krate {
-    Default,
-    At(Path),
+pub(crate) struct Krate {
+    pub(crate) root: Root,
+    /// From `crate = path`.
+    path: Option<Path>,
 }
 
 impl Krate {
-    pub(crate) fn of(attrs: &[Attr]) -> Self {
+    pub(crate) fn of(attrs: &[Attr], root: Root) -> Self {
         let path = attrs.iter().find_map(|attr| match &attr.value {
             Value::Path(path) => Some(path.clone()),
             _ => None,
         });
-        path.map_or(Self::Default, Self::At)
+        Self { root, path }
+    }
+
+    /// Whether nobody said `crate = path`.
+    pub(crate) const fn is_default(&self) -> bool {
+        self.path.is_none()
     }
 
     /// The root, located at a span: rustc points where the first token of a path lies.
     pub(crate) fn root(&self, at: Span) -> TokenStream {
-        match self {
-            Self::Default => quote_spanned!(at=> ::dlpack_core),
+        match (&self.path, self.root) {
             // `$crate` must keep resolving as it was written.
-            Self::At(path) => relocate(path.to_token_stream(), at),
+            (Some(path), _) => relocate(path.to_token_stream(), at),
+            (None, Root::Core) => quote_spanned!(at=> ::dlpack_core),
+            (None, Root::Pyo3) => quote_spanned!(at=> ::dlpack_pyo3),
         }
     }
 

@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod attr;
+mod block;
 mod call;
 mod claim;
+mod class;
 mod ctxt;
 mod element;
 mod expand;
@@ -15,6 +17,7 @@ mod expr;
 mod from;
 mod input;
 mod krate;
+mod methods;
 mod named;
 mod plan;
 mod record;
@@ -30,41 +33,72 @@ use proc_macro::TokenStream;
 
 use crate::ctxt::Ctxt;
 use crate::input::{Derive, Input};
+use crate::krate::Root;
 use crate::plan::Plan;
 
 /// Makes a struct or an enum a tensor that any DLPack consumer reads without a copy.
 #[proc_macro_derive(DLPack, attributes(dlpack))]
 pub fn derive_dlpack(item: TokenStream) -> TokenStream {
-    derive(Derive::DLPack, item.into()).into()
+    derive(Derive::DLPack, Root::Core, item.into()).into()
 }
 
 /// Makes a struct or an enum out of an imported tensor, by the attributes that `DLPack` reads.
 #[proc_macro_derive(FromDLPack, attributes(dlpack))]
 pub fn derive_from_dlpack(item: TokenStream) -> TokenStream {
-    derive(Derive::FromDLPack, item.into()).into()
+    derive(Derive::FromDLPack, Root::Core, item.into()).into()
 }
 
 /// Makes a `#[repr(C)]` struct of one scalar type an element: a trailing axis of its fields.
 #[proc_macro_derive(Element, attributes(dlpack))]
 pub fn derive_element(item: TokenStream) -> TokenStream {
-    derive(Derive::Element, item.into()).into()
+    derive(Derive::Element, Root::Core, item.into()).into()
 }
 
 /// Makes a `#[repr(C)]` struct a record: each of its fields is a column over many rows.
 #[proc_macro_derive(Record, attributes(dlpack))]
 pub fn derive_record(item: TokenStream) -> TokenStream {
-    derive(Derive::Record, item.into()).into()
+    derive(Derive::Record, Root::Core, item.into()).into()
 }
 
-fn derive(derive: Derive, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
+/// [`macro@DLPack`] by way of `dlpack_pyo3`; also checks that the class got its methods.
+#[proc_macro_derive(PyDLPack, attributes(dlpack))]
+pub fn derive_py_dlpack(item: TokenStream) -> TokenStream {
+    derive(Derive::DLPack, Root::Pyo3, item.into()).into()
+}
+
+/// [`macro@FromDLPack`] by way of `dlpack_pyo3`.
+#[proc_macro_derive(PyFromDLPack, attributes(dlpack))]
+pub fn derive_py_from_dlpack(item: TokenStream) -> TokenStream {
+    derive(Derive::FromDLPack, Root::Pyo3, item.into()).into()
+}
+
+/// [`macro@Element`] by way of `dlpack_pyo3`.
+#[proc_macro_derive(PyElement, attributes(dlpack))]
+pub fn derive_py_element(item: TokenStream) -> TokenStream {
+    derive(Derive::Element, Root::Pyo3, item.into()).into()
+}
+
+/// [`macro@Record`] by way of `dlpack_pyo3`.
+#[proc_macro_derive(PyRecord, attributes(dlpack))]
+pub fn derive_py_record(item: TokenStream) -> TokenStream {
+    derive(Derive::Record, Root::Pyo3, item.into()).into()
+}
+
+/// Gives a Python class the methods by which consumers ask for its tensor.
+#[proc_macro_attribute]
+pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream {
+    methods::expand(options.into(), item.into()).into()
+}
+
+fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
     let item = match syn::parse2(item) {
         Ok(item) => item,
         Err(error) => return error.into_compile_error(),
     };
-    let cx = Ctxt::new();
+    let cx = Ctxt::new(root);
     run(derive, &item, &cx).unwrap_or_else(|| {
         let mut tokens = cx.into_compile_errors();
-        tokens.extend(stub::stub(derive, &item));
+        tokens.extend(stub::stub(derive, root, &item));
         tokens
     })
 }

@@ -1,5 +1,7 @@
 //! The keys of the grammar, each spelled once, with the places where it may stand and the form it takes there.
 
+use crate::krate::Root;
+
 macro_rules! roles {
     ($($role:ident = $name:literal, $example:literal;)*) => {
         /// A key of `#[dlpack(..)]`: what a field or an expression is to the tensor.
@@ -14,8 +16,10 @@ macro_rules! roles {
             }
 
             /// A value for messages: what the key looks like with one.
-            pub(crate) const fn example(self) -> &'static str {
-                match self { $(Self::$role => $example),* }
+            pub(crate) const fn example(self, root: Root) -> &'static str {
+                let example = match self { $(Self::$role => $example),* };
+                // The path that stands there already, were it left out.
+                if let Self::Crate = self { root.name() } else { example }
             }
         }
     };
@@ -42,7 +46,10 @@ roles! {
     Legacy = "legacy", "\"refuse\"";
     Release = "release", "\"immediate\"";
     Skip = "skip", "";
-    Crate = "crate", "::dlpack_core";
+    Info = "info", "";
+    Buffer = "buffer", "";
+    Tensors = "tensors", "";
+    Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
     Len = "len", "self.len";
@@ -65,6 +72,8 @@ pub(crate) enum Place {
     /// The struct of `Element` and `Record`.
     Row,
     RowField,
+    /// `#[dlpack_pymethods(..)]`
+    Methods,
 }
 
 /// What may follow a key.
@@ -90,7 +99,8 @@ impl Role {
     pub(crate) fn form(self, place: Place) -> Option<Form> {
         use Role as R;
         let form = match (place, self) {
-            (Place::Struct | Place::Enum | Place::Row, R::Crate) => Form::Path,
+            (Place::Struct | Place::Enum | Place::Row | Place::Methods, R::Crate) => Form::Path,
+            (Place::Methods, R::Info | R::Buffer | R::Tensors) => Form::Flag,
             (Place::Struct | Place::Enum | Place::Row, R::Bound) => Form::Text,
 
             (Place::Field, R::Tensor) => Form::FlagOrList(Place::FieldTensor),
@@ -120,6 +130,16 @@ impl Role {
             _ => return None,
         };
         Some(form)
+    }
+
+    /// Whether the key is worth a message of its own where it does not belong: the options of a class
+    /// and the keys of a tensor are strangers to each other.
+    pub(crate) fn is_known(self, place: Place) -> bool {
+        let of_class = self.form(Place::Methods).is_some();
+        match place {
+            Place::Methods => of_class,
+            _ => !of_class || self == Self::Crate,
+        }
     }
 
     /// Whether the key says where and how the elements lie, which a field can do as well as an expression.
@@ -162,18 +182,20 @@ impl Place {
             Self::VariantField => "a variant's field",
             Self::FieldTensor | Self::FreeTensor => "`tensor(..)`",
             Self::Raw => "`unsafe(..)`",
+            Self::Methods => "`#[dlpack_pymethods]`",
         }
     }
 
-    /// The word between `dlpack` and `attribute`.
-    pub(crate) const fn adjective(self) -> &'static str {
+    /// What a key is called here, behind `dlpack`.
+    pub(crate) const fn kind(self) -> &'static str {
         match self {
-            Self::Struct | Self::Row => "struct",
-            Self::Field | Self::VariantField | Self::RowField => "field",
-            Self::Enum => "enum",
-            Self::Variant => "variant",
-            Self::FieldTensor | Self::FreeTensor => "tensor",
-            Self::Raw => "`unsafe`",
+            Self::Struct | Self::Row => "struct attribute",
+            Self::Field | Self::VariantField | Self::RowField => "field attribute",
+            Self::Enum => "enum attribute",
+            Self::Variant => "variant attribute",
+            Self::FieldTensor | Self::FreeTensor => "tensor attribute",
+            Self::Raw => "`unsafe` attribute",
+            Self::Methods => "class option",
         }
     }
 

@@ -6,11 +6,12 @@ use syn::DeriveInput;
 
 use crate::call::Paths;
 use crate::input::{Body, Derive, Input};
+use crate::krate::Root;
 use crate::role::Role;
 use crate::ty::is_pointer;
 
-pub(crate) fn stub(derive: Derive, item: &DeriveInput) -> Option<TokenStream> {
-    let input = Input::recover(item, derive)?;
+pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
+    let input = Input::recover(item, derive, root)?;
     // A pointer is not `Send`, and the stub would complain of that.
     if has_pointer(&input) {
         return None;

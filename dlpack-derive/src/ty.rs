@@ -1,6 +1,6 @@
 //! What a type shows by its tokens alone; the rest is core's to ask of its traits.
 
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{GenericArgument, Ident, PathArguments, Type, TypePath};
 
 /// A type without the parentheses and invisible groups around it.
 pub(crate) fn peel(mut ty: &Type) -> &Type {
@@ -25,6 +25,45 @@ pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
     }
 }
 
+/// Whether a type is visibly one list of numbers.
+pub(crate) fn is_list(ty: &Type) -> bool {
+    let ty = peel(ty);
+    matches!(ty, Type::Tuple(_) | Type::Reference(_)) || owned_container(ty).is_some()
+}
+
+/// Whether a type may be a list of `i64`, which DLPack can point to; core asks the type itself. Without this question a
+/// type that is no list at all would be refused once more.
+pub(crate) fn may_be_lent(ty: &Type) -> bool {
+    match peel(ty) {
+        Type::Array(array) => may_be_i64(&array.elem),
+        Type::Slice(slice) => may_be_i64(&slice.elem),
+        Type::Reference(reference) => may_be_lent(&reference.elem),
+        Type::Path(path) => match (owned_container(ty), argument(path)) {
+            (Some("Vec"), Some(item)) => may_be_i64(item),
+            (Some(_), Some(list)) => may_be_lent(list),
+            _ => scalar(ty).is_none(),
+        },
+        _ => false,
+    }
+}
+
+fn may_be_i64(ty: &Type) -> bool {
+    scalar(ty).is_none_or(|scalar| scalar == "i64")
+}
+
+/// The name of a type that is visibly a scalar.
+pub(crate) fn scalar(ty: &Type) -> Option<&Ident> {
+    const SCALARS: [&str; 15] = [
+        "bool", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+        "u64", "u128", "usize",
+    ];
+    let Type::Path(path) = peel(ty) else {
+        return None;
+    };
+    let ident = path.path.get_ident()?;
+    SCALARS.iter().any(|name| ident == name).then_some(ident)
+}
+
 /// Whether a type is visibly a raw pointer.
 pub(crate) fn is_pointer(ty: &Type) -> bool {
     matches!(peel(ty), Type::Ptr(_))
@@ -35,12 +74,13 @@ pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peel(ty) else {
         return None;
     };
-    let last = path
-        .path
-        .segments
-        .last()
-        .filter(|last| last.ident == "Option")?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+    let last = path.path.segments.last()?;
+    (last.ident == "Option").then(|| argument(path)).flatten()
+}
+
+/// The only generic argument of a type, if it is a type.
+fn argument(path: &TypePath) -> Option<&Type> {
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
         return None;
     };
     match arguments.args.first()? {

@@ -55,6 +55,11 @@ fn unknown_keys_list_the_known_ones() {
     field("shap", "; did you mean `shape`?");
     field("read_only", "; did you mean `readonly`?");
     field("xyz", "");
+    field(
+        "info",
+        "; write `#[dlpack_pymethods(info)]` above `#[pymethods]`",
+    );
+    field("tensors", "; did you mean `tensor`?");
     let message = format!("unknown dlpack struct attribute `layout`, expected {STRUCT_KEYS}");
     check(
         Derive::DLPack,
@@ -497,8 +502,23 @@ fn a_field_has_one_role() {
             ),
             (
                 "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape, strides)] b: [u8; 1] }",
-                "a field has one role; `shape` is already set here",
+                "a list is either `shape` or `strides`, and `shape` is already set here; a `Layout<N>` keeps both",
                 "strides",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(strides, shape)] b: (u8, u8) }",
+                "a list is either `shape` or `strides`, and `strides` is already set here; a `Layout<N>` keeps both",
+                "shape",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape, strides, offset)] b: Layout<1> }",
+                "a field has one role; `shape` is already set here",
+                "offset",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape, byte_strides)] b: Layout<1> }",
+                "a field has one role; `shape` is already set here",
+                "byte_strides",
             ),
             (
                 "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(stream, owner)] b: Arc<u8> }",
@@ -936,6 +956,18 @@ fn elements_and_records_have_a_layout() {
                 "Row",
             ),
         ],
+    );
+}
+
+#[test]
+fn a_layout_is_not_read_back() {
+    check(
+        Derive::FromDLPack,
+        "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape, strides)] b: Layout<1> }",
+        &[(
+            "`FromDLPack` cannot read `shape` and `strides` back into one field: give each its own, or implement the trait by hand",
+            "strides",
+        )],
     );
 }
 

@@ -1,6 +1,7 @@
 //! What the derives emit and refuse, on token streams, without a compiler behind.
 
 mod errors;
+mod methods;
 mod snapshots;
 mod values;
 
@@ -8,20 +9,25 @@ use proc_macro2::TokenStream;
 
 use crate::ctxt::Ctxt;
 use crate::input::Derive;
+use crate::krate::Root;
+
+fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, String)>> {
+    expand_at(Root::Core, derive, source)
+}
 
 /// The expansion, or the errors as messages with the source text they point at and its number in the source.
-fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, String)>> {
+fn expand_at(
+    root: Root,
+    derive: Derive,
+    source: &str,
+) -> Result<TokenStream, Vec<(String, String)>> {
     let item = syn::parse_str(source).expect("the test's own item parses");
-    let cx = Ctxt::new();
+    let cx = Ctxt::new(root);
     crate::run(derive, &item, &cx).ok_or_else(|| {
         let errors = cx.into_errors();
         assert!(!errors.is_empty(), "refused without a reason");
         let located = errors.iter().map(|error| {
-            let text = error
-                .span()
-                .source_text()
-                .expect("an error points into the source");
-            let column = error.span().start().column;
+            let (text, column) = place(error).expect("an error points into the source");
             let number = source
                 .match_indices(&text)
                 .filter(|&(at, _)| at <= column && is_whole(source, at, &text));
@@ -29,6 +35,12 @@ fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, Stri
         });
         located.collect()
     })
+}
+
+/// The text that an error points at, and where it begins.
+fn place(error: &syn::Error) -> Option<(String, usize)> {
+    let span = error.span();
+    Some((span.source_text()?, span.start().column))
 }
 
 /// Whether a text stands in the source as a word of its own.

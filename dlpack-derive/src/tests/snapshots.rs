@@ -5,6 +5,7 @@ use proc_macro2::{Spacing, TokenStream, TokenTree};
 
 use super::expand;
 use crate::input::Derive;
+use crate::krate::Root;
 
 /// An expansion of a usual struct beyond this means that logic leaked out of core.
 const USUAL: usize = 40;
@@ -29,7 +30,7 @@ fn flat(tokens: TokenStream) -> Vec<TokenTree> {
 }
 
 /// The names of the prelude, and crates, that the expansion says without a root.
-fn unrooted(tokens: &TokenStream, source: &str) -> Vec<String> {
+pub(super) fn unrooted(tokens: &TokenStream, source: &str) -> Vec<String> {
     const NAMES: [&str; 14] = [
         "Result",
         "Option",
@@ -59,7 +60,7 @@ fn unrooted(tokens: &TokenStream, source: &str) -> Vec<String> {
 }
 
 /// What follows `Self::`, which another trait of the user could claim.
-fn self_paths(tokens: &TokenStream) -> Vec<String> {
+pub(super) fn self_paths(tokens: &TokenStream) -> Vec<String> {
     let flat = flat(tokens.clone());
     let joint = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ':' && p.spacing() == Spacing::Joint);
     let path = |window: &[TokenTree]| {
@@ -68,14 +69,14 @@ fn self_paths(tokens: &TokenStream) -> Vec<String> {
     flat.windows(4).filter_map(path).collect()
 }
 
-fn has_unsafe(tokens: &TokenStream) -> bool {
+pub(super) fn has_unsafe(tokens: &TokenStream) -> bool {
     flat(tokens.clone())
         .iter()
         .any(|token| token.to_string() == "unsafe")
 }
 
 /// The input as a comment above its expansion.
-fn page(source: &str, expansion: &str) -> String {
+pub(super) fn page(source: &str, expansion: &str) -> String {
     let mut page = String::new();
     let indent = source
         .lines()
@@ -148,11 +149,17 @@ snapshots! {
         #[dlpack(shape = [height, width, 3], byte_strides = [linesize, _, _])]
         struct Frame { #[dlpack(data)] data: Bytes, height: u32, width: u32, linesize: usize }
     ";
-    strides_field: DLPack, USUAL, "
+    strides_field: DLPack, MORE, "
         struct View {
             #[dlpack(data)] items: Vec<f32>,
             #[dlpack(shape)] shape: [i64; 3],
             #[dlpack(strides)] strides: [i64; 2],
+        }
+    ";
+    layout_field: DLPack, MORE, "
+        struct Frame {
+            #[dlpack(data)] pixels: SharedBuffer<f32>,
+            #[dlpack(shape, strides)] layout: Layout<3>,
         }
     ";
     strides_without_shape: DLPack, MORE, "
@@ -342,12 +349,32 @@ snapshots! {
 fn an_item_with_mistakes_still_has_its_traits() {
     let source = "#[dlpack(crate = ::dl)] struct Image { #[dlpack(tensor, dat)] pixels: Vec<f32> }";
     let show = |derive| {
-        let tokens = crate::derive(derive, source.parse().expect("the test's own item lexes"));
+        let tokens = crate::derive(
+            derive,
+            Root::Core,
+            source.parse().expect("the test's own item lexes"),
+        );
         prettyplease::unparse(&syn::parse2(tokens).expect("the stub parses"))
     };
     let found =
         show(Derive::DLPack) + "\n" + &show(Derive::FromDLPack) + "\n" + &show(Derive::Record);
     expect_file!["../../tests/snapshots/stub.rs"].assert_eq(&page(source, &found));
+}
+
+/// Lists of other integers cannot be lent, and a number is no list at all.
+#[test]
+fn only_what_may_be_lent_is() {
+    for (shape, strides, may) in [
+        ("[i64; 1]", "Vec<i64>", true),
+        ("[usize; 1]", "[i64; 1]", false),
+        ("[i64; 1]", "i64", false),
+    ] {
+        let source = format!(
+            "struct S {{ #[dlpack(data)] a: Vec<f32>, #[dlpack(shape)] b: {shape}, #[dlpack(strides)] c: {strides} }}"
+        );
+        let found = expand(Derive::DLPack, &source).expect("no mistake");
+        assert_eq!(found.to_string().contains("LISTS"), may, "{source}");
+    }
 }
 
 #[test]
@@ -358,6 +385,7 @@ fn no_stub_where_it_would_not_compile() {
     ] {
         let tokens = crate::derive(
             Derive::DLPack,
+            Root::Core,
             source.parse().expect("the test's own item lexes"),
         );
         assert!(!tokens.to_string().contains("impl"), "{tokens}");

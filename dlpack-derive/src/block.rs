@@ -1,0 +1,303 @@
+//! The `impl` below `#[dlpack_pymethods]`, read by its tokens: syn would need its feature `full` for the methods, which
+//! are passed on as they are.
+
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+
+/// What an attribute stands on.
+pub(crate) enum Item {
+    Impl(Block),
+    Other {
+        /// `struct`, `fn` and so on.
+        word: Option<Ident>,
+        /// The name of a type without parameters.
+        name: Option<Ident>,
+        item: TokenStream,
+    },
+}
+
+/// `#[..] impl Header { body }`
+pub(crate) struct Block {
+    attrs: Vec<Attr>,
+    /// `impl`, and before it `unsafe` or `default`.
+    start: Vec<TokenTree>,
+    /// `<..>` behind `impl`.
+    pub(crate) generics: TokenStream,
+    /// The trait and the `for` behind it.
+    pub(crate) of: TokenStream,
+    pub(crate) self_ty: TokenStream,
+    bounds: TokenStream,
+    body: Group,
+}
+
+/// `#[..]`
+struct Attr {
+    hash: TokenTree,
+    list: Group,
+}
+
+impl Item {
+    pub(crate) fn read(item: TokenStream) -> Self {
+        let mut trees: Vec<_> = item.clone().into_iter().collect();
+        // A macro's `$item` comes in a group without delimiters.
+        while let Some(TokenTree::Group(group)) = trees.last() {
+            if group.delimiter() != Delimiter::None {
+                break;
+            }
+            let inner = group.stream();
+            trees.pop();
+            trees.extend(inner);
+        }
+        Block::read(trees).map_or_else(|| other(item), Self::Impl)
+    }
+}
+
+/// The first keyword of an item says what it is; behind it is its name.
+fn other(item: TokenStream) -> Item {
+    const WORDS: [&str; 10] = [
+        "struct",
+        "enum",
+        "union",
+        "fn",
+        "mod",
+        "trait",
+        "type",
+        "static",
+        "use",
+        "macro_rules",
+    ];
+    let mut trees = item.clone().into_iter();
+    let word = trees.find_map(|tree| match tree {
+        TokenTree::Ident(word) if WORDS.iter().any(|known| word == known) => Some(word),
+        _ => None,
+    });
+    let defines = word
+        .as_ref()
+        .is_some_and(|word| WORDS[..3].iter().any(|known| word == known));
+    let name = match (trees.next(), trees.next()) {
+        (Some(TokenTree::Ident(name)), after)
+            if defines && !after.as_ref().is_some_and(|tree| is(tree, '<')) =>
+        {
+            Some(name)
+        }
+        _ => None,
+    };
+    Item::Other { word, name, item }
+}
+
+impl Block {
+    fn read(trees: Vec<TokenTree>) -> Option<Self> {
+        let mut trees = trees;
+        let Some(TokenTree::Group(body)) = trees.pop() else {
+            return None;
+        };
+        let mut rest = trees.into_iter().peekable();
+        let mut attrs = Vec::new();
+        while let Some(hash) = rest.next_if(|tree| is(tree, '#')) {
+            let Some(TokenTree::Group(list)) = rest.next() else {
+                return None;
+            };
+            attrs.push(Attr { hash, list });
+        }
+        let mut start = Vec::new();
+        while start.last().is_none_or(|tree| !is_word(tree, "impl")) {
+            start.push(rest.next_if(|tree| {
+                ["unsafe", "default", "impl"]
+                    .iter()
+                    .any(|word| is_word(tree, word))
+            })?);
+        }
+        let mut generics = Vec::new();
+        if rest.peek().is_some_and(|tree| is(tree, '<')) {
+            let mut open = 0;
+            for tree in rest.by_ref() {
+                // The `>` of `->` closes nothing.
+                let arrow = generics.last().is_some_and(|last| is(last, '-'));
+                open += i32::from(is(&tree, '<')) - i32::from(is(&tree, '>') && !arrow);
+                generics.push(tree);
+                if open == 0 {
+                    break;
+                }
+            }
+        }
+        let mut header: Vec<_> = rest.collect();
+        let bounds = header.iter().position(|tree| is_word(tree, "where"));
+        let bounds = header.split_off(bounds.unwrap_or(header.len()));
+        // `for<'a>` belongs to a type.
+        let of = (0..header.len()).find(|&at| {
+            is_word(&header[at], "for") && !header.get(at + 1).is_some_and(|tree| is(tree, '<'))
+        });
+        let self_ty = header.split_off(of.map_or(0, |at| at + 1));
+        Some(Self {
+            attrs,
+            start,
+            generics: generics.into_iter().collect(),
+            of: header.into_iter().collect(),
+            self_ty: self_ty.into_iter().collect(),
+            bounds: bounds.into_iter().collect(),
+            body,
+        })
+    }
+
+    pub(crate) fn has_attr(&self, name: &str) -> bool {
+        self.attrs
+            .iter()
+            .any(|attr| find(&attr.list.stream(), name).is_some())
+    }
+
+    /// Removes the attributes of this name; gives the name where the first of them said it.
+    pub(crate) fn remove_attr(&mut self, name: &str) -> Option<Ident> {
+        let mut removed = None;
+        self.attrs.retain(|attr| {
+            let found = find(&attr.list.stream(), name);
+            let keep = found.is_none();
+            removed = removed.take().or(found);
+            keep
+        });
+        removed
+    }
+
+    /// Where the block defines this method or constant, or gives one this name in Python.
+    pub(crate) fn defines(&self, name: &str) -> Option<TokenTree> {
+        let trees: Vec<_> = self.body.stream().into_iter().collect();
+        trees.windows(2).find_map(|pair| match pair {
+            [TokenTree::Ident(word), TokenTree::Ident(own)]
+                if (word == "fn" || word == "const") && own == name =>
+            {
+                Some(own.clone().into())
+            }
+            [hash, TokenTree::Group(list)] if is(hash, '#') => renames(list, name),
+            _ => None,
+        })
+    }
+
+    /// Removes the attributes that only `#[pymethods]` understands; whether there were any.
+    pub(crate) fn remove_inert(&mut self) -> bool {
+        let (body, found) = without_inert(&self.body, true);
+        self.body = body;
+        found
+    }
+
+    /// The block with items in front of the user's own.
+    pub(crate) fn with(&self, items: TokenStream) -> TokenStream {
+        let own: Vec<_> = self.body.stream().into_iter().collect();
+        // `#![..]` come first.
+        let mut at = 0;
+        while let [hash, bang, _, ..] = &own[at..] {
+            if !is(hash, '#') || !is(bang, '!') {
+                break;
+            }
+            at += 3;
+        }
+        let (inner, own) = own.split_at(at);
+        let stream = inner
+            .iter()
+            .cloned()
+            .chain(items)
+            .chain(own.iter().cloned())
+            .collect();
+        let mut body = Group::new(Delimiter::Brace, stream);
+        body.set_span(self.body.span());
+        let attrs = self
+            .attrs
+            .iter()
+            .flat_map(|attr| [attr.hash.clone(), attr.list.clone().into()]);
+        attrs
+            .chain(self.start.iter().cloned())
+            .chain(self.generics.clone())
+            .chain(self.of.clone())
+            .chain(self.self_ty.clone())
+            .chain(self.bounds.clone())
+            .chain([TokenTree::from(body)])
+            .collect()
+    }
+}
+
+fn is(tree: &TokenTree, punct: char) -> bool {
+    matches!(tree, TokenTree::Punct(found) if found.as_char() == punct)
+}
+
+fn is_word(tree: &TokenTree, word: &str) -> bool {
+    matches!(tree, TokenTree::Ident(found) if found == word)
+}
+
+/// The last part of an attribute's path, if it is this name; also of one behind a condition, as in
+/// `cfg_attr(feature = "python", pyo3::pymethods)`.
+fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
+    let mut last = None;
+    let mut trees = attr.clone().into_iter();
+    for tree in trees.by_ref() {
+        match tree {
+            TokenTree::Ident(ident) => last = Some(ident),
+            TokenTree::Punct(punct) if punct.as_char() == ':' => {}
+            TokenTree::Group(group) if last.as_ref().is_some_and(|last| last == "cfg_attr") => {
+                let trees: Vec<_> = group.stream().into_iter().collect();
+                let attrs = trees.split(|tree| is(tree, ',')).skip(1);
+                return attrs
+                    .filter_map(|attr| find(&attr.iter().cloned().collect(), name))
+                    .next();
+            }
+            _ => break,
+        }
+    }
+    last.filter(|last| last == name)
+}
+
+/// The string in `#[pyo3(name = "..")]`, if it is this name.
+fn renames(attr: &Group, name: &str) -> Option<TokenTree> {
+    find(&attr.stream(), "pyo3")?;
+    let list = attr.stream().into_iter().find_map(|tree| match tree {
+        TokenTree::Group(list) => Some(list.stream()),
+        _ => None,
+    });
+    let trees: Vec<_> = list?.into_iter().collect();
+    trees.windows(3).find_map(|window| match window {
+        [key, eq, TokenTree::Literal(text)]
+            if is_word(key, "name") && is(eq, '=') && text.to_string() == format!("{name:?}") =>
+        {
+            Some(text.clone().into())
+        }
+        _ => None,
+    })
+}
+
+fn without_inert(group: &Group, items: bool) -> (Group, bool) {
+    const INERT: [&str; 9] = [
+        "classattr",
+        "classmethod",
+        "deleter",
+        "getter",
+        "init",
+        "new",
+        "pyo3",
+        "setter",
+        "staticmethod",
+    ];
+    let mut kept = Vec::new();
+    let mut found = false;
+    for tree in group.stream() {
+        match &tree {
+            TokenTree::Group(list)
+                if kept.last().is_some_and(|last| is(last, '#'))
+                    && INERT
+                        .iter()
+                        .any(|name| find(&list.stream(), name).is_some()) =>
+            {
+                found = true;
+                kept.pop();
+                continue;
+            }
+            // The parameters of a method.
+            TokenTree::Group(list) if items && list.delimiter() == Delimiter::Parenthesis => {
+                let (list, inside) = without_inert(list, false);
+                found |= inside;
+                kept.push(list.into());
+                continue;
+            }
+            _ => {}
+        }
+        kept.push(tree);
+    }
+    let mut without = Group::new(group.delimiter(), kept.into_iter().collect());
+    without.set_span(group.span());
+    (without, found)
+}

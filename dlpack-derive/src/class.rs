@@ -1,0 +1,40 @@
+//! What a derive for Python adds: the check that the class got its methods, so that nobody finds out in Python.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+
+use crate::call::Paths;
+use crate::krate::{Root, site};
+use crate::plan::{Main, Plan};
+
+/// Reads the constant that `#[dlpack_pymethods]` adds. Where there is none a trait's stands in for it,
+/// whose type is the error; and a type that is no class passes with either.
+pub(crate) fn check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+    let Paths { input, k, .. } = paths;
+    // Python's classes have no parameters.
+    if input.krate.root == Root::Core || !input.generics.params.is_empty() {
+        return None;
+    }
+    let (at, ident) = (site(input.ident), input.ident);
+    let (stand_in, added) = match plan.main {
+        Main::None => (
+            quote!(ForgottenTensors),
+            quote_spanned!(at=> __dlpack_tensors__),
+        ),
+        _ => (
+            quote!(Forgotten),
+            quote_spanned!(at=> __dlpack_c_exchange_api__),
+        ),
+    };
+    let at_k = paths.k(at);
+    let call = quote_spanned! {at=>
+        #at_k::attached::<_, _, #ident>(#at_k::Class::<#ident>::IS, #ident::#added)
+    };
+    Some(quote! {
+        #[allow(deprecated, unused_imports, clippy::absolute_paths)]
+        const _: fn() = || {
+            use #k::{#stand_in as _, NoClass as _};
+            #call;
+        };
+    })
+}

@@ -1,0 +1,278 @@
+//! `#[dlpack_pymethods]`: what it adds to the user's `#[pymethods]`, and what it says where it cannot.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+
+use crate::attr;
+use crate::block::{Block, Item};
+use crate::ctxt::Ctxt;
+use crate::krate::{Krate, Root, site};
+use crate::role::Role;
+
+pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let cx = Ctxt::new(Root::Pyo3);
+    let tokens = run(options, item, &cx);
+    let mut errors = cx.into_compile_errors();
+    errors.extend(tokens);
+    errors
+}
+
+/// The block with our items; where a mistake was reported, with as much of them as keeps rustc quiet.
+pub(crate) fn run(options: TokenStream, item: TokenStream, cx: &Ctxt) -> TokenStream {
+    let options = Options::read(options, cx);
+    match Item::read(item) {
+        Item::Impl(block) => of_impl(&options, block, cx),
+        Item::Other { word, name, item } => of_other(&options, word, name, item, cx),
+    }
+}
+
+struct Options {
+    info: bool,
+    buffer: bool,
+    /// The class has tensors and is none.
+    tensors: bool,
+    krate: Krate,
+}
+
+impl Options {
+    fn read(tokens: TokenStream, cx: &Ctxt) -> Self {
+        let attrs = attr::options(tokens, cx);
+        let find = |role| attrs.iter().find(|attr| attr.role == role);
+        let tensors = find(Role::Tensors).is_some();
+        let (info, buffer) = (find(Role::Info), find(Role::Buffer));
+        for other in [info, buffer].into_iter().flatten().filter(|_| tensors) {
+            let name = other.role.name();
+            let message = format!(
+                "`{name}` belongs to a class that is a tensor: with `tensors` it only has some, remove one"
+            );
+            cx.error(&other.key, message);
+        }
+        Self {
+            info: info.is_some(),
+            buffer: buffer.is_some(),
+            tensors,
+            krate: Krate::of(&attrs, cx.root),
+        }
+    }
+}
+
+fn of_impl(options: &Options, mut block: Block, cx: &Ctxt) -> TokenStream {
+    let has_pymethods = block.has_attr("pymethods");
+    if let Some(again) = block.remove_attr("dlpack_pymethods") {
+        cx.error(again, "`#[dlpack_pymethods]` is there twice; remove one");
+    }
+    let is_class = block.generics.is_empty() && block.of.is_empty();
+    if is_class && has_pymethods {
+        let items = items(options, &block, cx);
+        return if cx.check().is_some() {
+            block.with(items)
+        } else {
+            block.with(bare(options, &block))
+        };
+    }
+    // Without this, PyO3 would complain of the same thing, or rustc of its attributes.
+    block.remove_attr("pymethods");
+    let had_attributes = block.remove_inert();
+    if !block.of.is_empty() {
+        let message = "`#[dlpack_pymethods]` belongs above the `#[pymethods]` of the class, not above an `impl` of a trait";
+        cx.error(&block.of, message);
+    } else if !block.generics.is_empty() {
+        let message = "a Python class has no parameters: \
+                       make each type that Python shall see a class of its own, such as `struct ImageF32(Image<f32>);`";
+        cx.error(&block.generics, message);
+        return block.with(TokenStream::new());
+    } else if had_attributes {
+        missing(
+            cx,
+            "no `#[pymethods]` below: write `#[pymethods]` on the line under `#[dlpack_pymethods]`",
+        );
+    } else {
+        missing(
+            cx,
+            "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`",
+        );
+    }
+    let constants = bare(options, &block);
+    if block.of.is_empty() {
+        return block.with(constants);
+    }
+    let (ty, item) = (&block.self_ty, block.with(TokenStream::new()));
+    quote!(#item impl #ty { #constants })
+}
+
+/// What is wrong lies in front of the item, where nothing but our own attribute stands.
+fn missing(cx: &Ctxt, message: &str) {
+    cx.push(syn::Error::new(Span::call_site(), message));
+}
+
+fn of_other(
+    options: &Options,
+    word: Option<Ident>,
+    name: Option<Ident>,
+    item: TokenStream,
+    cx: &Ctxt,
+) -> TokenStream {
+    let Some(word) = word else {
+        missing(
+            cx,
+            "`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`",
+        );
+        return item;
+    };
+    let message =
+        format!("`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`, not on this `{word}`");
+    cx.error(word, message);
+    let constants = name.map(|name| {
+        let constants = constants(options, &quote!(#name), None);
+        let constants = constants.iter().map(|(_, constant)| constant);
+        quote!(impl #name { #(#constants)* })
+    });
+    quote!(#item #constants)
+}
+
+const TENSOR: &str = "__dlpack_c_exchange_api__";
+const TENSORS: &str = "__dlpack_tensors__";
+
+/// The constants that the derive asks for. It wants one of them; both are there, so that the wrong one is an
+/// error of its type and not a missing name besides. PyO3 evaluates those with the attribute.
+fn constants(
+    options: &Options,
+    self_ty: &TokenStream,
+    attribute: Option<TokenStream>,
+) -> [(&'static str, TokenStream); 2] {
+    // A class that cannot be exported is named where the block names it.
+    let at = site(self_ty);
+    let (p, k) = (options.krate.root(at), options.krate.private(at));
+    let hidden = Some(quote!(#[doc(hidden)]));
+    let (of_tensor, of_tensors) = if options.tensors {
+        (&hidden, &attribute)
+    } else {
+        (&attribute, &hidden)
+    };
+    let info = options.info.then(|| quote_spanned!(at=> .info()));
+    let tensor = quote_spanned! {at=>
+        /// The C functions by which DLPack's consumers reach the tensors of this class.
+        #of_tensor
+        pub const __dlpack_c_exchange_api__: #p::Protocol<Self> = {
+            use #k::{NoImport as _, NoTensors as _};
+            #p::Protocol::<Self>::with(#k::Class::<Self>::TENSORS, #k::Class::<Self>::IMPORT) #info
+        };
+    };
+    let tensors = quote_spanned! {at=>
+        /// The names of the tensors that are attributes of this class.
+        #of_tensors
+        pub const __dlpack_tensors__: #p::TensorNames<Self> = #p::TensorNames::new();
+    };
+    [(TENSOR, tensor), (TENSORS, tensors)]
+}
+
+/// The constants alone, as Rust sees them: all that others ask for where a mistake was reported.
+fn bare(options: &Options, block: &Block) -> TokenStream {
+    constants(options, &block.self_ty, None)
+        .into_iter()
+        .filter(|(name, _)| block.defines(name).is_none())
+        .map(|(_, constant)| constant)
+        .collect()
+}
+
+/// Everything that is added; the names that the user took herself are reported.
+fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
+    let mut names = vec![TENSOR, TENSORS];
+    let attribute = Some(quote!(#[classattr]));
+    let constants = constants(options, &block.self_ty, attribute);
+    let mut items: TokenStream = constants
+        .into_iter()
+        .map(|(_, constant)| constant)
+        .collect();
+    if !options.tensors {
+        names.extend([
+            "__c_dlpack_exchange_api__",
+            "__dlpack__",
+            "__dlpack_device__",
+        ]);
+        items.extend(protocol(options));
+        if options.info {
+            names.push("__dlpack_info__");
+        }
+        if options.buffer {
+            names.extend(["__getbuffer__", "__releasebuffer__"]);
+            items.extend(buffer(options));
+        }
+    }
+    for name in names {
+        if let Some(own) = block.defines(name) {
+            let message = format!("`#[dlpack_pymethods]` adds `{name}`; remove this one");
+            cx.error(own, message);
+        }
+    }
+    items
+}
+
+/// The methods of the protocol, as PyO3 writes them into stubs. With the class attribute come C functions
+/// of the same names, which is what runs.
+fn protocol(options: &Options) -> TokenStream {
+    let here = Span::call_site();
+    let k = options.krate.private(here);
+    let version = options.info.then(|| {
+        let doc =
+            quote!(#[doc = " version: the draft's form of max_version, 100 * major + 10 * minor"]);
+        let argument = quote!(, version: #k::Option<::core::primitive::i64>);
+        (doc, argument, quote!(, version=None))
+    });
+    let (version_doc, version, no_version) = version.unwrap_or_default();
+    let info = options.info.then(|| {
+        quote! {
+            /// The newest version of DLPack that is supported, as 100 * major + 10 * minor.
+            fn __dlpack_info__(slf: &#k::pyo3::Bound<'_, Self>) -> #k::pyo3::PyResult<::core::primitive::i64> {
+                #k::placeholder(slf)
+            }
+        }
+    });
+    quote! {
+        /// A capsule with this object's data, for one consumer; it is not copied unless asked for.
+        ///
+        /// stream: the consumer's stream, for data on a GPU; None elsewhere
+        /// max_version: the newest (major, minor) of DLPack that the consumer understands
+        /// dl_device: the (type, id) of the device on which the data is wanted
+        /// copy: True for a copy, False for an error where one is needed
+        #version_doc
+        #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None #no_version))]
+        fn __dlpack__<'py>(
+            slf: &#k::pyo3::Bound<'py, Self>,
+            stream: #k::Option<::core::primitive::i64>,
+            max_version: #k::Option<(::core::primitive::u32, ::core::primitive::u32)>,
+            dl_device: #k::Option<(::core::primitive::i32, ::core::primitive::i32)>,
+            copy: #k::Option<::core::primitive::bool>
+            #version
+        ) -> #k::pyo3::PyResult<#k::pyo3::Bound<'py, #k::pyo3::types::PyCapsule>> {
+            #k::placeholder(slf)
+        }
+
+        /// The (type, id) of the device on which this object's data lies.
+        fn __dlpack_device__(
+            slf: &#k::pyo3::Bound<'_, Self>,
+        ) -> #k::pyo3::PyResult<(::core::primitive::i32, ::core::primitive::i32)> {
+            #k::placeholder(slf)
+        }
+
+        #info
+    }
+}
+
+/// Python's own buffers: `memoryview(obj)`.
+fn buffer(options: &Options) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    quote! {
+        unsafe fn __getbuffer__(
+            slf: &#k::pyo3::Bound<'_, Self>,
+            view: *mut #k::pyo3::ffi::Py_buffer,
+            flags: ::core::ffi::c_int,
+        ) -> #k::pyo3::PyResult<()> {
+            unsafe { #k::get_buffer(slf, view, flags) }
+        }
+
+        unsafe fn __releasebuffer__(_slf: &#k::pyo3::Bound<'_, Self>, view: *mut #k::pyo3::ffi::Py_buffer) {
+            unsafe { #k::release_buffer(view) }
+        }
+    }
+}

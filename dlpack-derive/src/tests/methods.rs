@@ -1,0 +1,397 @@
+//! `#[dlpack_pymethods]`: what it adds to a block, and what it says and leaves where it cannot.
+
+use expect_test::expect_file;
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::snapshots::{has_unsafe, page, self_paths, unrooted};
+use super::{expand_at, place};
+use crate::ctxt::Ctxt;
+use crate::input::Derive;
+use crate::krate::Root;
+
+fn tokens(source: &str) -> TokenStream {
+    source.parse().expect("the test's own item lexes")
+}
+
+/// The expansion, and the errors as messages with the text they point at.
+fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
+    let cx = Ctxt::new(Root::Pyo3);
+    let found = crate::methods::run(tokens(options), tokens(source), &cx);
+    let error = |error: &syn::Error| {
+        let at = place(error).map_or_else(String::new, |(text, _)| text);
+        (error.to_string(), at)
+    };
+    let errors = cx.into_errors().iter().map(error).collect();
+    (found.to_string(), errors)
+}
+
+/// The tokens without what only PyO3 reads, in which `None` is Python's.
+fn without_signatures(stream: TokenStream) -> TokenStream {
+    let mut kept: Vec<TokenTree> = Vec::new();
+    for tree in stream {
+        match tree {
+            TokenTree::Group(group)
+                if group.stream().to_string().starts_with("pyo3 (signature") =>
+            {
+                kept.pop();
+            }
+            TokenTree::Group(group) => {
+                let inner = without_signatures(group.stream());
+                kept.push(proc_macro2::Group::new(group.delimiter(), inner).into());
+            }
+            tree => kept.push(tree),
+        }
+    }
+    kept.into_iter().collect()
+}
+
+fn check(options: &str, source: &str) -> String {
+    let found = crate::methods::expand(tokens(options), tokens(source));
+    let checked = without_signatures(found.clone());
+    assert_eq!(
+        has_unsafe(&found),
+        options.contains("buffer"),
+        "only buffers are unsafe"
+    );
+    assert_eq!(
+        unrooted(&checked, source),
+        [""; 0],
+        "every path starts at the crate"
+    );
+    assert_eq!(self_paths(&checked), [""; 0], "may be another trait's");
+    let file = syn::parse2(found).unwrap_or_else(|error| panic!("{error}: {source}"));
+    let attribute = match options {
+        "" => "#[dlpack_pymethods]".to_owned(),
+        options => format!("#[dlpack_pymethods({options})]"),
+    };
+    page(
+        &format!("{attribute}\n{source}"),
+        &prettyplease::unparse(&file),
+    )
+}
+
+macro_rules! snapshots {
+    ($($name:ident: $options:literal, $source:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            let found = check($options, $source);
+            expect_file![concat!("../../tests/snapshots/", stringify!($name), ".rs")].assert_eq(&found);
+        })*
+    };
+}
+snapshots! {
+    pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
+    pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}";
+    pymethods_of_tensors: "tensors", "#[pymethods]\nimpl Batch {}";
+    pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
+}
+
+/// By way of `dlpack_pyo3`, a type that can be a class is asked for the methods.
+#[test]
+fn a_class_is_asked_for_its_methods() {
+    let show = |source: &str| {
+        let found = expand_at(Root::Pyo3, Derive::DLPack, source).expect("no mistake");
+        assert_eq!(
+            unrooted(&found, source),
+            [""; 0],
+            "every path starts at the crate"
+        );
+        prettyplease::unparse(&syn::parse2(found).expect("the expansion parses"))
+    };
+    let (image, batch) = (
+        "struct Image(Vec<f32>);",
+        "#[dlpack(crate = crate::dl)] struct Batch { #[dlpack(tensor)] obs: Vec<f32>, #[dlpack(columns)] rows: Vec<Row> }",
+    );
+    let found = [image, batch]
+        .map(|source| page(source, &show(source)))
+        .join("\n");
+    expect_file!["../../tests/snapshots/class.rs"].assert_eq(&found);
+    for source in [
+        "struct Image<const N: usize>([f32; N]);",
+        "struct Image<T>(Vec<T>);",
+    ] {
+        assert!(!show(source).contains("attached"), "{source}");
+    }
+    let core = expand_at(Root::Core, Derive::DLPack, image).expect("no mistake");
+    assert!(!core.to_string().contains("attached"));
+    let stub = crate::derive(
+        Derive::DLPack,
+        Root::Pyo3,
+        tokens("struct Image(#[dlpack(dat)] Vec<f32>);"),
+    );
+    assert!(
+        stub.to_string()
+            .contains(":: dlpack_pyo3 :: DLPack for Image")
+    );
+    assert!(!stub.to_string().contains("attached"));
+}
+
+#[test]
+fn the_other_derives_call_the_crate_that_they_are_from() {
+    for (derive, source) in [
+        (Derive::FromDLPack, "struct Image(Vec<f32>);"),
+        (
+            Derive::Element,
+            "#[repr(C)] struct Point { x: f32, y: f32 }",
+        ),
+        (
+            Derive::Record,
+            "#[repr(C)] struct Trade { price: f64, size: u32 }",
+        ),
+    ] {
+        let found = expand_at(Root::Pyo3, derive, source)
+            .expect("no mistake")
+            .to_string();
+        assert!(
+            found.contains(":: dlpack_pyo3 ::") && !found.contains("dlpack_core"),
+            "{found}"
+        );
+    }
+    let Err(errors) = expand_at(
+        Root::Pyo3,
+        Derive::DLPack,
+        "#[dlpack(crate)] struct Image(Vec<f32>);",
+    ) else {
+        panic!("accepted");
+    };
+    assert_eq!(
+        errors[0].0,
+        "`crate` needs a value, such as `crate = ::dlpack_pyo3`"
+    );
+}
+
+/// The first item behind the header, which tells whether anything was added and what.
+#[test]
+fn every_way_to_say_pymethods_is_found() {
+    for source in [
+        "#[pymethods] impl Foo {}",
+        "#[pyo3::pymethods] impl Foo {}",
+        "#[::pyo3::pymethods] impl Foo {}",
+        "#[pymethods(crate = \"x\")] impl Foo {}",
+        "#[cfg(feature = \"python\")] #[doc = \"x\"] #[pymethods] impl inner::Foo {}",
+        "#[cfg_attr(feature = \"python\", pymethods)] impl Foo {}",
+        "#[cfg_attr(all(a, b), inline, pyo3::pymethods)] impl Foo {}",
+        "#[cfg_attr(a, cfg_attr(b, pymethods))] impl Foo {}",
+        "#[pymethods] impl Foo where Self: Sized {}",
+        "#[pymethods] impl Foo<for<'a> fn(&'a u8)> {}",
+    ] {
+        let (found, errors) = expand("", source);
+        assert_eq!(errors, [], "{source}");
+        assert!(found.contains("__dlpack__"), "{source}");
+        let header = tokens(source).into_iter().count() - 1;
+        let kept: TokenStream = tokens(&found).into_iter().take(header).collect();
+        let own: TokenStream = tokens(source).into_iter().take(header).collect();
+        assert_eq!(
+            kept.to_string(),
+            own.to_string(),
+            "the header is the user's"
+        );
+    }
+}
+
+/// A macro's `$item` and `$ty` come in groups without delimiters.
+#[test]
+fn groups_of_macros_are_seen_through() {
+    let group = |inner: &str| proc_macro2::Group::new(proc_macro2::Delimiter::None, tokens(inner));
+    let item = group("impl Foo {}");
+    let ty = group("Foo");
+    for source in [
+        quote::quote!(#[pymethods] #item),
+        quote::quote!(#[pymethods] impl #ty {}),
+    ] {
+        let cx = Ctxt::new(Root::Pyo3);
+        let found = crate::methods::run(TokenStream::new(), source, &cx);
+        assert!(cx.check().is_some());
+        assert!(found.to_string().contains("__dlpack__"));
+    }
+}
+
+/// One mistake, one message, and the block comes back with the constants that the derive asks for.
+#[test]
+fn mistakes_are_named_where_they_are_made() {
+    const KNOWN: &str = "one of `info`, `buffer`, `tensors`, `crate`";
+    const BELOW: &str =
+        "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
+    const MISSING: &str =
+        "no `#[pymethods]` below: write `#[pymethods]` on the line under `#[dlpack_pymethods]`";
+    const USUAL: &str = "#[pymethods] impl Foo {}";
+    let unknown = |word: &str, hint: &str| {
+        format!("unknown dlpack class option `{word}`, expected {KNOWN}{hint}")
+    };
+    let given = |name: &str| format!("`#[dlpack_pymethods]` adds `{name}`; remove this one");
+    let elsewhere = |word: &str| {
+        format!("`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`, not on this `{word}`")
+    };
+    let generic = "a Python class has no parameters: \
+         make each type that Python shall see a class of its own, such as `struct ImageF32(Image<f32>);`";
+    for (options, source, message, at) in [
+        (
+            "inf",
+            USUAL,
+            unknown("inf", "; did you mean `info`?").as_str(),
+            "",
+        ),
+        (
+            "tensor",
+            USUAL,
+            &unknown("tensor", "; did you mean `tensors`?"),
+            "",
+        ),
+        ("readonly", USUAL, &unknown("readonly", ""), ""),
+        ("info, info", USUAL, "`info` is given twice; remove one", ""),
+        (
+            "info = true",
+            USUAL,
+            "`info` is a flag: remove its value",
+            "",
+        ),
+        (
+            "buffer()",
+            USUAL,
+            "`buffer` is a flag: remove the parentheses",
+            "",
+        ),
+        ("info buffer", USUAL, "expected `,` after `info`", ""),
+        ("\"info\"", USUAL, &format!("expected a key, {KNOWN}"), ""),
+        (
+            "crate",
+            USUAL,
+            "`crate` needs a value, such as `crate = ::dlpack_pyo3`",
+            "",
+        ),
+        (
+            "crate = \"dl\"",
+            USUAL,
+            "expected a path, such as `crate = ::dlpack_pyo3`; remove the quotes",
+            "",
+        ),
+        (
+            "tensors, buffer",
+            USUAL,
+            "`buffer` belongs to a class that is a tensor: with `tensors` it only has some, remove one",
+            "",
+        ),
+        ("", "impl Foo {}", BELOW, ""),
+        ("", "#[allow(x)] impl Foo { fn f(&self) {} }", BELOW, ""),
+        (
+            "",
+            "impl Foo { #[new] fn new() -> Self { Self } }",
+            MISSING,
+            "",
+        ),
+        (
+            "",
+            "impl Foo { fn f(#[pyo3(from_py_with = g)] a: u8) {} }",
+            MISSING,
+            "",
+        ),
+        (
+            "",
+            "#[dlpack_pymethods] #[pymethods] impl Foo {}",
+            "`#[dlpack_pymethods]` is there twice; remove one",
+            "dlpack_pymethods",
+        ),
+        (
+            "",
+            "#[pymethods] #[dlpack_pyo3::dlpack_pymethods(info)] impl Foo {}",
+            "`#[dlpack_pymethods]` is there twice; remove one",
+            "dlpack_pymethods",
+        ),
+        (
+            "",
+            "#[pymethods] impl Foo { fn __dlpack__(&self) {} }",
+            &given("__dlpack__"),
+            "__dlpack__",
+        ),
+        (
+            "",
+            "#[pymethods] impl Foo { #[pyo3(name = \"__dlpack_device__\")] fn f(&self) {} }",
+            &given("__dlpack_device__"),
+            "\"__dlpack_device__\"",
+        ),
+        (
+            "",
+            "#[pymethods] impl Foo { #[classattr] const __dlpack_tensors__: u8 = 1; }",
+            &given("__dlpack_tensors__"),
+            "__dlpack_tensors__",
+        ),
+        (
+            "buffer",
+            "#[pymethods] impl Foo { unsafe fn __getbuffer__(&self) {} }",
+            &given("__getbuffer__"),
+            "__getbuffer__",
+        ),
+        (
+            "",
+            "#[pymethods] impl<T: Fn() -> u8> Foo<T> {}",
+            generic,
+            "<T: Fn() -> u8>",
+        ),
+        (
+            "",
+            "#[pymethods] impl Tr for Foo {}",
+            "`#[dlpack_pymethods]` belongs above the `#[pymethods]` of the class, not above an `impl` of a trait",
+            "Tr for",
+        ),
+        (
+            "",
+            "pub struct Foo { a: u8 }",
+            &elsewhere("struct"),
+            "struct",
+        ),
+        ("", "#[pyclass] enum Foo { A }", &elsewhere("enum"), "enum"),
+        ("", "pub(crate) unsafe fn f() {}", &elsewhere("fn"), "fn"),
+        ("", "mod m { struct S; }", &elsewhere("mod"), "mod"),
+    ] {
+        let (found, errors) = expand(options, source);
+        let [(text, place)] = &errors[..] else {
+            panic!("{options} {source}\n{errors:#?}");
+        };
+        assert_eq!(text, message, "{options} {source}");
+        if !at.is_empty() {
+            assert_eq!(place, at, "{source}");
+        }
+        syn::parse_str::<syn::File>(&found).unwrap_or_else(|error| panic!("{error}: {found}"));
+        for name in ["__dlpack_c_exchange_api__", "__dlpack_tensors__"] {
+            let is_class = !["<T", " fn f() ", "mod m"]
+                .iter()
+                .any(|word| source.contains(word));
+            assert_eq!(
+                found.matches(&format!("const {name} ")).count(),
+                usize::from(is_class),
+                "{found}"
+            );
+        }
+        assert!(!found.contains("fn __dlpack__ <"), "{found}");
+        assert!(!found.contains("dlpack_pymethods"), "{found}");
+        let stays = source.contains("#[pymethods]")
+            && !source.contains("impl<")
+            && !source.contains("for Foo");
+        assert_eq!(found.contains("# [pymethods]"), stays, "{found}");
+        assert!(
+            stays || !found.contains("# [new]") && !found.contains("from_py_with"),
+            "{found}"
+        );
+    }
+}
+
+/// What belongs to the user: her own methods of Python, whatever options would add.
+#[test]
+fn names_that_are_not_added_are_the_users() {
+    for (options, source) in [
+        (
+            "",
+            "#[pymethods] impl Foo { fn __dlpack_info__(&self) {} unsafe fn __getbuffer__(&self) {} }",
+        ),
+        (
+            "tensors",
+            "#[pymethods] impl Foo { fn __dlpack__(&self) {} fn __dlpack_device__(&self) {} }",
+        ),
+        (
+            "",
+            "#[pymethods] impl Foo { fn f(&self) { fn __dlpack__() {} } #[pyo3(name = \"dlpack\")] fn g() {} }",
+        ),
+    ] {
+        assert_eq!(expand(options, source).1, [], "{source}");
+    }
+}

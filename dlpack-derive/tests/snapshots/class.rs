@@ -1,0 +1,99 @@
+// struct Image(Vec<f32>);
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+impl ::dlpack_pyo3::DLPack for Image {
+    const FACTS: ::dlpack_pyo3::__private::Facts = {
+        use ::dlpack_pyo3::__private::Unsaid as _;
+        ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
+    };
+    #[inline]
+    fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
+        ::dlpack_pyo3::__private::whole::<
+            Vec<f32>,
+            ::dlpack_pyo3::__private::Found<_>,
+        >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+    #[inline]
+    fn describe_mut(&mut self) -> ::dlpack_pyo3::__private::Described<'_> {
+        ::dlpack_pyo3::__private::whole_mut::<
+            Vec<f32>,
+            ::dlpack_pyo3::__private::Found<_>,
+        >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+    #[inline]
+    fn share(
+        &self,
+        request: &::dlpack_pyo3::ExportRequest,
+    ) -> ::dlpack_pyo3::__private::Option<
+        ::dlpack_pyo3::__private::Result<::dlpack_pyo3::Managed, ::dlpack_pyo3::Error>,
+    > {
+        ::dlpack_pyo3::__private::whole_share::<
+            Vec<f32>,
+            ::dlpack_pyo3::__private::Found<_>,
+        >(&self.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+}
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+const _: fn() = || {
+    use ::dlpack_pyo3::__private::{Forgotten as _, NoClass as _};
+    ::dlpack_pyo3::__private::attached::<
+        _,
+        _,
+        Image,
+    >(::dlpack_pyo3::__private::Class::<Image>::IS, Image::__dlpack_c_exchange_api__);
+};
+
+// #[dlpack(crate = crate::dl)] struct Batch { #[dlpack(tensor)] obs: Vec<f32>, #[dlpack(columns)] rows: Vec<Row> }
+
+#[automatically_derived]
+#[allow(deprecated, clippy::absolute_paths)]
+impl Batch {
+    /// Describes the tensor `obs`.
+    #[inline]
+    fn describe_obs(&self) -> crate::dl::__private::Described<'_> {
+        crate::dl::__private::whole::<
+            Vec<f32>,
+            crate::dl::__private::Found<_>,
+        >(&self.obs, crate::dl::__private::Whole::<Vec<f32>>::NEW.route())
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+impl crate::dl::DLPackTensors for Batch {
+    const NAMES: &'static [&'static crate::dl::__private::Str] = {
+        use crate::dl::__private::Unsaid as _;
+        &crate::dl::__private::names::<
+            {
+                crate::dl::__private::count(
+                    &[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES],
+                )
+            },
+        >(&[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES])
+    };
+    #[inline]
+    fn describe_tensor(
+        &self,
+        name: &crate::dl::__private::Str,
+    ) -> crate::dl::__private::Described<'_> {
+        match name {
+            "obs" => self.describe_obs(),
+            _ => {
+                crate::dl::__private::find(
+                    name,
+                    <Self as crate::dl::DLPackTensors>::NAMES,
+                    crate::dl::__private::column::<Vec<Row>>(&self.rows, name),
+                )
+            }
+        }
+    }
+}
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+const _: fn() = || {
+    use crate::dl::__private::{ForgottenTensors as _, NoClass as _};
+    crate::dl::__private::attached::<
+        _,
+        _,
+        Batch,
+    >(crate::dl::__private::Class::<Batch>::IS, Batch::__dlpack_tensors__);
+};

@@ -1,0 +1,62 @@
+// struct Frame {
+//     #[dlpack(data)] pixels: SharedBuffer<f32>,
+//     #[dlpack(shape, strides)] layout: Layout<3>,
+// }
+
+#[automatically_derived]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+impl ::dlpack_core::DLPack for Frame {
+    const FACTS: ::dlpack_core::__private::Facts = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
+            .rank(::dlpack_core::__private::Rank::<Layout<3>>::RANK)
+    };
+    const LISTS: ::dlpack_core::__private::Bool = ::dlpack_core::__private::in_object::<
+        Layout<3>,
+        Layout<3>,
+    >();
+    fn lists(
+        &self,
+    ) -> ::dlpack_core::__private::Option<
+        (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
+    > {
+        ::dlpack_core::__private::lists::<
+            Layout<3>,
+            Layout<3>,
+        >(&self.layout, &self.layout)
+    }
+    #[inline]
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
+            .strides(
+                ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
+            )
+            .describe(
+                ::dlpack_core::__private::data::<
+                    SharedBuffer<f32>,
+                    ::dlpack_core::__private::Found<_>,
+                >(
+                    &self.pixels,
+                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
+                ),
+            )
+    }
+    #[inline]
+    fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::__private::Draft::new()
+            .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
+            .strides(
+                ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
+            )
+            .describe_mut(
+                ::dlpack_core::__private::data_mut::<
+                    SharedBuffer<f32>,
+                    ::dlpack_core::__private::Found<_>,
+                >(
+                    &mut self.pixels,
+                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
+                ),
+            )
+    }
+}
