@@ -172,11 +172,12 @@ impl Managed {
         Ok(managed)
     }
 
-    /// The same tensor, of whose memory others may have the use: its elements are then read and written
+    /// The same tensor, with memory that all who get it may write: its elements are then read and written
     /// in atomic words, and never lent as a slice.
     ///
     /// This is how to take over a tensor from a language in which nobody can promise that a
-    /// producer keeps its hands off what it has shared. It does nothing to a tensor of this crate.
+    /// producer keeps its hands off what it has shared; and how to give away one that is writable in
+    /// several hands. What is read-only stays so.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Error, Managed};
@@ -190,7 +191,12 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn shared(mut self) -> Self {
-        self.shared = true;
+        let access = Access::Shared(self.word());
+        match &mut self.ours {
+            Some(ours) if ours.access == Access::Exclusive => ours.access = access,
+            Some(_) => {}
+            None => self.shared = true,
+        }
         self
     }
 

@@ -1,0 +1,273 @@
+//! One class for each of the remaining keys and options.
+
+use std::sync::Mutex;
+
+use dlpack_pyo3::{DLPack, FromDLPack, Layout, Protocol, SharedBuffer, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+
+/// Frozen, with state that a lock guards beside the memory.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Guarded {
+    #[dlpack(data)]
+    items: Box<[f32]>,
+    notes: Mutex<Vec<String>>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Guarded {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        Self {
+            items: items.into(),
+            notes: Mutex::default(),
+            _alive: Alive::new(),
+        }
+    }
+
+    fn note(&self, text: String) -> usize {
+        let mut notes = self.notes.lock().expect("no holder panics");
+        notes.push(text);
+        notes.len()
+    }
+}
+
+/// Computed for each export.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(via = self.items.iter().map(|item| item * 2.0).collect::<Vec<f32>>())]
+pub(crate) struct Doubled {
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Doubled {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+
+    fn push(&mut self, item: f32) {
+        self.items.push(item);
+    }
+}
+
+/// Refuses consumers that cannot be told that the data is read-only.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(legacy = "refuse")]
+pub(crate) struct Strict {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Strict {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+}
+
+/// Speaks the draft with `__dlpack_info__` and `version=` too.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Draft {
+    #[dlpack(data)]
+    items: SharedBuffer<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(info)]
+#[pymethods]
+impl Draft {
+    #[new]
+    fn new(items: Vec<f32>) -> PyResult<Self> {
+        Ok(Self {
+            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            _alive: Alive::new(),
+        })
+    }
+}
+
+/// Has Python's buffer protocol too.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(shape = [_, 2])]
+pub(crate) struct Buffered {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(buffer)]
+#[pymethods]
+impl Buffered {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+
+    fn clear(&mut self) {
+        self.items = Vec::new();
+    }
+}
+
+/// Without the attribute macro.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct ByHand {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[pymethods]
+impl ByHand {
+    #[classattr]
+    #[expect(
+        non_upper_case_globals,
+        reason = "the name is the one that consumers look for"
+    )]
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+}
+
+/// Made of a tensor by copying: the exchange table makes objects of this class.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Points {
+    #[dlpack(data)]
+    values: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Points {
+    #[new]
+    fn new(values: Vec<f32>, dims: [usize; 2]) -> Self {
+        Self { values, dims }
+    }
+
+    #[getter]
+    fn values(&self) -> Vec<f32> {
+        self.values.clone()
+    }
+
+    #[getter]
+    fn dims(&self) -> [usize; 2] {
+        self.dims
+    }
+}
+
+/// Made of a tensor by keeping it: the exchange table makes objects of this class over the same memory.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Adopted {
+    #[dlpack(data)]
+    values: SharedBuffer<f32>,
+    #[dlpack(shape)]
+    dims: Vec<i64>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Adopted {
+    #[new]
+    fn new(values: Vec<f32>) -> PyResult<Self> {
+        Ok(Self {
+            dims: vec![i64::try_from(values.len()).expect("a list is not that long")],
+            values: SharedBuffer::copied_from(&values).map_err(dlpack_pyo3::py_err)?,
+        })
+    }
+
+    #[getter]
+    fn data_ptr(&self) -> usize {
+        self.values.as_ptr().addr()
+    }
+
+    fn get(&self, index: usize) -> f32 {
+        self.values.get(index)
+    }
+
+    fn set(&self, index: usize, value: f32) {
+        self.values.set(index, value);
+    }
+}
+
+/// Shape and strides lie in the object, so that the exchange table can lend them.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Lent {
+    #[dlpack(data)]
+    pixels: SharedBuffer<f32>,
+    #[dlpack(shape, strides)]
+    layout: Layout<2>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Lent {
+    #[new]
+    fn new(rows: usize, columns: usize) -> PyResult<Self> {
+        let layout = Layout::column_major([rows, columns]).map_err(dlpack_pyo3::py_err)?;
+        let pixels = SharedBuffer::zeroed(rows * columns).map_err(dlpack_pyo3::py_err)?;
+        for index in 0..pixels.len() {
+            let value = u16::try_from(index % 101).unwrap_or(0);
+            pixels.set(index, f32::from(value));
+        }
+        Ok(Self {
+            pixels,
+            layout,
+            _alive: Alive::new(),
+        })
+    }
+
+    #[getter]
+    fn data_ptr(&self) -> usize {
+        self.pixels.as_ptr().addr()
+    }
+}
+
+/// The same over memory that nobody may write to, which a borrowed tensor cannot say.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Still {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    #[dlpack(shape, strides)]
+    layout: Layout<1>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Still {
+    #[new]
+    fn new(pixels: Vec<f32>) -> PyResult<Self> {
+        Ok(Self {
+            layout: Layout::row_major([pixels.len()]).map_err(dlpack_pyo3::py_err)?,
+            pixels,
+            _alive: Alive::new(),
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! What the tests ask of the importing side.
+
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+use dlpack_pyo3::{
+    DataType, Device, Error, Imported, Managed, Tensor, Version, from_dlpack, py_err,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::annotated::{Adopted, Points};
+
+/// Tensors that Rust holds, wherever Python is.
+static KEPT: Mutex<Vec<Managed>> = Mutex::new(Vec::new());
+
+fn kept() -> std::sync::MutexGuard<'static, Vec<Managed>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Imports `object` and gives it back as a tensor over the same memory.
+#[pyfunction]
+pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    from_dlpack(object).map(Tensor::new)
+}
+
+/// The same through a function's argument.
+#[pyfunction]
+pub(crate) fn first(tensor: Tensor) -> Tensor {
+    tensor
+}
+
+/// What the importer sees, elements included if the processor can read them.
+#[pyfunction]
+pub(crate) fn look<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let managed = from_dlpack(object)?;
+    let view = managed.view();
+    let seen = PyDict::new(object.py());
+    seen.set_item("shape", view.shape())?;
+    seen.set_item("strides", view.strides())?;
+    seen.set_item("dtype", view.dtype().to_string())?;
+    seen.set_item("device", view.device().to_string())?;
+    seen.set_item(
+        "version",
+        view.version().map(|version| (version.major, version.minor)),
+    )?;
+    seen.set_item("ptr", view.as_ptr().addr())?;
+    seen.set_item("readonly", view.is_read_only())?;
+    seen.set_item("copied", view.is_copied())?;
+    let bytes = view.to_vec::<u8>().ok();
+    let bytes = bytes.map(|bytes| PyBytes::new(object.py(), &bytes));
+    seen.set_item("bytes", bytes)?;
+    let floats = view.to_vec::<f32>().ok();
+    seen.set_item("floats", floats)?;
+    Ok(seen)
+}
+
+/// An import that copies into a struct.
+#[pyfunction]
+pub(crate) fn take_points(points: Imported<Points>) -> Points {
+    points.0
+}
+
+/// An import that keeps the memory.
+#[pyfunction]
+pub(crate) fn adopt(adopted: Imported<Adopted>) -> Adopted {
+    adopted.0
+}
+
+/// What a producer really exports.
+#[pyfunction]
+pub(crate) fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    dlpack_pyo3::inspect(object)
+}
+
+/// The text of an import that fails, else nothing.
+#[pyfunction]
+pub(crate) fn text(object: &Bound<'_, PyAny>) -> Option<String> {
+    from_dlpack(object).err().map(|error| error.to_string())
+}
+
+/// Imports `object` and holds it in Rust, even after the interpreter is gone.
+#[pyfunction]
+pub(crate) fn keep(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let managed = from_dlpack(object)?;
+    let mut kept = kept();
+    kept.push(managed);
+    Ok(kept.len())
+}
+
+/// Releases everything kept, on this thread or a new one; the new one is waited for with or without Python.
+#[pyfunction]
+#[pyo3(signature = (*, thread=false, detached=true))]
+pub(crate) fn let_go(py: Python<'_>, thread: bool, detached: bool) {
+    let tensors = core::mem::take(&mut *kept());
+    let release = move || {
+        if thread {
+            std::thread::spawn(move || drop(tensors))
+                .join()
+                .expect("a deleter does not unwind");
+        } else {
+            drop(tensors);
+        }
+    };
+    if detached {
+        py.detach(release);
+    } else {
+        release();
+    }
+}
+
+/// Starts a thread that releases one tensor after another and is not waited for.
+#[pyfunction]
+pub(crate) fn let_go_later(first: u64, pause: u64) {
+    let tensors = core::mem::take(&mut *kept());
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_micros(first));
+        for tensor in tensors {
+            drop(tensor);
+            std::thread::sleep(Duration::from_micros(pause));
+        }
+    });
+}
+
+/// One exception for each kind of error, as Python gets it.
+#[pyfunction]
+pub(crate) fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let cpu = Device::CPU;
+    let found = [
+        ("out of memory", Error::OutOfMemory { bytes: 7 }),
+        (
+            "bad stream",
+            Error::BadStream {
+                found: 0,
+                device: Device::cuda(0),
+            },
+        ),
+        ("cannot order", Error::CannotOrder { device: cpu }),
+        ("copy forbidden", Error::CopyForbidden { why: "of a test" }),
+        ("legacy read-only", Error::LegacyReadOnly),
+        (
+            "unreachable device",
+            Error::UnreachableDevice {
+                data: cpu,
+                requested: Device::cuda(0),
+            },
+        ),
+        ("cannot copy", Error::CannotCopy { device: cpu }),
+        (
+            "unknown data type",
+            Error::UnknownDataType {
+                found: DataType::new(99, 8, 1),
+            },
+        ),
+        (
+            "unsupported major",
+            Error::UnsupportedMajor {
+                found: Version { major: 2, minor: 7 },
+                supported: Version::CURRENT,
+            },
+        ),
+        (
+            "out of bounds",
+            Error::OutOfBounds {
+                first: 0,
+                end: 8,
+                len: 4,
+            },
+        ),
+        ("read-only", Error::ReadOnly),
+        ("may change", Error::MayChange),
+        (
+            "skipped",
+            Error::Skipped {
+                name: "Audio",
+                variant: "Silence",
+            },
+        ),
+        ("absent", Error::Absent { name: "mask" }),
+    ];
+    let exceptions = PyDict::new(py);
+    for (name, error) in found {
+        exceptions.set_item(name, py_err(error).into_value(py))?;
+    }
+    Ok(exceptions)
+}

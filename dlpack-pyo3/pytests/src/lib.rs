@@ -1,0 +1,47 @@
+//! `dlpack_probe`: classes for the tests in `tests/`, each of them usual or nasty in one way.
+
+mod alive;
+mod annotated;
+mod elsewhere;
+mod functions;
+mod generic;
+mod memory;
+mod mutable;
+mod panics;
+mod probe;
+mod raw;
+mod several;
+mod variants;
+
+/// Classes and functions for the tests of dlpack-pyo3.
+#[pyo3::pymodule(gil_used = false)]
+mod dlpack_probe {
+    #[pymodule_export]
+    use crate::alive::{alive, drops, thread_id};
+    #[pymodule_export]
+    use crate::annotated::{
+        Adopted, Buffered, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict,
+    };
+    #[pymodule_export]
+    use crate::elsewhere::Elsewhere;
+    #[pymodule_export]
+    use crate::functions::{
+        adopt, errors, first, inspect, keep, let_go, let_go_later, look, take, take_points, text,
+    };
+    #[pymodule_export]
+    use crate::generic::{Floats, Ints};
+    #[pymodule_export]
+    use crate::mutable::{Exclusive, Mutable, Open};
+    #[pymodule_export]
+    use crate::panics::{PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
+    #[pymodule_export]
+    use crate::probe::{Probe, WProbe};
+    #[pymodule_export]
+    use crate::raw::{status_of_export, status_of_import};
+    #[pymodule_export]
+    use crate::several::{Batch, Owned, Tables};
+    #[pymodule_export]
+    use crate::variants::{Audio, Kind, Raw};
+    #[pymodule_export]
+    use dlpack_pyo3::Tensor;
+}

@@ -1,0 +1,100 @@
+//! Classes that methods can change, and one that Python can extend.
+
+use dlpack_pyo3::{DLPack, borrow_mut_or_buffer_error, borrow_or_buffer_error, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+
+macro_rules! changeable {
+    ($(#[$doc:meta])* $name:ident, $($flag:ident)?) => {
+        $(#[$doc])*
+        #[pyclass(subclass, module = "dlpack_probe")]
+        #[derive(DLPack)]
+        pub(crate) struct $name {
+            #[dlpack(data $(, $flag)?)]
+            items: Vec<f32>,
+            _alive: Alive,
+        }
+
+        #[dlpack_pymethods]
+        #[pymethods]
+        impl $name {
+            #[new]
+            fn new(items: Vec<f32>) -> Self {
+                Self { items, _alive: Alive::new() }
+            }
+
+            fn push(&mut self, item: f32) {
+                self.items.push(item);
+            }
+
+            fn clear(&mut self) {
+                self.items = Vec::new();
+            }
+
+            fn get(&self, index: usize) -> Option<f32> {
+                self.items.get(index).copied()
+            }
+
+            fn __len__(&self) -> usize {
+                self.items.len()
+            }
+
+            #[getter]
+            fn data_ptr(&self) -> usize {
+                self.items.as_ptr().addr()
+            }
+
+            /// `push` with the error that Python's own buffers raise.
+            fn push_or_buffer_error(slf: &Bound<'_, Self>, item: f32) -> PyResult<()> {
+                borrow_mut_or_buffer_error(slf)?.push(item);
+                Ok(())
+            }
+
+            /// `get` with the error that Python's own buffers raise.
+            fn get_or_buffer_error(slf: &Bound<'_, Self>, index: usize) -> PyResult<Option<f32>> {
+                Ok(borrow_or_buffer_error(slf)?.get(index))
+            }
+
+            /// Calls `function` while a method of this object reads it.
+            fn during_read<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                function.call0()
+            }
+
+            /// Calls `function` while a method of this object changes it.
+            fn during_change<'py>(&mut self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                self.items.push(0.0);
+                function.call0()
+            }
+        }
+    };
+}
+
+changeable! {
+    /// Its exports are read-only, and hold a shared borrow.
+    Mutable,
+}
+
+changeable! {
+    /// Its exports are writable, and hold the exclusive borrow.
+    Exclusive, writable
+}
+
+/// Has a `__dict__` and weak references, and may be a base class.
+#[pyclass(frozen, subclass, dict, weakref, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Open {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Open {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+}

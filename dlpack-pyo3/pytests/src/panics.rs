@@ -1,0 +1,161 @@
+//! Classes whose own code panics, or calls back into Python, where the run time calls it.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use dlpack_pyo3::{Buffer, DLPack, Loan, SharedBuffer, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+
+/// Describing it panics once `arm` was called.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(shape = [self.len()])]
+pub(crate) struct PanicInDescribe {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    armed: AtomicBool,
+    _alive: Alive,
+}
+
+impl PanicInDescribe {
+    fn len(&self) -> usize {
+        assert!(!self.armed.load(Ordering::SeqCst), "a panic on purpose");
+        self.items.len()
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl PanicInDescribe {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        Self {
+            items,
+            armed: AtomicBool::new(false),
+            _alive: Alive::new(),
+        }
+    }
+
+    fn arm(&self, armed: bool) {
+        self.armed.store(armed, Ordering::SeqCst);
+    }
+}
+
+/// Panics when dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a panic on purpose");
+    }
+}
+
+/// Dropping the object panics.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct PanicInDrop {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _bomb: Bomb,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl PanicInDrop {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        Self {
+            items,
+            _bomb: Bomb,
+            _alive: Alive::new(),
+        }
+    }
+}
+
+struct Home {
+    items: Vec<f32>,
+    _bomb: Bomb,
+    _alive: Alive,
+}
+
+impl Buffer for Home {
+    fn lend(&self) -> Loan<'_> {
+        Loan::from(&self.items[..])
+    }
+}
+
+/// Dropping the memory panics, which may happen in a deleter, far from any object.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct PanicInOwner {
+    #[dlpack(data, owner)]
+    home: Arc<Home>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl PanicInOwner {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let home = Home {
+            items,
+            _bomb: Bomb,
+            _alive: Alive::new(),
+        };
+        Self {
+            home: Arc::new(home),
+        }
+    }
+}
+
+/// Runs Python code when it is dropped: `function` is called, whatever it does.
+struct OnDrop(Py<PyAny>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let called = Python::try_attach(|py| self.0.call0(py).map(drop));
+        if let Some(Err(error)) = called {
+            Python::try_attach(|py| error.print(py));
+        }
+    }
+}
+
+/// Calls Python back while an export is made, and when it is dropped.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(shape = [self.call_back()])]
+pub(crate) struct Reentrant {
+    #[dlpack(data)]
+    items: SharedBuffer<f32>,
+    during: Py<PyAny>,
+    _after: OnDrop,
+    _alive: Alive,
+}
+
+impl Reentrant {
+    fn call_back(&self) -> usize {
+        // An error stays set if nobody takes it, so it is printed.
+        let called = Python::try_attach(|py| self.during.call0(py).map(drop));
+        if let Some(Err(error)) = called {
+            Python::try_attach(|py| error.print(py));
+        }
+        self.items.len()
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Reentrant {
+    #[new]
+    fn new(items: Vec<f32>, during: Py<PyAny>, after: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            during,
+            _after: OnDrop(after),
+            _alive: Alive::new(),
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! A consumer in C, as far as `ctypes` cannot play one: it looks at results before it looks for exceptions.
+#![expect(
+    unsafe_code,
+    reason = "calls the functions of an exchange table as C code does"
+)]
+
+use core::ptr::{null_mut, with_exposed_provenance};
+
+use dlpack_pyo3::abi::DLPackExchangeAPI;
+use pyo3::prelude::*;
+
+/// What the table's `managed_tensor_from_py_object_no_sync` returns for an object, whether it wrote a
+/// tensor, and the exception that it set. A tensor is released at once.
+#[pyfunction]
+pub(crate) fn status_of_export(
+    table: usize,
+    object: &Bound<'_, PyAny>,
+) -> (i32, bool, Option<PyErr>) {
+    let table = with_exposed_provenance::<DLPackExchangeAPI>(table);
+    // SAFETY: the test passes the address that a class of this module publishes.
+    let table = unsafe { &*table };
+    let mut out = null_mut();
+    let function = table.managed_tensor_from_py_object_no_sync;
+    let function = function.expect("the table has it");
+    // SAFETY: we are attached, the object lives, and `out` is ours.
+    let status = unsafe { function(object.as_ptr().cast(), &raw mut out) };
+    let exception = PyErr::take(object.py());
+    if !out.is_null() {
+        // SAFETY: the function wrote an owning pointer.
+        let deleter = unsafe { (*out).deleter };
+        // SAFETY: it is called once.
+        unsafe { deleter.expect("ours has one")(out) };
+    }
+    (status, !out.is_null(), exception)
+}
+
+/// The same for `managed_tensor_to_py_object_no_sync` and the address of a tensor; what it makes is dropped.
+#[pyfunction]
+pub(crate) fn status_of_import(
+    py: Python<'_>,
+    table: usize,
+    tensor: usize,
+) -> (i32, bool, Option<PyErr>) {
+    let table = with_exposed_provenance::<DLPackExchangeAPI>(table);
+    // SAFETY: as above.
+    let table = unsafe { &*table };
+    let mut out = null_mut();
+    let function = table.managed_tensor_to_py_object_no_sync;
+    let function = function.expect("the table has it");
+    let tensor = core::ptr::with_exposed_provenance_mut(tensor);
+    // SAFETY: we are attached, the test passes a tensor, and `out` is ours.
+    let status = unsafe { function(tensor, &raw mut out) };
+    let exception = PyErr::take(py);
+    if !out.is_null() {
+        // SAFETY: the function wrote a new reference.
+        drop(unsafe { Bound::<PyAny>::from_owned_ptr(py, out.cast()) });
+    }
+    (status, !out.is_null(), exception)
+}

@@ -1,0 +1,123 @@
+//! Classes with several tensors, with columns, and with an owner that outlives the object.
+
+use std::sync::Arc;
+
+use dlpack_pyo3::{Buffer, DLPack, Loan, Record, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+
+/// One row of [`Tables`].
+#[derive(Record)]
+#[repr(C)]
+struct Trade {
+    price: f64,
+    size: u32,
+    side: u32,
+}
+
+/// A tensor itself, with two more.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Batch {
+    #[dlpack(data)]
+    observations: Vec<f32>,
+    #[dlpack(tensor)]
+    rewards: Vec<f64>,
+    #[dlpack(tensor(name = "mask", shape = [_, 2], elem = bool))]
+    flags: Vec<u8>,
+    #[dlpack(tensor)]
+    absent: Option<Vec<f32>>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Batch {
+    #[new]
+    fn new(len: u8) -> Self {
+        let numbers = 0..len;
+        Self {
+            observations: numbers.clone().map(f32::from).collect(),
+            rewards: numbers.clone().map(|n| -f64::from(n)).collect(),
+            flags: numbers.flat_map(|n| [n % 2, 1]).collect(),
+            absent: None,
+            _alive: Alive::new(),
+        }
+    }
+
+    fn push(&mut self) {
+        self.rewards.push(0.0);
+    }
+}
+
+/// No tensor itself: columns of records, and one tensor by name.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Tables {
+    #[dlpack(columns)]
+    trades: Vec<Trade>,
+    #[dlpack(tensor)]
+    times: Vec<i64>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(tensors)]
+#[pymethods]
+impl Tables {
+    #[new]
+    fn new(len: u8) -> Self {
+        let trade = |n| Trade {
+            price: f64::from(n) / 2.0,
+            size: u32::from(n),
+            side: u32::from(n % 2),
+        };
+        Self {
+            trades: (0..len).map(trade).collect(),
+            times: (0..len).map(i64::from).collect(),
+            _alive: Alive::new(),
+        }
+    }
+}
+
+/// Memory of Rust alone.
+struct Home {
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+impl Buffer for Home {
+    fn lend(&self) -> Loan<'_> {
+        Loan::from(&self.items[..])
+    }
+}
+
+/// Its exports hold the `Arc` and not the object, so that no deleter needs Python.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Owned {
+    #[dlpack(data, owner)]
+    home: Arc<Home>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Owned {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self {
+            home: Arc::new(Home { items, _alive }),
+        }
+    }
+
+    /// How many hold the memory.
+    fn owners(&self) -> usize {
+        Arc::strong_count(&self.home)
+    }
+
+    /// Other memory from now on; exports keep the old one.
+    fn replace(&mut self, items: Vec<f32>) {
+        *self = Self::new(items);
+    }
+}

@@ -1,0 +1,322 @@
+//! The arguments of `__dlpack__`, read without a detour.
+#![expect(unsafe_code, reason = "reads arguments as C hands them over")]
+
+use core::ffi::CStr;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use dlpack_core::{Device, DeviceType, ExportRequest, Version};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString, PyTuple};
+
+use crate::error::{OrRaise, Raised, raise};
+
+/// One keyword of the method.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keyword {
+    Stream,
+    MaxVersion,
+    DlDevice,
+    Copy,
+    Version,
+}
+
+/// The usual ones first.
+const KEYWORDS: [(&CStr, Keyword); 5] = [
+    (c"max_version", Keyword::MaxVersion),
+    (c"stream", Keyword::Stream),
+    (c"dl_device", Keyword::DlDevice),
+    (c"copy", Keyword::Copy),
+    (c"version", Keyword::Version),
+];
+
+/// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
+/// always the very same object.
+static INTERNED: [AtomicPtr<ffi::PyObject>; KEYWORDS.len()] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; KEYWORDS.len()];
+
+/// The integers 0 to 3: CPython has one object for each.
+static SMALL: [AtomicPtr<ffi::PyObject>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
+
+/// Looks up the objects that are known by their address; called before a method that reads them can be.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    for ((name, _), place) in KEYWORDS.iter().zip(&INTERNED) {
+        if place.load(Ordering::Relaxed).is_null() {
+            let name = name.to_str().expect("the keywords are ASCII");
+            // The reference is kept for good.
+            let name = PyString::intern(py, name).into_ptr();
+            place.store(name, Ordering::Relaxed);
+        }
+    }
+    for (number, place) in SMALL.iter().enumerate() {
+        if place.load(Ordering::Relaxed).is_null() {
+            place.store(number.into_pyobject(py)?.into_ptr(), Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the arguments of a call by the fast convention. `draft` adds the keyword of the draft from
+/// before `max_version` (INF-02 to INF-07).
+///
+/// # Safety
+///
+/// The arguments are those of such a call, which is still running.
+#[inline(always)]
+pub(crate) unsafe fn read(
+    py: Python<'_>,
+    args: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+    draft: bool,
+    request: &mut ExportRequest,
+) -> Result<(), Raised> {
+    if positional != 0 {
+        return Err(too_many(py, positional));
+    }
+    if names.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the names of a call are a tuple of strings, which the caller keeps.
+    let names = unsafe { Borrowed::from_ptr(py, names) };
+    // SAFETY: as above.
+    let names = unsafe { names.cast_unchecked::<PyTuple>() };
+    let mut version = None;
+    let mut draft_version = None;
+    for (index, name) in names.iter_borrowed().enumerate() {
+        // SAFETY: a call has as many values as names.
+        let value = unsafe { args.add(index) };
+        // SAFETY: as above.
+        let value = unsafe { value.read() };
+        // SAFETY: an argument, which the caller keeps.
+        let value = unsafe { Borrowed::from_ptr(py, value) };
+        let keyword = keyword(name, draft)?;
+        if value.is_none() {
+            continue;
+        }
+        match keyword {
+            Keyword::MaxVersion => version = Some(value),
+            Keyword::Version => draft_version = Some(value),
+            _ => set(request, keyword, value).or_raise(py)?,
+        }
+    }
+    match (version, draft_version) {
+        (Some(value), None) => match usual_version(value) {
+            Some(version) => request.max_version = Some(version),
+            None => set(request, Keyword::MaxVersion, value).or_raise(py)?,
+        },
+        (None, Some(value)) => set(request, Keyword::Version, value).or_raise(py)?,
+        (None, None) => {}
+        (Some(_), Some(_)) => return Err(said_twice(py)),
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_many(py: Python<'_>, positional: ffi::Py_ssize_t) -> Raised {
+    raise(
+        py,
+        PyTypeError::new_err(format!(
+            "__dlpack__() takes keyword arguments only, but {positional} positional ones were given"
+        )),
+    )
+}
+
+/// INF-07
+#[cold]
+fn said_twice(py: Python<'_>) -> Raised {
+    let message = "`version` is the draft's form of `max_version`: give one of them";
+    raise(py, PyValueError::new_err(message))
+}
+
+/// A `max_version` such as nearly all consumers pass: `(1, 0)` to `(1, 3)`, known by the very objects.
+#[inline]
+fn usual_version(value: Borrowed<'_, '_, PyAny>) -> Option<Version> {
+    let tuple = value.cast_exact::<PyTuple>().ok()?;
+    let mut items = tuple.iter_borrowed();
+    let (major, minor) = (items.next()?, items.next()?);
+    let known = |index: usize| SMALL[index].load(Ordering::Relaxed);
+    if items.next().is_some() || major.as_ptr() != known(1) {
+        return None;
+    }
+    let minor = (0..SMALL.len()).find(|&index| known(index) == minor.as_ptr())?;
+    Some(Version::new(1, u32::try_from(minor).ok()?))
+}
+
+/// Takes up one argument.
+#[cold]
+#[inline(never)]
+fn set(
+    request: &mut ExportRequest,
+    keyword: Keyword,
+    value: Borrowed<'_, '_, PyAny>,
+) -> PyResult<()> {
+    match keyword {
+        Keyword::Stream => request.stream = Some(stream(value)?),
+        Keyword::MaxVersion => request.max_version = Some(max_version(value)?),
+        Keyword::DlDevice => request.dl_device = Some(dl_device(value)?),
+        Keyword::Copy => request.copy = Some(copy(value)?),
+        Keyword::Version => request.max_version = draft_version(value)?,
+    }
+    Ok(())
+}
+
+#[inline]
+fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> Result<Keyword, Raised> {
+    for ((_, keyword), interned) in KEYWORDS.iter().zip(&INTERNED) {
+        if interned.load(Ordering::Relaxed) == name.as_ptr()
+            && (draft || *keyword != Keyword::Version)
+        {
+            return Ok(*keyword);
+        }
+    }
+    spelled(name, draft).or_raise(name.py())
+}
+
+/// A keyword that is not the interned string, or none of ours.
+#[cold]
+fn spelled(name: Borrowed<'_, '_, PyAny>, draft: bool) -> PyResult<Keyword> {
+    let text = name.cast::<PyString>()?;
+    let text = text.to_cow()?;
+    KEYWORDS
+        .iter()
+        .filter(|(_, keyword)| draft || *keyword != Keyword::Version)
+        .find(|(known, _)| known.to_bytes() == text.as_bytes())
+        .map(|(_, keyword)| *keyword)
+        .ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "__dlpack__() got an unexpected keyword argument '{text}'"
+            ))
+        })
+}
+
+/// An integer, or whatever passes for one; the nearest `i64` if none is equal.
+fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyResult<i64> {
+    let py = value.py();
+    match value.extract::<i64>() {
+        Ok(value) => Ok(value),
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+            Ok(if value.lt(0)? { i64::MIN } else { i64::MAX })
+        }
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => Err(no_integer(value, what)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cold]
+fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
+    let found = value.get_type();
+    PyTypeError::new_err(format!("{what} is an int or None, found {found}"))
+}
+
+#[cold]
+fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
+    PyValueError::new_err(format!("{what} is out of range: {}", value.to_owned()))
+}
+
+fn stream(value: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
+    // Python's `bool` is an integer, and nobody means one here (STC-13).
+    if value.is_instance_of::<PyBool>() {
+        return Err(no_integer(value, "stream"));
+    }
+    integer(value, "stream")
+}
+
+/// The two numbers of a tuple.
+#[inline]
+fn pair<'a, 'py>(
+    value: Borrowed<'a, 'py, PyAny>,
+    what: &str,
+) -> PyResult<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>)> {
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        if tuple.len() == 2 {
+            // SAFETY: index 0 of 2; the tuple keeps its items.
+            let first = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), 0) };
+            // SAFETY: index 1 of 2; the tuple keeps its items.
+            let second = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), 1) };
+            // SAFETY: items of a tuple that lives for `'a`, and never changes.
+            let first = unsafe { Borrowed::from_ptr(value.py(), first) };
+            // SAFETY: as above.
+            let second = unsafe { Borrowed::from_ptr(value.py(), second) };
+            return Ok((first, second));
+        }
+    }
+    Err(no_pair(value, what))
+}
+
+#[cold]
+fn no_pair(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
+    match value.cast::<PyTuple>() {
+        Ok(tuple) => PyTypeError::new_err(format!(
+            "{what} is a tuple of two integers, found {} items",
+            tuple.len()
+        )),
+        Err(_) => PyTypeError::new_err(format!(
+            "{what} is a tuple of two integers or None, found {}",
+            value.get_type()
+        )),
+    }
+}
+
+fn max_version(value: Borrowed<'_, '_, PyAny>) -> PyResult<Version> {
+    let (major, minor) = pair(value, "max_version")?;
+    let number = |number| {
+        let found = integer(number, "a part of max_version")?;
+        // What is newer than anything is as good as the newest there can be.
+        Ok::<_, PyErr>((found >= 0).then(|| u32::try_from(found).unwrap_or(u32::MAX)))
+    };
+    match (number(major)?, number(minor)?) {
+        (Some(major), Some(minor)) => Ok(Version::new(major, minor)),
+        _ => Err(out_of_range(value, "max_version")),
+    }
+}
+
+fn dl_device(value: Borrowed<'_, '_, PyAny>) -> PyResult<Device> {
+    let (kind, id) = pair(value, "dl_device")?;
+    let number = |number| Ok::<_, PyErr>(i32::try_from(integer(number, "a part of dl_device")?));
+    match (number(kind)?, number(id)?) {
+        (Ok(kind), Ok(id)) => Ok(Device::new(DeviceType(kind), id)),
+        // No such device can exist, so the data cannot go there (ERR-02).
+        _ => Err(PyBufferError::new_err(format!(
+            "there is no device {}",
+            value.to_owned()
+        ))),
+    }
+}
+
+fn copy(value: Borrowed<'_, '_, PyAny>) -> PyResult<bool> {
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(value.is_true());
+    }
+    // NumPy has a `bool` of its own, which PyO3 knows.
+    value.extract().map_err(|_: PyErr| {
+        PyTypeError::new_err(format!(
+            "copy is True, False or None, found {}",
+            value.get_type()
+        ))
+    })
+}
+
+/// The version of the draft, 60 for 0.6 and so on, as a `max_version`.
+fn draft_version(value: Borrowed<'_, '_, PyAny>) -> PyResult<Option<Version>> {
+    match integer(value, "version")? {
+        ..=60 => Ok(None),
+        // INF-04: its new struct was never released, and the old one under that name would be misread.
+        found @ 61..=99 => Err(PyBufferError::new_err(format!(
+            "version {found} is a draft that was never released; supported are 60 and older, and 100 to {}",
+            draft_number(Version::CURRENT)
+        ))),
+        found => {
+            let major = u32::try_from(found / 100).unwrap_or(u32::MAX);
+            let minor = u32::try_from(found / 10 % 10).unwrap_or(0);
+            Ok(Some(Version::new(major, minor)))
+        }
+    }
+}
+
+/// A version as the draft counts them: 130 for 1.3.
+pub(crate) fn draft_number(version: Version) -> i64 {
+    i64::from(version.major) * 100 + i64::from(version.minor) * 10
+}

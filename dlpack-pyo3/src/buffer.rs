@@ -1,0 +1,239 @@
+//! Python's own buffer protocol over what a class exports: `memoryview(obj)`, `numpy.asarray(obj)`.
+#![expect(
+    unsafe_code,
+    reason = "fills and releases the struct of the buffer protocol"
+)]
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::panic::AssertUnwindSafe;
+use core::ptr::{self, NonNull};
+use std::panic::catch_unwind;
+
+use dlpack_core::{DataType, ExportRequest, Managed};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::error::{OrFetch, OrRaise, Raised, contained, refuse};
+use crate::export::{Exports, Sink, export};
+
+/// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the
+/// stable ABI.
+#[repr(C)]
+struct PyBuffer {
+    buf: *mut c_void,
+    obj: *mut ffi::PyObject,
+    len: ffi::Py_ssize_t,
+    itemsize: ffi::Py_ssize_t,
+    readonly: c_int,
+    ndim: c_int,
+    format: *mut c_char,
+    shape: *mut ffi::Py_ssize_t,
+    strides: *mut ffi::Py_ssize_t,
+    suboffsets: *mut ffi::Py_ssize_t,
+    internal: *mut c_void,
+}
+
+// What a consumer may ask for, by the documentation of the protocol.
+const WRITABLE: c_int = 0x1;
+const FORMAT: c_int = 0x4;
+const ND: c_int = 0x8;
+const STRIDES: c_int = 0x10 | ND;
+const C_CONTIGUOUS: c_int = 0x20 | STRIDES;
+const F_CONTIGUOUS: c_int = 0x40 | STRIDES;
+const ANY_CONTIGUOUS: c_int = 0x80 | STRIDES;
+
+/// What a buffer keeps until it is released.
+struct Lent {
+    #[expect(dead_code, reason = "held for its `Drop`")]
+    tensor: Managed,
+    shape: Vec<ffi::Py_ssize_t>,
+    strides: Vec<ffi::Py_ssize_t>,
+}
+
+/// Into a tensor that can be asked what it is.
+struct Whole<'py>(Python<'py>);
+
+impl Sink for Whole<'_> {
+    type Output = Managed;
+    const UNORDERED: bool = false;
+
+    unsafe fn kept<G: Send + 'static>(
+        self,
+        tensor: NonNull<dlpack_core::abi::DLManagedTensorVersioned>,
+    ) -> Result<Managed, Raised> {
+        // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
+        unsafe { Managed::from_raw(tensor) }.map_err(|error| refuse(self.0, error))
+    }
+
+    fn other(self, tensor: Managed) -> Result<Managed, Raised> {
+        Ok(tensor)
+    }
+}
+
+/// Fills a buffer with what `object` exports.
+///
+/// # Errors
+///
+/// `BufferError` if the request asks for what the data is not.
+///
+/// # Safety
+///
+/// `view` is the `Py_buffer` that Python wants filled.
+pub unsafe fn get_buffer<T: Exports, V>(
+    object: &Bound<'_, T>,
+    view: *mut V,
+    flags: c_int,
+) -> PyResult<()> {
+    let view = view.cast::<PyBuffer>();
+    if view.is_null() {
+        return Err(PyBufferError::new_err("there is no buffer to fill"));
+    }
+    // The protocol wants this place null if it fails.
+    // SAFETY: the caller passes a buffer.
+    unsafe { (*view).obj = ptr::null_mut() };
+    let py = object.py();
+    let fill = || {
+        let request = ExportRequest::versioned();
+        let tensor = export(object.as_borrowed(), &request, Whole(py))?;
+        let filled = fill(tensor, flags).or_raise(py)?;
+        // SAFETY: as above.
+        unsafe { view.write(filled) };
+        // SAFETY: attached, as `object` shows; the buffer holds a reference to its exporter.
+        unsafe { (*view).obj = object.clone().into_ptr() };
+        Ok(())
+    };
+    contained(py, fill).or_fetch(py)
+}
+
+fn fill(tensor: Managed, flags: c_int) -> PyResult<PyBuffer> {
+    let view = tensor.view();
+    let dtype = view.dtype();
+    let refuse = |why: String| Err(PyBufferError::new_err(why));
+    if !view.device().device_type.is_host_readable() {
+        return refuse(format!(
+            "the data lies on {}, which a buffer cannot say",
+            view.device()
+        ));
+    }
+    let Some((format, itemsize)) = format_of(dtype) else {
+        return refuse(format!(
+            "the buffer protocol has no format for {dtype}; use DLPack"
+        ));
+    };
+    let readonly = view.is_read_only();
+    if readonly && flags & WRITABLE != 0 {
+        return refuse("the data is read-only, and a writable buffer was asked for".to_owned());
+    }
+    let wants = |what: c_int| flags & what == what;
+    let rows = view.is_contiguous();
+    let columns = is_column_major(view.shape(), view.strides());
+    if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
+        return refuse("the data is not contiguous in row-major order".to_owned());
+    }
+    if wants(F_CONTIGUOUS) && !columns {
+        return refuse("the data is not contiguous in column-major order".to_owned());
+    }
+    if wants(ANY_CONTIGUOUS) && !rows && !columns {
+        return refuse("the data is not contiguous".to_owned());
+    }
+
+    let size =
+        |number: i64| ffi::Py_ssize_t::try_from(number).expect("checked when it was described");
+    let shape: Vec<_> = view.shape().iter().copied().map(size).collect();
+    let strides: Vec<_> = (view.strides().iter().copied().map(size))
+        .map(|stride| stride * itemsize)
+        .collect();
+    let ndim = c_int::try_from(shape.len()).expect("at most 64 axes");
+    let len = view.len_bytes();
+    let mut buf = view.as_ptr().cast_mut().cast();
+    if len == 0 {
+        // Nothing is there to be read, but some readers do not take null.
+        buf = NonNull::<u64>::dangling().as_ptr().cast();
+    }
+    let lent = Box::into_raw(Box::new(Lent {
+        tensor,
+        shape,
+        strides,
+    }));
+    // SAFETY: leaked right above, until `release_buffer`.
+    let lists = unsafe { &mut *lent };
+    let list = |wanted: bool, list: &mut Vec<_>| {
+        if wanted {
+            list.as_mut_ptr()
+        } else {
+            ptr::null_mut()
+        }
+    };
+    Ok(PyBuffer {
+        buf,
+        obj: ptr::null_mut(),
+        len: ffi::Py_ssize_t::try_from(len).expect("no more than memory has"),
+        itemsize,
+        readonly: readonly.into(),
+        ndim,
+        format: if wants(FORMAT) {
+            format.as_ptr().cast_mut()
+        } else {
+            ptr::null_mut()
+        },
+        shape: list(wants(ND), &mut lists.shape),
+        strides: list(wants(STRIDES), &mut lists.strides),
+        suboffsets: ptr::null_mut(),
+        internal: lent.cast(),
+    })
+}
+
+/// Gives back what a buffer keeps.
+///
+/// # Safety
+///
+/// `view` was filled by [`get_buffer`], and this is its one release.
+pub unsafe fn release_buffer<V>(view: *mut V) {
+    let view = view.cast::<PyBuffer>();
+    // SAFETY: the caller passes a buffer that was filled.
+    let lent = unsafe { (*view).internal }.cast::<Lent>();
+    if lent.is_null() {
+        return;
+    }
+    // SAFETY: as above; nothing uses it afterwards.
+    unsafe { (*view).internal = ptr::null_mut() };
+    // SAFETY: `fill` leaked it, and this is the one release.
+    let lent = unsafe { Box::from_raw(lent) };
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(lent)));
+    core::mem::forget(dropped);
+}
+
+fn is_column_major(shape: &[i64], strides: &[i64]) -> bool {
+    let mut packed = 1;
+    shape.contains(&0)
+        || shape.iter().zip(strides).all(|(&extent, &stride)| {
+            let fits = extent == 1 || stride == packed;
+            packed *= extent;
+            fits
+        })
+}
+
+/// The format of the `struct` module, and the bytes of an item.
+fn format_of(dtype: DataType) -> Option<(&'static CStr, ffi::Py_ssize_t)> {
+    const FORMATS: [(DataType, &CStr, ffi::Py_ssize_t); 14] = [
+        (DataType::BOOL, c"?", 1),
+        (DataType::I8, c"b", 1),
+        (DataType::I16, c"h", 2),
+        (DataType::I32, c"i", 4),
+        (DataType::I64, c"q", 8),
+        (DataType::U8, c"B", 1),
+        (DataType::U16, c"H", 2),
+        (DataType::U32, c"I", 4),
+        (DataType::U64, c"Q", 8),
+        (DataType::F16, c"e", 2),
+        (DataType::F32, c"f", 4),
+        (DataType::F64, c"d", 8),
+        (DataType::C64, c"Zf", 8),
+        (DataType::C128, c"Zd", 16),
+    ];
+    FORMATS
+        .iter()
+        .find(|(known, ..)| *known == dtype)
+        .map(|&(_, format, itemsize)| (format, itemsize))
+}

@@ -1,0 +1,229 @@
+//! The capsules that hold a tensor between `__dlpack__` and its consumer, and the ones that others made.
+#![expect(
+    unsafe_code,
+    reason = "passes tensors through PyCapsule, whose destructors are C functions"
+)]
+
+use core::ffi::{CStr, c_void};
+use core::ptr::NonNull;
+
+use dlpack_core::__private::take_back;
+use dlpack_core::Managed;
+use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
+use pyo3::types::PyCapsule;
+
+use crate::error::{Raised, py_err, refuse};
+use crate::guard::{Held, Pending};
+
+// CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
+pub(crate) const LEGACY: &CStr = c"dltensor";
+pub(crate) const VERSIONED: &CStr = c"dltensor_versioned";
+const USED_LEGACY: &CStr = c"used_dltensor";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+
+/// A new capsule around a tensor that keeps an object by `Held<G>`.
+///
+/// # Safety
+///
+/// `tensor` was given by `hand_over` as kept, with an owner of this type, and nobody else has it.
+#[inline]
+pub(crate) unsafe fn keep<G: Send + 'static>(
+    _: Python<'_>,
+    tensor: NonNull<DLManagedTensorVersioned>,
+) -> Result<*mut ffi::PyObject, Raised> {
+    // SAFETY: a valid pointer and name; the destructor takes what is put in here.
+    let capsule = unsafe {
+        ffi::PyCapsule_New(
+            tensor.as_ptr().cast(),
+            VERSIONED.as_ptr(),
+            Some(release::<G>),
+        )
+    };
+    if capsule.is_null() {
+        let pending = Pending::set_aside();
+        // SAFETY: by the caller's contract; no capsule has it (CAP-21).
+        let held = unsafe { take_back::<Held<G>>(tensor) };
+        // SAFETY: attached, as `py` shows.
+        unsafe { held.release_attached() };
+        pending.restore();
+        return Err(Raised);
+    }
+    Ok(capsule)
+}
+
+/// A new capsule around any tensor, in the struct that it is in.
+pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
+    let (pointer, name, destructor): (*mut c_void, _, ffi::PyCapsule_Destructor) =
+        if tensor.view().version().is_some() {
+            (
+                tensor.into_raw().as_ptr().cast(),
+                VERSIONED,
+                delete_versioned,
+            )
+        } else {
+            let tensor = tensor.into_legacy().map_err(|error| refuse(py, error))?;
+            (tensor.as_ptr().cast(), LEGACY, delete_legacy)
+        };
+    // SAFETY: a valid pointer and name, and the destructor for what it points to.
+    let capsule = unsafe { ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destructor)) };
+    if capsule.is_null() {
+        let pending = Pending::set_aside();
+        // SAFETY: no capsule has it (CAP-21).
+        unsafe { delete(pointer, name) };
+        pending.restore();
+        return Err(Raised);
+    }
+    Ok(capsule)
+}
+
+/// Calls the deleter of a tensor that nobody took.
+///
+/// # Safety
+///
+/// `tensor` is a valid tensor of the struct that goes by this name, and nobody else has it.
+unsafe fn delete(tensor: *mut c_void, name: &'static CStr) {
+    if name == VERSIONED {
+        let tensor = tensor.cast::<DLManagedTensorVersioned>();
+        // SAFETY: valid, by the caller's contract.
+        if let Some(deleter) = unsafe { (*tensor).deleter } {
+            // SAFETY: its one release.
+            unsafe { deleter(tensor) };
+        }
+    } else {
+        let tensor = tensor.cast::<DLManagedTensor>();
+        // SAFETY: valid, by the caller's contract.
+        if let Some(deleter) = unsafe { (*tensor).deleter } {
+            // SAFETY: its one release.
+            unsafe { deleter(tensor) };
+        }
+    }
+}
+
+/// What a dying capsule holds if nobody consumed it: if it still has its name (CAP-04, CAP-05).
+///
+/// # Safety
+///
+/// `capsule` is a capsule of ours, in its destructor.
+#[inline]
+unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: a capsule; no exception is raised.
+    let current = unsafe { ffi::PyCapsule_GetName(capsule) };
+    if current != name.as_ptr() {
+        // A consumer may have put another string there with the same text.
+        // SAFETY: the name of a capsule is null or a string that lives as long as it.
+        if current.is_null() || unsafe { CStr::from_ptr(current) } != name {
+            return None;
+        }
+    }
+    // SAFETY: that is its name.
+    NonNull::new(unsafe { ffi::PyCapsule_GetPointer(capsule, current) })
+}
+
+/// The destructor of a capsule whose tensor keeps an object: attached already, so nothing is looked up.
+unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls the destructor of our capsule.
+    if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
+        let pending = Pending::set_aside();
+        // SAFETY: `keep` put it there for this type, and nobody took it.
+        let held = unsafe { take_back::<Held<G>>(tensor.cast()) };
+        // SAFETY: a capsule dies attached.
+        unsafe { held.release_attached() };
+        pending.restore();
+    }
+}
+
+/// The destructor of any other capsule with a tensor of DLPack 1.0 and later.
+unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls the destructor of our capsule.
+    if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
+        let pending = Pending::set_aside();
+        // SAFETY: `wrap` put it there, and nobody took it.
+        unsafe { delete(tensor.as_ptr(), VERSIONED) };
+        pending.restore();
+    }
+}
+
+/// The same for the struct from before.
+unsafe extern "C" fn delete_legacy(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls the destructor of our capsule.
+    if let Some(tensor) = unsafe { unconsumed(capsule, LEGACY) } {
+        let pending = Pending::set_aside();
+        // SAFETY: `wrap` put it there, and nobody took it.
+        unsafe { delete(tensor.as_ptr(), LEGACY) };
+        pending.restore();
+    }
+}
+
+/// Takes the tensor out of somebody's capsule (CAP-06, CAP-22, CAP-23).
+///
+/// One of several threads that try gets it (CAP-24). What is wrong with the capsule is found before
+/// it is touched; what is wrong with the tensor, after it is ours, and then it is released.
+pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
+    let (pointer, name) = with_critical_section(capsule.as_any(), || {
+        let object = capsule.as_ptr();
+        let is = |name: &CStr| {
+            // SAFETY: a capsule.
+            unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
+        };
+        let (name, used) = if is(VERSIONED) {
+            (VERSIONED, USED_VERSIONED)
+        } else if is(LEGACY) {
+            (LEGACY, USED_LEGACY)
+        } else {
+            return Err(not_a_tensor(capsule));
+        };
+        // SAFETY: a capsule of this name.
+        let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
+        let Some(pointer) = pointer else {
+            return Err(PyErr::fetch(capsule.py()));
+        };
+        // SAFETY: a capsule, and a name that lives for ever.
+        if unsafe { ffi::PyCapsule_SetName(object, used.as_ptr()) } != 0 {
+            return Err(PyErr::fetch(capsule.py()));
+        }
+        Ok((pointer, name))
+    })?;
+    let managed = if name == VERSIONED {
+        // SAFETY: a capsule of this name holds such a tensor, and renaming it made it ours. Nobody
+        // can promise that the producer does not write: `shared` is called right away.
+        unsafe { Managed::from_raw(pointer.cast()) }
+    } else {
+        // SAFETY: as above.
+        unsafe { Managed::from_legacy(pointer.cast()) }
+    };
+    managed.map(Managed::shared).map_err(py_err)
+}
+
+#[cold]
+fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
+    // SAFETY: a capsule; no exception is raised.
+    let name = unsafe { ffi::PyCapsule_GetName(capsule.as_ptr()) };
+    if name.is_null() {
+        return PyTypeError::new_err("a DLPack capsule has a name, and this one has none");
+    }
+    // SAFETY: the name of a capsule is a string that lives as long as it.
+    let name = unsafe { CStr::from_ptr(name) };
+    if name == USED_LEGACY || name == USED_VERSIONED {
+        return PyValueError::new_err(
+            "this DLPack capsule was consumed already; ask the producer for a new one",
+        );
+    }
+    PyTypeError::new_err(format!(
+        "expected a capsule named \"dltensor\" or \"dltensor_versioned\", found {name:?}"
+    ))
+}
+
+/// A capsule that somebody was to give, checked to be one.
+pub(crate) fn expect<'py>(
+    object: Bound<'py, PyAny>,
+    from: &str,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    object.cast_into::<PyCapsule>().map_err(|error| {
+        let found = error.into_inner().get_type();
+        PyRuntimeError::new_err(format!("{from} gave no capsule, but an object of {found}"))
+    })
+}

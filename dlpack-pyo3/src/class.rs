@@ -1,0 +1,279 @@
+//! What a class declares, by macro or by hand, and what the derive finds missing.
+
+use core::marker::PhantomData;
+
+use dlpack_core::{FromDLPack, Managed};
+use pyo3::prelude::*;
+use pyo3::pyclass_init::PyClassInitializer;
+use pyo3::types::{PyCapsule, PyTuple, PyType};
+use pyo3::{IntoPyObjectExt, PyClass};
+
+use crate::error::py_err;
+use crate::exchange;
+use crate::export::Exports;
+use crate::install;
+use crate::named::{self, ExportsTensors};
+
+/// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
+///
+/// PyO3 evaluates class attributes while it makes the class. Evaluating this one puts `__dlpack__` and
+/// `__dlpack_device__` on the class; its value is DLPack's C exchange table.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{DLPack, Protocol};
+/// use pyo3::prelude::*;
+///
+/// #[pyclass(frozen)]
+/// #[derive(DLPack)]
+/// struct Samples(Vec<f32>);
+///
+/// #[pymethods]
+/// impl Samples {
+///     #[classattr]
+///     const __dlpack_c_exchange_api__: Protocol<Samples> = Protocol::new();
+/// }
+/// ```
+pub struct Protocol<T> {
+    tensors: Option<Tensors>,
+    import: Option<Import>,
+    info: bool,
+    class: PhantomData<fn() -> T>,
+}
+
+/// How a class gets attributes for its tensors.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Tensors(fn(&Bound<'_, PyType>) -> PyResult<()>);
+
+/// How an object of a class is made of a tensor.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Import(pub(crate) exchange::ToObject);
+
+impl<T> Protocol<T> {
+    /// The methods of a class that is a tensor.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
+    pub const fn new() -> Self {
+        Self::with(None, None)
+    }
+
+    /// What `#[dlpack_pymethods]` found out about the class.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with(tensors: Option<Tensors>, import: Option<Import>) -> Self {
+        Self {
+            tensors,
+            import,
+            info: false,
+            class: PhantomData,
+        }
+    }
+
+    /// An attribute for each tensor of [`DLPackTensors`](crate::DLPackTensors) as well.
+    #[must_use]
+    pub const fn tensors(mut self) -> Self
+    where
+        T: ExportsTensors,
+    {
+        self.tensors = Class::<T>::TENSORS;
+        self
+    }
+
+    /// Makes objects of this class of the tensors that come in through the exchange table.
+    #[must_use]
+    pub const fn importing(mut self) -> Self
+    where
+        T: FromDLPack + PyClass + Into<PyClassInitializer<T>>,
+    {
+        self.import = Class::<T>::IMPORT;
+        self
+    }
+
+    /// The method `__dlpack_info__` and the keyword `version` of the draft from before DLPack 1.0.
+    #[must_use]
+    pub const fn info(mut self) -> Self {
+        self.info = true;
+        self
+    }
+}
+
+impl<T> Clone for Protocol<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Protocol<T> {}
+
+impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
+    type Target = PyCapsule;
+    type Output = Bound<'py, PyCapsule>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        // PyO3 is in the middle of making this class: the object is there, its attributes come next.
+        let class = T::type_object(py);
+        install::methods::<T>(&class, self.info)?;
+        if let Some(Tensors(install)) = self.tensors {
+            install(&class)?;
+        }
+        exchange::install::<T>(&class, self.import.map(|import| import.0))
+    }
+}
+
+/// The attributes of a class that has tensors and is none itself: the form of
+/// `#[dlpack_pymethods(tensors)]` without a macro.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{DLPack, TensorNames};
+/// use pyo3::prelude::*;
+///
+/// #[pyclass(frozen)]
+/// #[derive(DLPack)]
+/// struct Batch {
+///     #[dlpack(tensor)]
+///     actions: Vec<i64>,
+///     #[dlpack(tensor)]
+///     rewards: Vec<f32>,
+/// }
+///
+/// #[pymethods]
+/// impl Batch {
+///     #[classattr]
+///     const __dlpack_tensors__: TensorNames<Batch> = TensorNames::new();
+/// }
+/// ```
+pub struct TensorNames<T>(PhantomData<fn() -> T>);
+
+impl<T> TensorNames<T> {
+    /// An attribute for each tensor, and the tuple of their names.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T> Clone for TensorNames<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for TensorNames<T> {}
+
+impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        named::install::<T>(&T::type_object(py))?;
+        PyTuple::new(py, T::NAMES)
+    }
+}
+
+/// Asks a type what it can do besides. Inherent constants win over those of the traits below, so the
+/// answer is right wherever the type is known.
+#[doc(hidden)]
+pub struct Class<T>(PhantomData<T>);
+
+impl<T: ExportsTensors> Class<T> {
+    pub const TENSORS: Option<Tensors> = Some(Tensors(named::install::<T>));
+}
+
+impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Class<T> {
+    pub const IMPORT: Option<Import> = Some(Import(import::<T>));
+}
+
+impl<T: PyClass> Class<T> {
+    pub const IS: IsClass = IsClass;
+}
+
+/// The class has no tensors besides.
+#[doc(hidden)]
+pub trait NoTensors {
+    const TENSORS: Option<Tensors> = None;
+}
+
+impl<T> NoTensors for Class<T> {}
+
+/// The class is not made of tensors.
+#[doc(hidden)]
+pub trait NoImport {
+    const IMPORT: Option<Import> = None;
+}
+
+impl<T> NoImport for Class<T> {}
+
+/// The type is no class.
+#[doc(hidden)]
+pub trait NoClass {
+    const IS: NotClass = NotClass;
+}
+
+impl<T> NoClass for Class<T> {}
+
+#[doc(hidden)]
+pub struct IsClass;
+
+#[doc(hidden)]
+pub struct NotClass;
+
+/// What a type has under the name of the attribute if nobody put one there.
+#[doc(hidden)]
+pub trait Forgotten {
+    #[expect(non_upper_case_globals, reason = "the name that Python wants")]
+    const __dlpack_c_exchange_api__: Missing = Missing;
+}
+
+impl<T: ?Sized> Forgotten for T {}
+
+/// The same for a class that is no tensor itself.
+#[doc(hidden)]
+pub trait ForgottenTensors {
+    #[expect(non_upper_case_globals, reason = "the name that Python wants")]
+    const __dlpack_tensors__: Missing = Missing;
+}
+
+impl<T: ?Sized> ForgottenTensors for T {}
+
+#[doc(hidden)]
+pub struct Missing;
+
+/// That a class `T` has its methods; of a type that is no class, nothing is asked.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{T}` derives `DLPack`, but its methods are not added to the Python class",
+    label = "no `#[dlpack_pymethods]` for this class",
+    note = "write `#[dlpack_pymethods]` on the line above the `#[pymethods]` of this type",
+    note = "or, if it has none: `#[dlpack_pymethods] #[pymethods] impl {T} {{}}`",
+    note = "a class that only has `tensor` or `columns` keys takes `#[dlpack_pymethods(tensors)]`"
+)]
+pub trait Attached<Kind, T: ?Sized> {}
+
+impl<A, T: ?Sized> Attached<NotClass, T> for A {}
+impl<T> Attached<IsClass, T> for Protocol<T> {}
+impl<T> Attached<IsClass, T> for TensorNames<T> {}
+
+#[doc(hidden)]
+pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
+
+/// Makes an object of the class of a tensor.
+fn import<T>(py: Python<'_>, tensor: Managed) -> PyResult<Py<PyAny>>
+where
+    T: FromDLPack + PyClass + Into<PyClassInitializer<T>>,
+{
+    let value = T::from_dlpack(tensor).map_err(py_err)?;
+    Py::new(py, value)?.into_py_any(py)
+}
+
+/// Stands in the body of the methods that PyO3 sees: evaluating the class attribute replaced them
+/// before anybody could call one.
+#[doc(hidden)]
+pub fn placeholder<T, R>(_: &Bound<'_, T>) -> PyResult<R> {
+    Err(pyo3::exceptions::PySystemError::new_err(
+        "the class was made without its class attribute `__dlpack_c_exchange_api__`",
+    ))
+}

@@ -1,0 +1,442 @@
+//! DLPack's C exchange table: what `__dlpack__` does, without a Python call.
+#![expect(unsafe_code, reason = "implements a table of C functions")]
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::panic::AssertUnwindSafe;
+use core::ptr::{self, NonNull};
+use std::ffi::CString;
+use std::panic::catch_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dlpack_core::abi::{
+    self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
+    DLTensor,
+};
+use dlpack_core::{DLPack, DataType, Device, Error, ExportRequest, Managed, Version, export_with};
+use pyo3::PyClass;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyType};
+
+use crate::error::{OrRaise, Raised, contained, py_err, raise};
+use crate::export::{self, Exports, Pointer, unordered};
+use crate::guard::Borrowing as _;
+use crate::install::keep_for_good;
+use crate::tensor::Tensor;
+
+/// The name of the capsule (XAP-02).
+pub(crate) const NAME: &CStr = c"dlpack_exchange_api";
+
+/// How a class makes an object of a tensor.
+pub(crate) type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
+
+/// The C function of the table that does it.
+type ToPyObject = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
+
+/// How the class of a table makes objects; C gives its functions no place to keep that.
+static MAKERS: Mutex<Vec<(usize, ToObject)>> = Mutex::new(Vec::new());
+
+/// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
+pub(crate) fn install<'py, T: Exports>(
+    class: &Bound<'py, PyType>,
+    import: Option<ToObject>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let py = class.py();
+    let to_object: ToPyObject = match import {
+        Some(make) => {
+            let mut makers = MAKERS.lock().unwrap_or_else(PoisonError::into_inner);
+            makers.push((class.as_ptr().addr(), make));
+            to_object_of_class::<T>
+        }
+        None => to_tensor,
+    };
+    let table = keep_for_good(DLPackExchangeAPI {
+        header: DLPackExchangeAPIHeader {
+            version: Version::CURRENT.into(),
+            prev_api: ptr::null_mut(),
+        },
+        managed_tensor_allocator: Some(allocate),
+        managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
+        managed_tensor_to_py_object_no_sync: Some(to_object),
+        // XAP-08: null where it would have nothing to point to.
+        dltensor_from_py_object_no_sync: if T::LISTS { Some(borrow::<T>) } else { None },
+        current_work_stream: Some(current_stream),
+    });
+    let table: *mut DLPackExchangeAPI = table;
+    class.setattr("__c_dlpack_exchange_api__", table.addr())?;
+    // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
+    let capsule = unsafe { ffi::PyCapsule_New(table.cast(), NAME.as_ptr(), None) };
+    // SAFETY: a new reference, or null with an exception.
+    let capsule = unsafe { Bound::from_owned_ptr_or_err(py, capsule) }?;
+    Ok(capsule.cast_into()?)
+}
+
+/// Runs a function of the table: 0, or -1 with an exception (XAP-09).
+#[inline(always)]
+fn outcome(py: Python<'_>, body: impl FnOnce() -> Result<(), Raised>) -> c_int {
+    match contained(py, body) {
+        Ok(()) => 0,
+        Err(Raised) => -1,
+    }
+}
+
+#[cold]
+fn no_place() -> PyErr {
+    PyValueError::new_err("the exchange table was given no place for its result")
+}
+
+/// The object that a consumer passed, if it is one of this class: anything can carry our table, since
+/// Python lets a class borrow another's attributes (XAP-12).
+///
+/// # Safety
+///
+/// `object` is a Python object, or null.
+#[inline]
+unsafe fn checked<'a, 'py, T: Exports>(
+    py: Python<'py>,
+    object: *mut c_void,
+) -> PyResult<Borrowed<'a, 'py, T>> {
+    // SAFETY: passed on to the caller.
+    let object = unsafe { Borrowed::from_ptr_or_opt(py, object.cast()) };
+    let Some(object) = object else {
+        return Err(PyTypeError::new_err(
+            "the exchange table was given no object",
+        ));
+    };
+    match object.cast::<T>() {
+        // SAFETY: checked right above; only the way the type is written changes.
+        Ok(_) => Ok(unsafe { object.cast_unchecked() }),
+        Err(_) => Err(foreign::<T>(object)),
+    }
+}
+
+#[cold]
+fn foreign<T: Exports>(object: Borrowed<'_, '_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "this exchange table is for objects of `{}`, and was given one of {}",
+        <T as PyClass>::NAME,
+        object.get_type()
+    ))
+}
+
+/// XAP-15: an owning tensor, as `__dlpack__` would give it (XAP-14).
+unsafe extern "C" fn from_object<T: Exports>(
+    object: *mut c_void,
+    out: *mut *mut DLManagedTensorVersioned,
+) -> c_int {
+    // SAFETY: the caller of the table is attached (XAP-11).
+    let py = unsafe { Python::assume_attached() };
+    outcome(py, || {
+        if out.is_null() {
+            return Err(raise(py, no_place()));
+        }
+        // SAFETY: a consumer passes an object.
+        let object = unsafe { checked::<T>(py, object) }.or_raise(py)?;
+        let tensor = export::export(object, &ExportRequest::versioned(), Pointer)?;
+        // SAFETY: a consumer passes a place for the result.
+        unsafe { out.write(tensor.as_ptr()) };
+        Ok(())
+    })
+}
+
+/// XAP-19: a tensor that borrows everything, until control returns to Python.
+unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
+    // SAFETY: the caller of the table is attached (XAP-11).
+    let py = unsafe { Python::assume_attached() };
+    let fill = || {
+        if out.is_null() {
+            return Err(no_place());
+        }
+        // SAFETY: a consumer passes an object.
+        let object = unsafe { checked::<T>(py, object) }?;
+        // Held only while this function runs. Nobody can change the object before control returns,
+        // except a consumer to which it is lent for writing, and then this raises.
+        // SAFETY: the guard is dropped last.
+        let (value, _guard) = unsafe { T::Frozen::share(&object) }?;
+        let descriptor = value.describe().map_err(py_err)?;
+        if descriptor.is_read_only() {
+            // XAP-20: a bare tensor cannot say so.
+            return Err(PyBufferError::new_err(
+                "the data is read-only, which a borrowed tensor cannot say; ask for an owning one",
+            ));
+        }
+        let lists = value.lists().filter(|(shape, strides)| {
+            *shape == descriptor.shape() && *strides == descriptor.strides()
+        });
+        let Some((shape, strides)) = lists else {
+            return Err(PyBufferError::new_err(
+                "shape and strides do not lie in the object as they are exported; ask for an owning tensor",
+            ));
+        };
+        let list = |list: &[i64]| {
+            if list.is_empty() {
+                ptr::null_mut()
+            } else {
+                list.as_ptr().cast_mut()
+            }
+        };
+        let tensor = DLTensor {
+            data: descriptor.as_ptr().cast_mut().cast(),
+            device: descriptor.device().into(),
+            ndim: i32::try_from(shape.len()).expect("at most 64 axes"),
+            dtype: descriptor.dtype().into(),
+            shape: list(shape),
+            strides: list(strides),
+            byte_offset: descriptor.byte_offset(),
+        };
+        // SAFETY: a consumer passes a place for the result.
+        unsafe { out.write(tensor) };
+        Ok(())
+    };
+    outcome(py, || fill().or_raise(py))
+}
+
+/// XAP-16, XAP-17, XAP-18: takes the tensor over, or leaves it untouched and raises.
+///
+/// # Safety
+///
+/// The arguments are those of `managed_tensor_to_py_object_no_sync`, and the thread is attached.
+unsafe fn to_object(
+    tensor: *mut DLManagedTensorVersioned,
+    out: *mut *mut c_void,
+    make: ToObject,
+) -> c_int {
+    // SAFETY: the caller of the table is attached (XAP-11).
+    let py = unsafe { Python::assume_attached() };
+    let take_over = || {
+        if out.is_null() {
+            return Err(no_place());
+        }
+        let Some(tensor) = NonNull::new(tensor) else {
+            return Err(PyBufferError::new_err(
+                "the exchange table was given no tensor",
+            ));
+        };
+        // SAFETY: a consumer passes a valid tensor. Others may write to it: `shared` says so.
+        let tensor = unsafe { Managed::try_from_raw(tensor) }.map_err(py_err)?;
+        let (escrow, tensor) = Escrow::open(tensor.shared()).map_err(py_err)?;
+        let object = make(py, tensor)?;
+        escrow.accept();
+        // SAFETY: a consumer passes a place for the result.
+        unsafe { out.write(object.into_ptr().cast()) };
+        Ok(())
+    };
+    outcome(py, || take_over().or_raise(py))
+}
+
+unsafe extern "C" fn to_tensor(
+    tensor: *mut DLManagedTensorVersioned,
+    out: *mut *mut c_void,
+) -> c_int {
+    let make: ToObject = |py, tensor| Ok(Py::new(py, Tensor::new(tensor))?.into_any());
+    // SAFETY: the arguments are passed on.
+    unsafe { to_object(tensor, out, make) }
+}
+
+unsafe extern "C" fn to_object_of_class<T: Exports>(
+    tensor: *mut DLManagedTensorVersioned,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller of the table is attached (XAP-11).
+    let py = unsafe { Python::assume_attached() };
+    let class = T::type_object_raw(py).addr();
+    let maker = {
+        let makers = MAKERS.lock().unwrap_or_else(PoisonError::into_inner);
+        makers
+            .iter()
+            .find(|(of, _)| *of == class)
+            .map(|(_, make)| *make)
+    };
+    match maker {
+        // SAFETY: the arguments are passed on.
+        Some(make) => unsafe { to_object(tensor, out, make) },
+        // SAFETY: as above.
+        None => unsafe { to_tensor(tensor, out) },
+    }
+}
+
+/// A tensor that is handed over for good once its new owner is known to exist, and not before.
+///
+/// What is made of it may be done with the tensor at once, when it copies, or keep it: the tensor is
+/// released when it is both accepted and done with, and never if it is not accepted.
+struct Escrow(Arc<Mutex<Stake>>);
+
+struct Stake {
+    tensor: Option<Managed>,
+    accepted: bool,
+    done: bool,
+}
+
+/// What the new owner holds.
+struct Deposit(Arc<Mutex<Stake>>);
+
+impl Escrow {
+    fn open(mut tensor: Managed) -> Result<(Self, Managed), Error> {
+        let request = unordered(tensor.view().device());
+        let opened = (|| {
+            let descriptor = tensor.describe_mut()?;
+            let stake = Arc::new(Mutex::new(Stake {
+                tensor: None,
+                accepted: false,
+                done: false,
+            }));
+            let deposit = Deposit(Arc::clone(&stake));
+            // SAFETY: the tensor goes into the stake right below, and stays there until the deposit
+            // is dropped; its memory does not move with it.
+            let lent = unsafe { export_with(deposit, descriptor, &request) }?;
+            Ok((stake, lent))
+        })();
+        match opened {
+            Ok((stake, lent)) => {
+                stake.lock().unwrap_or_else(PoisonError::into_inner).tensor = Some(tensor);
+                Ok((Self(stake), lent))
+            }
+            Err(error) => {
+                // The tensor is the caller's still.
+                core::mem::forget(tensor);
+                Err(error)
+            }
+        }
+    }
+
+    /// The new owner exists.
+    fn accept(self) {
+        let mut stake = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stake.accepted = true;
+        let released = if stake.done {
+            stake.tensor.take()
+        } else {
+            None
+        };
+        drop(stake);
+        // Its deleter may do anything, so not under the lock.
+        drop(released);
+    }
+}
+
+impl Drop for Stake {
+    fn drop(&mut self) {
+        if !self.accepted {
+            core::mem::forget(self.tensor.take());
+        }
+    }
+}
+
+impl Drop for Deposit {
+    fn drop(&mut self) {
+        let mut stake = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stake.done = true;
+        let released = if stake.accepted {
+            stake.tensor.take()
+        } else {
+            None
+        };
+        drop(stake);
+        drop(released);
+    }
+}
+
+/// XAP-21, XAP-22, XAP-23: memory of our own, for whoever asks, without the interpreter.
+unsafe extern "C" fn allocate(
+    prototype: *mut DLTensor,
+    out: *mut *mut DLManagedTensorVersioned,
+    context: *mut c_void,
+    set_error: DLPackSetError,
+) -> c_int {
+    let allocated = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: a consumer passes a prototype, or null by mistake.
+        let prototype = unsafe { prototype.as_ref() }.ok_or(None)?;
+        // SAFETY: passed on to the caller.
+        unsafe { allocate_like(prototype) }.map_err(Some)
+    }));
+    let (kind, message) = match allocated {
+        Ok(Ok(tensor)) if !out.is_null() => {
+            // SAFETY: a consumer passes a place for the result.
+            unsafe { out.write(tensor.into_raw().as_ptr()) };
+            return 0;
+        }
+        Ok(Ok(_)) => (
+            c"ValueError",
+            "the allocator was given no place for its result".to_owned(),
+        ),
+        Ok(Err(None)) => (
+            c"ValueError",
+            "the allocator was given no prototype".to_owned(),
+        ),
+        Ok(Err(Some(error @ Error::OutOfMemory { .. }))) => (c"MemoryError", error.to_string()),
+        Ok(Err(Some(error))) => (c"BufferError", error.to_string()),
+        Err(_) => (
+            c"RuntimeError",
+            "the allocator failed in an unforeseen way".to_owned(),
+        ),
+    };
+    if let Some(set_error) = set_error {
+        let message = CString::new(message).unwrap_or_default();
+        let (kind, message): (*const c_char, _) = (kind.as_ptr(), message.as_ptr());
+        // SAFETY: the function and its context belong together; the strings outlive the call.
+        unsafe { set_error(context, kind, message) };
+    }
+    -1
+}
+
+/// # Safety
+///
+/// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
+unsafe fn allocate_like(prototype: &DLTensor) -> Result<Managed, Error> {
+    let device = Device::from(prototype.device);
+    if device != Device::CPU {
+        return Err(Error::UnreachableDevice {
+            data: Device::CPU,
+            requested: device,
+        });
+    }
+    let rank = usize::try_from(prototype.ndim).map_err(|_| Error::Malformed {
+        what: "ndim is negative",
+        found: prototype.ndim.into(),
+    })?;
+    let shape = if rank == 0 {
+        &[]
+    } else if prototype.shape.is_null() {
+        return Err(Error::Malformed {
+            what: "shape is null although ndim is not 0",
+            found: prototype.ndim.into(),
+        });
+    } else {
+        // SAFETY: not null, and as long as `ndim` says.
+        unsafe { core::slice::from_raw_parts(prototype.shape, rank) }
+    };
+    let abi::DLDataType { code, bits, lanes } = prototype.dtype;
+    Managed::zeroed(shape, DataType::new(code, bits, lanes))
+}
+
+/// XAP-24, XAP-26: no stream of ours is the current one.
+unsafe extern "C" fn current_stream(_: i32, _: i32, out: *mut *mut c_void) -> c_int {
+    if !out.is_null() {
+        // SAFETY: a place for the result.
+        unsafe { out.write(ptr::null_mut()) };
+    }
+    0
+}
+
+/// The table of somebody else's class, if it has one that we can read (XAP-27).
+pub(crate) fn of_class<'py>(class: &Bound<'py, PyType>) -> Option<&'static DLPackExchangeAPI> {
+    let capsule = class.getattr("__dlpack_c_exchange_api__").ok()?;
+    let capsule = capsule.cast_into::<PyCapsule>().ok()?;
+    // SAFETY: a capsule; no exception is raised.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } != 1 {
+        return None;
+    }
+    // SAFETY: a capsule of this name.
+    let table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) };
+    let mut header: *mut DLPackExchangeAPIHeader = table.cast();
+    loop {
+        // SAFETY: a table lives for ever, and starts with its header.
+        let found = unsafe { header.as_ref() }?;
+        if found.version.major == abi::DLPACK_MAJOR_VERSION {
+            // SAFETY: of this version, the header is the start of such a table.
+            return unsafe { header.cast::<DLPackExchangeAPI>().as_ref() };
+        }
+        header = found.prev_api;
+    }
+}

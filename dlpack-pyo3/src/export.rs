@@ -1,0 +1,209 @@
+//! From an object to a tensor that holds it: what `__dlpack__` and the exchange table share.
+#![expect(
+    unsafe_code,
+    reason = "describes what a borrow keeps in place, and hands both to C"
+)]
+
+use core::ptr::NonNull;
+
+use dlpack_core::__private::{Handed, hand_over};
+use dlpack_core::{DLPack, Descriptor, Device, ExportRequest, Managed};
+use pyo3::PyClass;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::capsule;
+use crate::error::{OrRaise, Raised, py_err, refuse};
+use crate::guard::{Borrowing, Held};
+use crate::named::ExportsTensors;
+
+/// A class whose objects are tensors.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be exported from Python",
+    label = "the class has `#[dlpack_pymethods]`, but is no tensor that any thread may read",
+    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
+    note = "a class with `tensor` or `columns` keys and no data of its own takes `#[dlpack_pymethods(tensors)]`"
+)]
+pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DLPack + PyClass<Frozen: Borrowing<T>> + Sync> Exports for T {}
+
+/// What is done with an export once it is known who keeps it.
+pub(crate) trait Sink {
+    type Output;
+
+    /// Whether the order of work on streams is the consumer's own affair (XAP-10).
+    const UNORDERED: bool;
+
+    /// A tensor that keeps the object by a guard of this type.
+    ///
+    /// # Safety
+    ///
+    /// `tensor` was given by `hand_over` as kept, with `Held<G>`.
+    unsafe fn kept<G: Send + 'static>(
+        self,
+        tensor: NonNull<dlpack_core::abi::DLManagedTensorVersioned>,
+    ) -> Result<Self::Output, Raised>;
+
+    /// Any other tensor.
+    fn other(self, tensor: Managed) -> Result<Self::Output, Raised>;
+}
+
+/// Into a capsule.
+struct Capsule<'py>(Python<'py>);
+
+impl Sink for Capsule<'_> {
+    type Output = *mut ffi::PyObject;
+    const UNORDERED: bool = false;
+
+    #[inline]
+    unsafe fn kept<G: Send + 'static>(
+        self,
+        tensor: NonNull<dlpack_core::abi::DLManagedTensorVersioned>,
+    ) -> Result<Self::Output, Raised> {
+        // SAFETY: passed on to the caller.
+        unsafe { capsule::keep::<G>(self.0, tensor) }
+    }
+
+    fn other(self, tensor: Managed) -> Result<Self::Output, Raised> {
+        capsule::wrap(self.0, tensor)
+    }
+}
+
+/// Into the pointer that the exchange table gives out.
+pub(crate) struct Pointer;
+
+impl Sink for Pointer {
+    type Output = NonNull<dlpack_core::abi::DLManagedTensorVersioned>;
+    const UNORDERED: bool = true;
+
+    #[inline]
+    unsafe fn kept<G: Send + 'static>(self, tensor: Self::Output) -> Result<Self::Output, Raised> {
+        Ok(tensor)
+    }
+
+    fn other(self, tensor: Managed) -> Result<Self::Output, Raised> {
+        Ok(tensor.into_raw())
+    }
+}
+
+/// A new capsule for one consumer (CAP-12).
+#[inline]
+pub(crate) fn to_capsule<T: Exports>(
+    object: Borrowed<'_, '_, T>,
+    request: &ExportRequest,
+) -> Result<*mut ffi::PyObject, Raised> {
+    export(object, request, Capsule(object.py()))
+}
+
+/// Exports what an object holds, together with whatever keeps it in place.
+///
+/// The descriptor stays where it was made, and is read field by field: it is large to move.
+#[inline]
+pub(crate) fn export<T: Exports, S: Sink>(
+    object: Borrowed<'_, '_, T>,
+    request: &ExportRequest,
+    sink: S,
+) -> Result<S::Output, Raised> {
+    let py = object.py();
+    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+    let (value, guard) = unsafe { T::Frozen::share(&object) }.or_raise(py)?;
+    match &mut value.describe() {
+        Ok(descriptor) => {
+            let unordered = S::UNORDERED.then(|| unordered(descriptor.device()));
+            let request = unordered.as_ref().unwrap_or(request);
+            if let Some(shared) = value.share(request) {
+                return sink.other(shared.map_err(|error| refuse(py, error))?);
+            }
+            if T::EXCLUSIVE && descriptor.is_read_only() {
+                drop(guard);
+                return export_exclusively(object, request, sink);
+            }
+            let object = object.as_any();
+            // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+            unsafe { finish(guard, object, descriptor, request, sink) }
+        }
+        Err(error) => Err(refuse(py, error.clone())),
+    }
+}
+
+/// The same under the exclusive borrow, so that the consumer may write.
+#[cold]
+fn export_exclusively<T: Exports, S: Sink>(
+    object: Borrowed<'_, '_, T>,
+    request: &ExportRequest,
+    sink: S,
+) -> Result<S::Output, Raised> {
+    let py = object.py();
+    let mut guard = T::Frozen::exclude(&object).or_raise(py)?;
+    let value: *mut T = &raw mut *guard;
+    // SAFETY: the guard is the one way to the contents, and nobody uses it before it is dropped.
+    let value = unsafe { &mut *value };
+    match &mut value.describe_mut() {
+        Ok(descriptor) => {
+            // SAFETY: as in `export`.
+            unsafe { finish(guard, object.as_any(), descriptor, request, sink) }
+        }
+        Err(error) => Err(refuse(py, error.clone())),
+    }
+}
+
+/// # Safety
+///
+/// The described memory stays in place, and readable or writable as the descriptor says, until the
+/// guard is dropped, which came from `object`.
+#[inline]
+unsafe fn finish<G: Send + 'static, S: Sink>(
+    guard: G,
+    object: &Bound<'_, PyAny>,
+    descriptor: &mut Descriptor<'_>,
+    request: &ExportRequest,
+    sink: S,
+) -> Result<S::Output, Raised> {
+    let owner = || Held::new(guard, object);
+    // SAFETY: passed on to the caller.
+    match unsafe { hand_over(owner, descriptor, request) } {
+        Ok(Handed::Kept(tensor)) => {
+            // SAFETY: it was given right above, for this type.
+            unsafe { sink.kept::<G>(tensor) }
+        }
+        Ok(Handed::Other(tensor)) => sink.other(tensor),
+        Err(error) => Err(refuse(object.py(), error)),
+    }
+}
+
+/// The tensor of an object under a name of [`DLPackTensors`](dlpack_core::DLPackTensors).
+pub(crate) fn export_named<T>(object: &Bound<'_, T>, name: &str) -> PyResult<Managed>
+where
+    T: ExportsTensors,
+{
+    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+    let (value, guard) = unsafe { T::Frozen::share(object) }?;
+    let descriptor = value.describe_tensor(name).map_err(py_err)?;
+    let request = unordered(descriptor.device());
+    let owner = Held::new(guard, object.as_any());
+    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+    unsafe { dlpack_core::export_with(owner, descriptor, &request) }.map_err(py_err)
+}
+
+/// A request for the tensor as it is, whose order is the consumer's affair (XAP-10).
+pub(crate) fn unordered(device: Device) -> ExportRequest {
+    use dlpack_core::DeviceType;
+
+    let has_streams = matches!(
+        device.device_type,
+        DeviceType::CUDA | DeviceType::ROCM | DeviceType::CUDA_MANAGED
+    );
+    ExportRequest {
+        stream: has_streams.then_some(-1),
+        ..ExportRequest::versioned()
+    }
+}
+
+/// Where the data of an object lies.
+pub(crate) fn device<T: Exports>(object: &Bound<'_, T>) -> PyResult<Device> {
+    // SAFETY: the guard is dropped last.
+    let (value, _guard) = unsafe { T::Frozen::share(object) }?;
+    Ok(value.describe().map_err(py_err)?.device())
+}

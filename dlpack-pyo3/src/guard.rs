@@ -1,0 +1,278 @@
+//! What keeps an object and its contents in place while a consumer looks at them.
+#![expect(
+    unsafe_code,
+    reason = "keeps borrows of Python objects beyond the borrow checker's sight"
+)]
+
+use core::convert::Infallible;
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, transmute};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::{False, True};
+use pyo3::{PyClass, PyClassGuard, PyClassGuardMut};
+
+/// An object together with a borrow of its contents: the owner behind an export.
+///
+/// The borrow ends first, and that needs no interpreter; giving back the object does. A frozen class has
+/// nothing to borrow, and its guard compiles to nothing.
+pub(crate) struct Held<G> {
+    guard: ManuallyDrop<G>,
+    object: NonNull<ffi::PyObject>,
+}
+
+// SAFETY: the guard may be dropped on any thread (`Send`), and the object is only given back, attached.
+unsafe impl<G: Send> Send for Held<G> {}
+
+impl<G> Held<G> {
+    /// Takes a reference to `object`, whose contents `guard` borrows.
+    #[inline]
+    pub(crate) fn new(guard: G, object: &Bound<'_, PyAny>) -> Self {
+        let object = object.as_ptr();
+        // SAFETY: attached, and alive since the caller has it.
+        unsafe { ffi::Py_INCREF(object) };
+        Self {
+            guard: ManuallyDrop::new(guard),
+            // SAFETY: an object is somewhere.
+            object: unsafe { NonNull::new_unchecked(object) },
+        }
+    }
+
+    /// Ends the borrow and gives back the object, on a thread that is attached.
+    ///
+    /// # Safety
+    ///
+    /// The thread is attached.
+    #[inline]
+    pub(crate) unsafe fn release_attached(self) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, so this is the one drop; the object is still alive.
+        unsafe { ManuallyDrop::drop(&mut this.guard) };
+        // SAFETY: attached; the reference is the one that `new` took.
+        unsafe { ffi::Py_DECREF(this.object.as_ptr()) };
+    }
+}
+
+/// On whatever thread a consumer's last use ends, with the interpreter's lock or without (CAP-13).
+impl<G> Drop for Held<G> {
+    fn drop(&mut self) {
+        // SAFETY: the one drop; the object that it borrows from is still alive.
+        unsafe { ManuallyDrop::drop(&mut self.guard) };
+        // SAFETY: always allowed.
+        if unsafe { ffi::Py_IsInitialized() } == 0 {
+            // CAP-14: there is no interpreter any more that could take the object back.
+            return;
+        }
+        // Not `Python::attach`, which panics or hangs while the interpreter shuts down, and not a mere
+        // drop of a `Py<T>`: PyO3 would park the reference until somebody attaches (CAP-28).
+        // SAFETY: there is an interpreter; a thread that comes too late is halted here, as by CPython.
+        let state = unsafe { ffi::PyGILState_Ensure() };
+        let pending = Pending::set_aside();
+        // SAFETY: attached right above; the reference is the one that `new` took.
+        unsafe { ffi::Py_DECREF(self.object.as_ptr()) };
+        pending.restore();
+        // SAFETY: `state` is what the matching call gave.
+        unsafe { ffi::PyGILState_Release(state) };
+    }
+}
+
+/// An exception that is on its way through this thread while we do something else (CAP-16, CAP-17).
+pub(crate) struct Pending(Option<[*mut ffi::PyObject; 3]>);
+
+impl Pending {
+    /// Only called on an attached thread.
+    #[inline]
+    pub(crate) fn set_aside() -> Self {
+        // SAFETY: attached.
+        if unsafe { ffi::PyErr_Occurred() }.is_null() {
+            return Self(None);
+        }
+        let mut parts = [core::ptr::null_mut(); 3];
+        let [kind, value, trace] = &mut parts;
+        #[allow(
+            deprecated,
+            reason = "what replaces it is not in the stable ABI of 3.10"
+        )]
+        // SAFETY: attached, and three places to write to.
+        unsafe {
+            ffi::PyErr_Fetch(kind, value, trace);
+        }
+        Self(Some(parts))
+    }
+
+    #[inline]
+    pub(crate) fn restore(self) {
+        if let Some([kind, value, trace]) = self.0 {
+            #[allow(deprecated, reason = "as in `set_aside`")]
+            // SAFETY: attached still, and what `PyErr_Fetch` gave.
+            unsafe {
+                ffi::PyErr_Restore(kind, value, trace);
+            }
+        }
+    }
+}
+
+/// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
+pub trait Borrowing<T: PyClass> {
+    /// The shared borrow.
+    #[doc(hidden)]
+    type Shared: Send + 'static;
+
+    /// The exclusive borrow.
+    #[doc(hidden)]
+    type Exclusive: DerefMut<Target = T> + Send + 'static;
+
+    /// Borrows the contents of an object, which are given for as long as the borrow lives.
+    ///
+    /// # Safety
+    ///
+    /// The contents are not used after the borrow or the object is dropped.
+    #[doc(hidden)]
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> PyResult<(&'a T, Self::Shared)>;
+
+    /// Borrows the contents of an object exclusively, if its class can be and is not borrowed already.
+    #[doc(hidden)]
+    fn exclude(object: &Bound<'_, T>) -> PyResult<Self::Exclusive>;
+}
+
+/// What never changes needs no borrow: the object is enough.
+impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
+    type Shared = ();
+    type Exclusive = Never<T>;
+
+    #[inline]
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> PyResult<(&'a T, ())> {
+        let value: *const T = object.get();
+        // SAFETY: the contents of a Python object do not move; the caller keeps it.
+        Ok((unsafe { &*value }, ()))
+    }
+
+    fn exclude(_: &Bound<'_, T>) -> PyResult<Never<T>> {
+        Err(PyBufferError::new_err(format!(
+            "`{}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`",
+            <T as PyClass>::NAME
+        )))
+    }
+}
+
+impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
+    type Shared = PyClassGuard<'static, T>;
+    type Exclusive = PyClassGuardMut<'static, T>;
+
+    #[inline]
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> PyResult<(&'a T, Self::Shared)> {
+        let object = object.as_any().as_borrowed();
+        let Ok(guard) = object.extract::<PyClassGuard<'_, T>>() else {
+            return Err(already_borrowed::<T>("mutably borrowed"));
+        };
+        // SAFETY: only the lifetime changes. The guard points into the object, whose contents do not
+        // move, and the caller keeps it until the guard is gone.
+        let guard = unsafe { transmute::<PyClassGuard<'_, T>, Self::Shared>(guard) };
+        let value: *const T = &raw const *guard;
+        // SAFETY: the guard keeps the contents borrowed, and the caller keeps the guard.
+        Ok((unsafe { &*value }, guard))
+    }
+
+    fn exclude(object: &Bound<'_, T>) -> PyResult<Self::Exclusive> {
+        let object = object.as_any().as_borrowed();
+        let Ok(guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
+            return Err(already_borrowed::<T>("borrowed"));
+        };
+        // SAFETY: as above.
+        Ok(unsafe { transmute::<PyClassGuardMut<'_, T>, Self::Exclusive>(guard) })
+    }
+}
+
+#[cold]
+fn already_borrowed<T: PyClass>(how: &str) -> PyErr {
+    PyBufferError::new_err(format!(
+        "`{}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data",
+        <T as PyClass>::NAME
+    ))
+}
+
+/// The exclusive borrow of what cannot be borrowed exclusively.
+pub enum Never<T> {
+    #[doc(hidden)]
+    Never(Infallible, PhantomData<fn() -> T>),
+}
+
+impl<T> Deref for Never<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match *self {
+            Self::Never(never, _) => match never {},
+        }
+    }
+}
+
+impl<T> DerefMut for Never<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match *self {
+            Self::Never(never, _) => match never {},
+        }
+    }
+}
+
+/// PyO3's shared borrow, with a `BufferError` where it fails because a consumer has the data.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::borrow_or_buffer_error;
+/// use pyo3::prelude::*;
+///
+/// #[pyclass]
+/// struct Samples(Vec<f32>);
+///
+/// #[pyfunction]
+/// fn count(samples: &Bound<'_, Samples>) -> PyResult<usize> {
+///     Ok(borrow_or_buffer_error(samples)?.0.len())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// `BufferError` if the object is borrowed for writing.
+pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResult<PyRef<'py, T>> {
+    object.try_borrow().map_err(|_| in_use::<T>("read"))
+}
+
+/// PyO3's exclusive borrow, with a `BufferError` where it fails because a consumer has the data: what
+/// `bytearray` does when it is to grow under a `memoryview`.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::borrow_mut_or_buffer_error;
+/// use pyo3::prelude::*;
+///
+/// #[pyclass]
+/// struct Samples(Vec<f32>);
+///
+/// #[pymethods]
+/// impl Samples {
+///     fn push(slf: &Bound<'_, Self>, sample: f32) -> PyResult<()> {
+///         borrow_mut_or_buffer_error(slf)?.0.push(sample);
+///         Ok(())
+///     }
+/// }
+/// ```
+///
+/// # Errors
+///
+/// `BufferError` if the object is borrowed.
+pub fn borrow_mut_or_buffer_error<'py, T: PyClass<Frozen = False>>(
+    object: &Bound<'py, T>,
+) -> PyResult<PyRefMut<'py, T>> {
+    object.try_borrow_mut().map_err(|_| in_use::<T>("changed"))
+}
+
+#[cold]
+fn in_use<T: PyClass>(what: &str) -> PyErr {
+    PyBufferError::new_err(format!(
+        "`{}` cannot be {what} now: a consumer still has its data",
+        <T as PyClass>::NAME
+    ))
+}

@@ -1,0 +1,259 @@
+//! The way in: a tensor from any object that exports one.
+#![expect(
+    unsafe_code,
+    reason = "takes tensors from the C functions of other classes"
+)]
+
+use core::ops::{Deref, DerefMut};
+use core::ptr::{self, NonNull};
+
+use dlpack_core::abi::DLPackExchangeAPI;
+use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::error::py_err;
+use crate::{capsule, exchange};
+
+/// The tensor that an object exports, whatever library it comes from.
+///
+/// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and
+/// without arguments if that is a `TypeError`. A DLPack capsule will do as well. What the producer
+/// raises is passed on (ERR-07).
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{from_dlpack, py_err};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn largest(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+///     let tensor = from_dlpack(obj)?;
+///     Ok(tensor.view().iter::<i64>().map_err(py_err)?.max())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// `AttributeError` if the object exports nothing (ERR-08), `BufferError` if its tensor is malformed, and
+/// whatever the producer raises.
+pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    if let Ok(capsule) = object.cast::<PyCapsule>() {
+        return capsule::consume(capsule);
+    }
+    if let Some(table) = exchange::of_class(&object.get_type()) {
+        if let Some(tensor) = through_table(object, table)? {
+            return Ok(tensor);
+        }
+    }
+    through_method(object, None, None)
+}
+
+/// The same, with the data on a device of one's choice, or with a word on copies.
+///
+/// A producer that knows nothing of these wishes is asked without them; a copy is then made here.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{Device, from_dlpack_with};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn own(obj: &Bound<'_, PyAny>) -> PyResult<usize> {
+///     let tensor = from_dlpack_with(obj, Some(Device::CPU), Some(true))?;
+///     Ok(tensor.view().len_bytes())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As [`from_dlpack`]; `BufferError` if the wishes cannot be met (ERR-09).
+pub fn from_dlpack_with(
+    object: &Bound<'_, PyAny>,
+    device: Option<Device>,
+    copy: Option<bool>,
+) -> PyResult<Managed> {
+    if device.is_none() && copy.is_none() {
+        return from_dlpack(object);
+    }
+    let (tensor, heard) = match object.cast::<PyCapsule>() {
+        Ok(capsule) => (capsule::consume(capsule)?, false),
+        Err(_) => ask(object, device, copy)?,
+    };
+    let found = tensor.view().device();
+    if let Some(wanted) = device {
+        if wanted != found && !is_host(wanted, found) {
+            return Err(py_err(Error::UnreachableDevice {
+                data: found,
+                requested: wanted,
+            }));
+        }
+    }
+    if copy == Some(false) && tensor.view().is_copied() {
+        return Err(py_err(Error::CopyForbidden {
+            why: "the producer gave one all the same",
+        }));
+    }
+    if copy == Some(true) && !heard {
+        let request = ExportRequest {
+            copy: Some(true),
+            ..ExportRequest::versioned()
+        };
+        return dlpack_core::DLPack::into_dlpack_with(tensor, &request).map_err(py_err);
+    }
+    Ok(tensor)
+}
+
+/// Whether memory of the host was wanted and found, by whatever name.
+fn is_host(wanted: Device, found: Device) -> bool {
+    wanted == Device::CPU && found.device_type.is_host_readable()
+}
+
+/// Through the exchange table; nothing if the table cannot do it, but the method may (XAP-32).
+fn through_table(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+) -> PyResult<Option<Managed>> {
+    let py = object.py();
+    let Some(from_object) = table.managed_tensor_from_py_object_no_sync else {
+        return Ok(None);
+    };
+    let mut tensor = ptr::null_mut();
+    // SAFETY: attached, as `object` shows; the table is that of the object's class (XAP-11).
+    let status = unsafe { from_object(object.as_ptr().cast(), &raw mut tensor) };
+    if status != 0 {
+        let error = PyErr::fetch(py);
+        return if error.is_instance_of::<PyBufferError>(py) {
+            Ok(None)
+        } else {
+            Err(error)
+        };
+    }
+    let tensor = NonNull::new(tensor)
+        .ok_or_else(|| PyBufferError::new_err("the producer's exchange table gave no tensor"))?;
+    // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
+    let tensor = unsafe { Managed::from_raw(tensor) }
+        .map_err(py_err)?
+        .shared();
+    // Nothing was waited for. The method puts work on streams in order.
+    let unordered = !is_host(Device::CPU, tensor.view().device())
+        || tensor.view().device().device_type == DeviceType::CUDA_MANAGED;
+    Ok((!unordered).then_some(tensor))
+}
+
+/// Through `__dlpack__`.
+fn through_method(
+    object: &Bound<'_, PyAny>,
+    device: Option<Device>,
+    copy: Option<bool>,
+) -> PyResult<Managed> {
+    ask(object, device, copy).map(|(tensor, _)| tensor)
+}
+
+/// Asks for the tensor; also says whether the producer heard the wishes.
+fn ask(
+    object: &Bound<'_, PyAny>,
+    device: Option<Device>,
+    copy: Option<bool>,
+) -> PyResult<(Managed, bool)> {
+    let py = object.py();
+    let method = object
+        .getattr(intern!(py, "__dlpack__"))
+        .map_err(|error| no_protocol(object, error))?;
+    // Every producer has it; one without is none (ERR-08).
+    object
+        .getattr(intern!(py, "__dlpack_device__"))
+        .map_err(|error| no_protocol(object, error))?;
+
+    let newest = (Version::CURRENT.major, Version::CURRENT.minor);
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "max_version"), newest)?;
+    if let Some(device) = device {
+        let pair = (device.device_type.0, device.device_id);
+        keywords.set_item(intern!(py, "dl_device"), pair)?;
+    }
+    if let Some(copy) = copy {
+        keywords.set_item(intern!(py, "copy"), copy)?;
+    }
+    let wishes = device.is_some() || copy.is_some();
+    let mut heard = true;
+    let mut answer = method.call((), Some(&keywords));
+    if wishes && is_type_error(py, &answer) {
+        heard = false;
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "max_version"), newest)?;
+        answer = method.call((), Some(&keywords));
+    }
+    if is_type_error(py, &answer) {
+        heard = false;
+        answer = method.call0();
+    }
+    let capsule = capsule::expect(answer?, "__dlpack__")?;
+    Ok((capsule::consume(&capsule)?, heard))
+}
+
+/// A producer from before a keyword existed says so by this error (NEG-14).
+fn is_type_error(py: Python<'_>, answer: &PyResult<Bound<'_, PyAny>>) -> bool {
+    answer
+        .as_ref()
+        .is_err_and(|error| error.is_instance_of::<PyTypeError>(py))
+}
+
+#[cold]
+fn no_protocol(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = object.py();
+    if !error.is_instance_of::<PyAttributeError>(py) {
+        return error;
+    }
+    let told = PyAttributeError::new_err(format!(
+        "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
+        object.get_type()
+    ));
+    told.set_cause(py, Some(error));
+    told
+}
+
+/// An argument of a function that is made of any producer's tensor, by [`FromDLPack`].
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{FromDLPack, Imported};
+/// use pyo3::prelude::*;
+///
+/// #[derive(FromDLPack)]
+/// struct Points {
+///     #[dlpack(data)]
+///     values: Vec<f32>,
+///     #[dlpack(shape)]
+///     dims: [usize; 2],
+/// }
+///
+/// #[pyfunction]
+/// fn count(points: Imported<Points>) -> usize {
+///     points.dims[0]
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Imported<T>(pub T);
+
+impl<T> Deref for Imported<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Imported<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let tensor = from_dlpack(&object)?;
+        T::from_dlpack(tensor).map(Self).map_err(py_err)
+    }
+}

@@ -1,0 +1,190 @@
+//! [`inspect`]: what a producer really exports, for people.
+#![expect(unsafe_code, reason = "looks into capsules that are not consumed")]
+
+use core::ffi::{CStr, c_void};
+use core::fmt::Write as _;
+
+use dlpack_core::abi::{
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
+    DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
+};
+use dlpack_core::{DataType, Device, Version};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::tensor::tuple;
+use crate::{capsule, exchange};
+
+/// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
+///
+/// Nothing is consumed, and no element is read. What the producer raises becomes part of the text.
+///
+/// ```no_run,standalone_crate
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn explain(obj: &Bound<'_, PyAny>) -> PyResult<String> {
+///     dlpack_pyo3::inspect(obj)
+/// }
+/// ```
+///
+/// # Errors
+///
+/// Only what Python raises while the text is made.
+pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = object.py();
+    let mut text = format!("{}\n", object.get_type().fully_qualified_name()?);
+
+    let device = object
+        .call_method0("__dlpack_device__")
+        .and_then(|pair| pair.extract::<(i32, i32)>());
+    let device = match device {
+        Ok((kind, id)) => {
+            let device = Device::new(dlpack_core::DeviceType(kind), id);
+            format!("({kind}, {id}): {device}")
+        }
+        Err(error) => raised(py, &error),
+    };
+    line(&mut text, "__dlpack_device__()", &device);
+
+    let keywords = PyDict::new(py);
+    let newest = Version::CURRENT;
+    keywords.set_item("max_version", (newest.major, newest.minor))?;
+    let versioned = object.call_method("__dlpack__", (), Some(&keywords));
+    let call = format!(
+        "__dlpack__(max_version=({}, {}))",
+        newest.major, newest.minor
+    );
+    answer(py, &mut text, &call, versioned);
+    answer(
+        py,
+        &mut text,
+        "__dlpack__()",
+        object.call_method0("__dlpack__"),
+    );
+
+    let table = match exchange::of_class(&object.get_type()) {
+        None => "none".to_owned(),
+        Some(table) => {
+            let version = Version::from(table.header.version);
+            let borrows = table.dltensor_from_py_object_no_sync.is_some();
+            let borrows = if borrows {
+                "and lends"
+            } else {
+                "but does not lend"
+            };
+            format!("version {version}, exports {borrows}")
+        }
+    };
+    line(&mut text, "exchange table", &table);
+    Ok(text)
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    // Writing to a `String` does not fail.
+    let _ = writeln!(text, "  {name:<20} {value}");
+}
+
+fn raised(py: Python<'_>, error: &PyErr) -> String {
+    format!("raises {}: {}", error.get_type(py), error.value(py))
+}
+
+fn answer(py: Python<'_>, text: &mut String, call: &str, answer: PyResult<Bound<'_, PyAny>>) {
+    let _ = writeln!(text, "  {call}");
+    match answer.and_then(|object| capsule::expect(object, "__dlpack__")) {
+        Ok(capsule) => describe(text, &capsule),
+        Err(error) => line(text, "", &raised(py, &error)),
+    }
+}
+
+/// The pointer in a capsule, if it has this name.
+fn pointer(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a capsule; no exception is raised.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) } != 1 {
+        return None;
+    }
+    // SAFETY: a capsule of this name.
+    Some(unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) })
+}
+
+fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) {
+    if let Some(tensor) = pointer(capsule, capsule::VERSIONED) {
+        let tensor = tensor.cast::<DLManagedTensorVersioned>();
+        // SAFETY: the capsule holds such a tensor, of which the version is the first field.
+        let version = Version::from(unsafe { (*tensor).version });
+        line(text, "  capsule", "\"dltensor_versioned\"");
+        line(text, "  version", &version.to_string());
+        if version.major != Version::CURRENT.major {
+            line(
+                text,
+                "  ",
+                "another major version: nothing else can be read",
+            );
+            return;
+        }
+        // SAFETY: of this version it is the whole struct, and the capsule keeps it.
+        let tensor = unsafe { &*tensor };
+        line(text, "  flags", &flags(tensor.flags));
+        let padded = tensor.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
+        fields(text, &tensor.dl_tensor, padded, tensor.deleter.is_some());
+    } else if let Some(tensor) = pointer(capsule, capsule::LEGACY) {
+        // SAFETY: the capsule holds such a tensor, and keeps it.
+        let tensor = unsafe { &*tensor.cast::<DLManagedTensor>() };
+        line(text, "  capsule", "\"dltensor\"");
+        fields(text, &tensor.dl_tensor, false, tensor.deleter.is_some());
+    } else {
+        line(text, "  capsule", "of another name");
+    }
+}
+
+fn flags(flags: u64) -> String {
+    let known = [
+        (DLPACK_FLAG_BITMASK_READ_ONLY, "read-only"),
+        (DLPACK_FLAG_BITMASK_IS_COPIED, "copied"),
+        (DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, "padded"),
+    ];
+    let mut names: Vec<&str> = Vec::new();
+    let mut rest = flags;
+    for (flag, name) in known {
+        if flags & flag != 0 {
+            names.push(name);
+        }
+        rest &= !flag;
+    }
+    if rest != 0 {
+        names.push("and some that are not known");
+    }
+    if names.is_empty() {
+        names.push("none");
+    }
+    names.join(", ")
+}
+
+fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
+    let dtype = DataType::new(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
+    let dtype = if padded { dtype.padded() } else { dtype };
+    line(text, "  dtype", &dtype.to_string());
+    line(text, "  device", &Device::from(tensor.device).to_string());
+    let list = |start: *mut i64| match usize::try_from(tensor.ndim) {
+        Ok(0) => "()".to_owned(),
+        Ok(_) if start.is_null() => "null".to_owned(),
+        Ok(rank @ 1..=64) => {
+            // SAFETY: not null, and as long as `ndim` says.
+            tuple(unsafe { core::slice::from_raw_parts(start, rank) })
+        }
+        _ => format!("of {} axes", tensor.ndim),
+    };
+    line(text, "  shape", &list(tensor.shape));
+    line(text, "  strides", &list(tensor.strides));
+    let address = tensor.data.addr();
+    let aligned = if address == 0 {
+        "null".to_owned()
+    } else {
+        let alignment = 1_u64 << address.trailing_zeros().min(12);
+        format!("{address:#x}, a multiple of {alignment}")
+    };
+    line(text, "  data", &aligned);
+    line(text, "  byte_offset", &tensor.byte_offset.to_string());
+    line(text, "  deleter", if deleter { "there" } else { "null" });
+}

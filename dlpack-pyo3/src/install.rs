@@ -1,0 +1,196 @@
+//! Puts the methods on a class, while PyO3 is making it.
+#![expect(unsafe_code, reason = "defines methods, which are C functions")]
+
+use core::any::Any;
+use core::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
+
+use dlpack_core::{ExportRequest, Version};
+use pyo3::IntoPyObjectExt;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::arguments;
+use crate::error::{OrRaise, answer};
+use crate::export::{self, Exports};
+
+/// What lives as long as the process: CPython keeps pointers to the definitions of methods and getters
+/// for as long as there may be a class, and consumers keep the exchange table for ever (XAP-05).
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+struct Kept(
+    #[expect(
+        dead_code,
+        reason = "held so that it stays reachable, for leak checkers"
+    )]
+    &'static dyn Any,
+);
+
+// SAFETY: never read again.
+unsafe impl Send for Kept {}
+
+/// Keeps a value for good, and reachable. Called a few times for each class.
+pub(crate) fn keep_for_good<V: Any>(value: V) -> &'static mut V {
+    let place = Box::leak(Box::new(value));
+    let place: *mut V = place;
+    // SAFETY: the value was leaked right above; the shared reference in the list is never read.
+    let kept: &'static V = unsafe { &*place };
+    KEPT.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(Kept(kept));
+    // SAFETY: as above.
+    unsafe { &mut *place }
+}
+
+const DLPACK: &CStr =
+    c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+A capsule with this object's data, for one consumer; it is not copied unless asked for.
+
+stream: the consumer's stream, for data on a GPU; None elsewhere
+max_version: the newest (major, minor) of DLPack that the consumer understands
+dl_device: the (type, id) of the device on which the data is wanted
+copy: True for a copy, False for an error where one is needed";
+
+const DLPACK_DRAFT: &CStr = c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None, version=None)
+--
+
+A capsule with this object's data, for one consumer; it is not copied unless asked for.
+
+stream: the consumer's stream, for data on a GPU; None elsewhere
+max_version: the newest (major, minor) of DLPack that the consumer understands
+dl_device: the (type, id) of the device on which the data is wanted
+copy: True for a copy, False for an error where one is needed
+version: the draft's form of max_version, 100 * major + 10 * minor";
+
+const DLPACK_DEVICE: &CStr = c"__dlpack_device__($self, /)
+--
+
+The (type, id) of the device on which this object's data lies.";
+
+const DLPACK_INFO: &CStr = c"__dlpack_info__($self, /)
+--
+
+The newest version of DLPack that is supported, as 100 * major + 10 * minor.";
+
+/// Gives the class `__dlpack__` and `__dlpack_device__`, and `__dlpack_info__` where that is wanted.
+pub(crate) fn methods<T: Exports>(class: &Bound<'_, PyType>, info: bool) -> PyResult<()> {
+    const {
+        // The one thing about a class that says whether it is `unsendable`.
+        assert!(
+            size_of::<T::ThreadChecker>() == 0,
+            "an `unsendable` class cannot be exported: a consumer may use and release its data on any thread"
+        );
+    };
+    arguments::prepare(class.py())?;
+    let (call, doc): (ffi::PyCFunctionFastWithKeywords, _) = if info {
+        (dlpack::<T, true>, DLPACK_DRAFT)
+    } else {
+        (dlpack::<T, false>, DLPACK)
+    };
+    let call = ffi::PyMethodDefPointer {
+        PyCFunctionFastWithKeywords: call,
+    };
+    method(
+        class,
+        c"__dlpack__",
+        call,
+        ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        doc,
+    )?;
+    let call = ffi::PyMethodDefPointer {
+        PyCFunction: dlpack_device::<T>,
+    };
+    method(
+        class,
+        c"__dlpack_device__",
+        call,
+        ffi::METH_NOARGS,
+        DLPACK_DEVICE,
+    )?;
+    if info {
+        let call = ffi::PyMethodDefPointer {
+            PyCFunction: dlpack_info,
+        };
+        method(
+            class,
+            c"__dlpack_info__",
+            call,
+            ffi::METH_NOARGS,
+            DLPACK_INFO,
+        )?;
+    }
+    Ok(())
+}
+
+fn method(
+    class: &Bound<'_, PyType>,
+    name: &'static CStr,
+    call: ffi::PyMethodDefPointer,
+    flags: core::ffi::c_int,
+    doc: &'static CStr,
+) -> PyResult<()> {
+    let definition = keep_for_good(ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: call,
+        ml_flags: flags,
+        ml_doc: doc.as_ptr(),
+    });
+    // SAFETY: a class, and a definition that lives for ever.
+    let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+    // SAFETY: a new reference, or null with an exception.
+    let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
+    class.setattr(name.to_str().expect("ASCII"), method)
+}
+
+/// The method that runs. PyO3's own wrapper would cost as much again as the export itself.
+unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
+    object: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls a method attached.
+    let py = unsafe { Python::assume_attached() };
+    answer(py, || {
+        let mut request = ExportRequest::default();
+        // SAFETY: the arguments of this very call.
+        unsafe { arguments::read(py, args, positional, names, DRAFT, &mut request) }?;
+        // SAFETY: the descriptor checked that the object is one of its class.
+        let object = unsafe { Borrowed::from_ptr(py, object) };
+        // SAFETY: as above.
+        let object = unsafe { object.cast_unchecked::<T>() };
+        export::to_capsule(object, &request)
+    })
+}
+
+unsafe extern "C" fn dlpack_device<T: Exports>(
+    object: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls a method attached.
+    let py = unsafe { Python::assume_attached() };
+    answer(py, || {
+        // SAFETY: the descriptor checked that the object is one of its class.
+        let object = unsafe { Borrowed::from_ptr(py, object) };
+        // SAFETY: as above.
+        let object = unsafe { object.cast_unchecked::<T>() };
+        let device = export::device(&object).or_raise(py)?;
+        let pair = (device.device_type.0, device.device_id).into_py_any(py);
+        Ok(pair.or_raise(py)?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn dlpack_info(
+    _: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls a method attached.
+    let py = unsafe { Python::assume_attached() };
+    answer(py, || {
+        let version = arguments::draft_number(Version::CURRENT);
+        Ok(version.into_py_any(py).or_raise(py)?.into_ptr())
+    })
+}

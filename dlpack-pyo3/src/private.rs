@@ -1,0 +1,10 @@
+//! What the macros call. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
+
+pub use dlpack_core::__private::*;
+pub use pyo3;
+
+pub use crate::buffer::{get_buffer, release_buffer};
+pub use crate::class::{
+    Attached, Class, Forgotten, ForgottenTensors, NoClass, NoImport, NoTensors, attached,
+    placeholder,
+};

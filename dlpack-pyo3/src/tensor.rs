@@ -1,0 +1,204 @@
+//! [`Tensor`]: any tensor, as a Python object.
+
+use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::class::Protocol;
+use crate::import::{from_dlpack, from_dlpack_with};
+
+/// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
+///
+/// It is a producer itself, so any library reads it. As the type of an argument it takes any producer:
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{Tensor, py_err};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn sum(tensor: Tensor) -> PyResult<f32> {
+///     Ok(tensor.view().iter::<f32>().map_err(py_err)?.sum())
+/// }
+///
+/// #[pyfunction]
+/// fn ramp(len: u16) -> PyResult<Tensor> {
+///     let samples: Vec<f32> = (0..len).map(f32::from).collect();
+///     Ok(Tensor::new(dlpack_pyo3::DLPack::into_dlpack(samples).map_err(py_err)?))
+/// }
+/// ```
+///
+/// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
+/// `to_vec` and `iter` read it.
+#[pyclass(frozen, module = "dlpack_pyo3")]
+#[derive(Debug)]
+pub struct Tensor {
+    managed: Managed,
+}
+
+impl Tensor {
+    /// An object for a tensor. What nobody else has, all who get it from here may write.
+    #[must_use]
+    pub fn new(managed: Managed) -> Self {
+        Self {
+            managed: managed.shared(),
+        }
+    }
+
+    /// The tensor.
+    #[must_use]
+    pub fn managed(&self) -> &Managed {
+        &self.managed
+    }
+
+    /// The tensor, for as long as one likes.
+    #[must_use]
+    pub fn into_managed(self) -> Managed {
+        self.managed
+    }
+
+    /// What the tensor is.
+    #[must_use]
+    pub fn view(&self) -> TensorRef<'_> {
+        self.managed.view()
+    }
+}
+
+impl From<Managed> for Tensor {
+    fn from(managed: Managed) -> Self {
+        Self::new(managed)
+    }
+}
+
+impl DLPack for Tensor {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.managed.describe()
+    }
+
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        self.managed.describe_mut()
+    }
+}
+
+impl FromDLPack for Tensor {
+    fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
+        Ok(Self::new(tensor))
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        from_dlpack(&object).map(Self::new)
+    }
+}
+
+#[pymethods]
+impl Tensor {
+    #[classattr]
+    #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().importing();
+
+    /// A tensor over the memory of any object that exports one.
+    ///
+    /// device: where the data is wanted, as (type, id)
+    /// copy: True for a copy, False for an error where one is needed
+    #[staticmethod]
+    #[pyo3(name = "from_dlpack", signature = (obj, /, *, device=None, copy=None))]
+    fn import(
+        obj: &Bound<'_, PyAny>,
+        device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Self> {
+        let device =
+            device.map(|(kind, id)| dlpack_core::Device::new(dlpack_core::DeviceType(kind), id));
+        from_dlpack_with(obj, device, copy).map(Self::new)
+    }
+
+    /// The extents, one an axis.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view().shape())
+    }
+
+    /// The strides in elements, one an axis.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view().strides())
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.view().shape().len()
+    }
+
+    /// The data type, as "float32".
+    #[getter]
+    fn dtype(&self) -> String {
+        self.view().dtype().to_string()
+    }
+
+    /// The (type, id) of the device on which the data lies.
+    #[getter]
+    fn device(&self) -> (i32, i32) {
+        let device = self.view().device();
+        (device.device_type.0, device.device_id)
+    }
+
+    /// The bytes that the elements take, one after another.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.view().len_bytes()
+    }
+
+    /// Whether nobody may write to the data.
+    #[getter]
+    fn readonly(&self) -> PyResult<bool> {
+        Ok(self.describe().map_err(crate::py_err)?.is_read_only())
+    }
+
+    /// The address of the first element, 0 if there is none.
+    #[getter]
+    fn data_ptr(&self) -> usize {
+        self.view().as_ptr().addr()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.view().shape() {
+            [len, ..] => Ok(usize::try_from(*len).unwrap_or(usize::MAX)),
+            [] => Err(PyTypeError::new_err("len() of a tensor without axes")),
+        }
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let view = self.view();
+        let mut text = format!(
+            "Tensor(shape={}, dtype={}, device={}, strides={}",
+            tuple(view.shape()),
+            view.dtype(),
+            view.device(),
+            tuple(view.strides()),
+        );
+        if self.readonly()? {
+            text.push_str(", readonly");
+        }
+        if view.is_copied() {
+            text.push_str(", copied");
+        }
+        text.push(')');
+        Ok(text)
+    }
+}
+
+/// A list of numbers as Python writes a tuple.
+pub(crate) fn tuple(numbers: &[i64]) -> String {
+    match numbers {
+        [one] => format!("({one},)"),
+        _ => {
+            let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+            format!("({})", numbers.join(", "))
+        }
+    }
+}
