@@ -1,0 +1,16 @@
+use dlpack_pyo3::{DLPack, dlpack_pymethods};
+use pyo3::prelude::*;
+
+#[pyclass(frozen)]
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[dlpack_pymethods]
+impl Image {}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use dlpack_pyo3::DLPack;
+use pyo3::prelude::*;
+
+#[pyclass]
+#[derive(DLPack)]
+struct Batch {
+    #[dlpack(tensor)]
+    actions: Vec<i64>,
+    #[dlpack(tensor)]
+    rewards: Vec<f32>,
+}
+
+fn main() {}
