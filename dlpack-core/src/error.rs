@@ -380,7 +380,7 @@ impl fmt::Display for Error {
             ),
             Self::LegacyPadded { dtype } => write!(
                 f,
-                "a legacy tensor cannot say that {dtype}; ask for DLPack 1.1 or newer"
+                "the items are {dtype}, which a legacy tensor cannot say; ask for DLPack 1.1 or newer"
             ),
             Self::BadStream { found, device } => write!(
                 f,

@@ -2,14 +2,11 @@
 
 use core::marker::PhantomData;
 
-use dlpack_core::{FromDLPack, Managed};
+use pyo3::PyClass;
 use pyo3::prelude::*;
-use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyClass};
 
-use crate::error::py_err;
-use crate::exchange;
+use crate::exchange::{self, Imports};
 use crate::export::Exports;
 use crate::install;
 use crate::named::{self, ExportsTensors};
@@ -48,7 +45,7 @@ pub struct Tensors(fn(&Bound<'_, PyType>) -> PyResult<()>);
 /// How an object of a class is made of a tensor.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Import(pub(crate) exchange::ToObject);
+pub struct Import(exchange::ToPyObject);
 
 impl<T> Protocol<T> {
     /// The methods of a class that is a tensor.
@@ -80,11 +77,12 @@ impl<T> Protocol<T> {
         self
     }
 
-    /// Makes objects of this class of the tensors that come in through the exchange table.
+    /// Tensors that come in through the exchange table become objects of this class, not of
+    /// [`Tensor`](crate::Tensor).
     #[must_use]
     pub const fn importing(mut self) -> Self
     where
-        T: FromDLPack + PyClass + Into<PyClassInitializer<T>>,
+        T: Imports,
     {
         self.import = Class::<T>::IMPORT;
         self
@@ -183,8 +181,8 @@ impl<T: ExportsTensors> Class<T> {
     pub const TENSORS: Option<Tensors> = Some(Tensors(named::install::<T>));
 }
 
-impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Class<T> {
-    pub const IMPORT: Option<Import> = Some(Import(import::<T>));
+impl<T: Imports> Class<T> {
+    pub const IMPORT: Option<Import> = Some(Import(exchange::to_object_of::<T>));
 }
 
 impl<T: PyClass> Class<T> {
@@ -259,15 +257,6 @@ impl<T> Attached<IsClass, T> for TensorNames<T> {}
 
 #[doc(hidden)]
 pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
-
-/// Makes an object of the class of a tensor.
-fn import<T>(py: Python<'_>, tensor: Managed) -> PyResult<Py<PyAny>>
-where
-    T: FromDLPack + PyClass + Into<PyClassInitializer<T>>,
-{
-    let value = T::from_dlpack(tensor).map_err(py_err)?;
-    Py::new(py, value)?.into_py_any(py)
-}
 
 /// Stands in the body of the methods that PyO3 sees: evaluating the class attribute replaced them
 /// before anybody could call one.

@@ -12,11 +12,14 @@ use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
-use dlpack_core::{DLPack, DataType, Device, Error, ExportRequest, Managed, Version, export_with};
+use dlpack_core::{
+    DLPack, DataType, Device, Error, ExportRequest, FromDLPack, Managed, Version, export_with,
+};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
 use crate::error::{OrRaise, Raised, contained, py_err, raise};
@@ -29,28 +32,18 @@ use crate::tensor::Tensor;
 pub(crate) const NAME: &CStr = c"dlpack_exchange_api";
 
 /// How a class makes an object of a tensor.
-pub(crate) type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
+type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
 
 /// The C function of the table that does it.
-type ToPyObject = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
-
-/// How the class of a table makes objects; C gives its functions no place to keep that.
-static MAKERS: Mutex<Vec<(usize, ToObject)>> = Mutex::new(Vec::new());
+pub(crate) type ToPyObject =
+    unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
 /// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
 pub(crate) fn install<'py, T: Exports>(
     class: &Bound<'py, PyType>,
-    import: Option<ToObject>,
+    import: Option<ToPyObject>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let py = class.py();
-    let to_object: ToPyObject = match import {
-        Some(make) => {
-            let mut makers = MAKERS.lock().unwrap_or_else(PoisonError::into_inner);
-            makers.push((class.as_ptr().addr(), make));
-            to_object_of_class::<T>
-        }
-        None => to_tensor,
-    };
     let table = keep_for_good(DLPackExchangeAPI {
         header: DLPackExchangeAPIHeader {
             version: Version::CURRENT.into(),
@@ -58,7 +51,7 @@ pub(crate) fn install<'py, T: Exports>(
         },
         managed_tensor_allocator: Some(allocate),
         managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
-        managed_tensor_to_py_object_no_sync: Some(to_object),
+        managed_tensor_to_py_object_no_sync: Some(import.unwrap_or(to_tensor)),
         // XAP-08: null where it would have nothing to point to.
         dltensor_from_py_object_no_sync: if T::LISTS { Some(borrow::<T>) } else { None },
         current_work_stream: Some(current_stream),
@@ -234,27 +227,27 @@ unsafe extern "C" fn to_tensor(
     unsafe { to_object(tensor, out, make) }
 }
 
-unsafe extern "C" fn to_object_of_class<T: Exports>(
+pub(crate) unsafe extern "C" fn to_object_of<T: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller of the table is attached (XAP-11).
-    let py = unsafe { Python::assume_attached() };
-    let class = T::type_object_raw(py).addr();
-    let maker = {
-        let makers = MAKERS.lock().unwrap_or_else(PoisonError::into_inner);
-        makers
-            .iter()
-            .find(|(of, _)| *of == class)
-            .map(|(_, make)| *make)
+    let make: ToObject = |py, tensor| {
+        let value = T::from_dlpack(tensor).map_err(py_err)?;
+        Ok(Py::new(py, value)?.into_any())
     };
-    match maker {
-        // SAFETY: the arguments are passed on.
-        Some(make) => unsafe { to_object(tensor, out, make) },
-        // SAFETY: as above.
-        None => unsafe { to_tensor(tensor, out) },
-    }
+    // SAFETY: the arguments are passed on.
+    unsafe { to_object(tensor, out, make) }
 }
+
+/// A class whose objects can be made of tensors.
+#[diagnostic::on_unimplemented(
+    message = "objects of `{Self}` cannot be made of tensors",
+    label = "the class does not derive `FromDLPack`, or extends another class"
+)]
+pub trait Imports: FromDLPack + PyClass + Into<PyClassInitializer<Self>> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Imports for T {}
 
 /// A tensor that is handed over for good once its new owner is known to exist, and not before.
 ///

@@ -27,7 +27,7 @@ pub(crate) fn check() -> Result<(), String> {
     let ids = ids(&read(&root.join("spec/ids.tsv"))?)?;
     let table = Table::parse(&read(&root.join(TABLE))?)?;
     let mut sources = Vec::new();
-    for path in files(&root, "rs")? {
+    for path in [files(&root, "rs")?, files(&root, "py")?].concat() {
         sources.push(Source {
             path: relative(&root, &path),
             text: read(&path)?,
@@ -68,12 +68,30 @@ struct Row {
     reason: String,
 }
 
+impl Source {
+    /// The text of a test, with what its file says of all tests in it.
+    fn test(&self, name: &str) -> Option<String> {
+        if self.path.ends_with(".py") {
+            return Some(format!(
+                "{}{}",
+                python_header(&self.text),
+                python_function(&self.text, name)?
+            ));
+        }
+        Some(format!(
+            "{}{}",
+            header(&self.text),
+            function(&self.text, name)?
+        ))
+    }
+}
+
 struct Table {
     groups: Vec<String>,
     rows: Vec<Row>,
 }
 
-/// A Rust file, by its path in the repository.
+/// A file in Rust or Python, by its path in the repository.
 struct Source {
     path: String,
     text: String,
@@ -214,13 +232,7 @@ fn find_test(test: &str, id: &str, sources: &[Source]) -> Result<(), String> {
         sources
             .iter()
             .filter(|source| path.is_none_or(|path| source.path == path))
-            .filter_map(|source| {
-                Some(format!(
-                    "{}{}",
-                    header(&source.text),
-                    function(&source.text, name)?
-                ))
-            })
+            .filter_map(|source| source.test(name))
             .collect()
     };
     match &texts[..] {
@@ -286,6 +298,41 @@ fn function(text: &str, name: &str) -> Option<String> {
     Some(lines[start - above..=end].join("\n"))
 }
 
+/// The docstring that a Python file begins with.
+fn python_header(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("\"\"\"") else {
+        return "";
+    };
+    rest.split("\"\"\"").next().unwrap_or("")
+}
+
+/// A Python test and the decorators above it, up to the next line that is not indented more than its `def`.
+fn python_function(text: &str, name: &str) -> Option<String> {
+    if !name.starts_with("test_") {
+        return None;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let start = lines.iter().position(|line| {
+        line.trim_start()
+            .strip_prefix("def ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with('('))
+    })?;
+    let above = lines[..start]
+        .iter()
+        .rev()
+        .take_while(|line| !line.trim().is_empty())
+        .count();
+    let inside = lines[start + 1..]
+        .iter()
+        .take_while(|line| {
+            line.trim().is_empty() || indent(line) > indent(lines[start]) || line.trim() == "):"
+        })
+        .count();
+    Some(lines[start - above..=start + inside].join("\n"))
+}
+
 fn is_function(line: &str, name: &str) -> bool {
     line.trim_start()
         .strip_prefix("fn ")
@@ -321,6 +368,11 @@ mod tests {
                 "#[test]\nfn twice() {\n    // ABI-01\n}\n",
             ),
             source("ui-tests/ui/rule/no-data.rs", "// ABI-02\nstruct A;\n"),
+            source(
+                "py/test_abi.py",
+                "\"\"\"Sizes.\"\"\"\n\n@pytest.mark.parametrize(\"n\", [1])  # ABI-02\ndef test_size(n):\n    \"\"\"ABI-01: eight.\"\"\"\n\n    \
+                 assert n\n\n\ndef test_other():\n    pass\n\n\ndef helper():\n    \"\"\"ABI-01\"\"\"\n",
+            ),
         ]
     }
 
@@ -435,6 +487,19 @@ mod tests {
     fn the_head_of_a_file_speaks_for_its_tests() {
         let text = "//! All of ABI-01.\n\n#[test]\nfn a() {\n}\n";
         assert!(find_test("a", "ABI-01", &[source("a.rs", text)]).is_ok());
+    }
+
+    #[test]
+    fn a_python_test_counts_and_its_helpers_do_not() {
+        let with = |test: &str| errors(&format!("{}{SECOND}", FIRST.replace("sizes", test)));
+        assert_eq!(with("test_size"), [""; 0]);
+        assert_eq!(
+            with("test_other"),
+            ["ABI-01: the test `test_other` does not name ABI-01"]
+        );
+        assert_eq!(with("helper"), ["ABI-01: there is no test `helper`"]);
+        let second = SECOND.replace("`core/tests/abi.rs::open`", "`py/test_abi.py::test_size`");
+        assert_eq!(errors(&format!("{FIRST}{second}")), [""; 0]);
     }
 
     #[test]

@@ -4,10 +4,14 @@ mod args;
 mod asan;
 mod bench;
 mod ci;
+mod consumers;
 mod coverage;
 mod demo;
 mod fuzz;
 mod packages;
+mod pyo3_versions;
+mod pytests;
+mod python;
 mod readme;
 mod source;
 mod step;
@@ -29,7 +33,7 @@ struct Command {
     run: fn(Args) -> Result<(), String>,
 }
 
-const COMMANDS: [Command; 8] = [
+const COMMANDS: [Command; 11] = [
     Command {
         name: "demo",
         summary: "run the demonstration: annotated structs, exported and read back",
@@ -53,6 +57,24 @@ const COMMANDS: [Command; 8] = [
         summary: "check that every requirement has a test that names it, or a reason",
         help: coverage::HELP,
         run: coverage::main,
+    },
+    Command {
+        name: "consumers",
+        summary: "let every array library read every kind of tensor, and write the table",
+        help: consumers::HELP,
+        run: consumers::main,
+    },
+    Command {
+        name: "pytest",
+        summary: "run the Python tests of dlpack-pyo3",
+        help: pytests::HELP,
+        run: pytests::main,
+    },
+    Command {
+        name: "faults",
+        summary: "run the Python tests where faults show: other Pythons, sanitizers, for long",
+        help: pytests::FAULTS_HELP,
+        run: pytests::faults,
     },
     Command {
         name: "asan",

@@ -5,12 +5,12 @@
 use crate::step::root;
 use crate::tree::{entries, read, relative};
 
-/// The names of the packages in `examples/`, one per directory.
+/// The names of the packages in `examples/` that are programs, one per directory; the others are for Python.
 pub(crate) fn examples() -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for directory in entries(&root().join("examples"))? {
         let manifest = directory.join("Cargo.toml");
-        if manifest.is_file() {
+        if manifest.is_file() && directory.join("src/main.rs").is_file() {
             let name = value(&read(&manifest)?, "package", "name");
             names.push(
                 name.ok_or_else(|| format!("{} names no package", relative(&root(), &manifest)))?,
@@ -20,9 +20,9 @@ pub(crate) fn examples() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The features of dlpack-core, in the manifest's order, without `default`.
-pub(crate) fn core_features() -> Result<Vec<String>, String> {
-    Ok(features(&read(&root().join("dlpack-core/Cargo.toml"))?))
+/// The features of a package, in the manifest's order, without `default`.
+pub(crate) fn features_of(package: &str) -> Result<Vec<String>, String> {
+    Ok(features(&read(&root().join(package).join("Cargo.toml"))?))
 }
 
 /// `rust-version` of the workspace.
@@ -36,7 +36,7 @@ pub(crate) fn minimum_rust() -> Result<String, String> {
 }
 
 /// The names of the packages that may be published, dependencies first.
-pub(crate) const PUBLISHED: [&str; 2] = ["dlpack-derive", "dlpack-core"];
+pub(crate) const PUBLISHED: [&str; 3] = ["dlpack-derive", "dlpack-core", "dlpack-pyo3"];
 
 fn features(manifest: &str) -> Vec<String> {
     section(manifest, "features")

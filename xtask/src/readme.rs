@@ -1,19 +1,26 @@
-//! The README begins with a program that exists: examples/quickstart/src/bin/ten_lines.rs.
+//! The README shows programs that exist: one of Rust at its head, and one class for Python.
 
 use crate::step::root;
 use crate::tree::read;
 
-const PROGRAM: &str = "examples/quickstart/src/bin/ten_lines.rs";
+/// How the code block begins, and the file that it shows.
+const SHOWN: [(&str, &str); 2] = [
+    ("```rust\n", "examples/quickstart/src/bin/ten_lines.rs"),
+    // Not compiled from the README: a doctest of it would have to link Python.
+    ("```rust,ignore\n", "examples/python-quickstart/src/lib.rs"),
+];
 
 pub(crate) fn check() -> Result<(), String> {
-    compare(
-        &read(&root().join("README.md"))?,
-        &read(&root().join(PROGRAM))?,
-    )
+    let readme = read(&root().join("README.md"))?;
+    for (fence, program) in SHOWN {
+        compare(&readme, fence, program, &read(&root().join(program))?)?;
+    }
+    Ok(())
 }
 
-fn compare(readme: &str, program: &str) -> Result<(), String> {
-    let shown = first_block(readme).ok_or("README.md shows no Rust code")?;
+fn compare(readme: &str, fence: &str, file: &str, program: &str) -> Result<(), String> {
+    let shown =
+        first_block(readme, fence).ok_or_else(|| format!("README.md does not show {file}"))?;
     // The first line says to the reader of the file what the README says in its own words.
     let real: String = program
         .lines()
@@ -24,12 +31,12 @@ fn compare(readme: &str, program: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the first code block of README.md differs from {PROGRAM}; the program says:\n{real}"
+        "a code block of README.md differs from {file}; the file says:\n{real}"
     ))
 }
 
-fn first_block(markdown: &str) -> Option<&str> {
-    let (_, rest) = markdown.split_once("```rust\n")?;
+fn first_block<'a>(markdown: &'a str, fence: &str) -> Option<&'a str> {
+    let (_, rest) = markdown.split_once(fence)?;
     rest.split_once("```").map(|(block, _)| block)
 }
 
@@ -40,11 +47,10 @@ mod tests {
     #[test]
     fn the_block_is_the_program() {
         let program = "//! Says what it is.\n\nfn main() {\n}\n";
-        assert_eq!(
-            compare("# A\n```rust\nfn main() {\n}\n```\nb\n", program),
-            Ok(())
-        );
-        assert!(compare("# A\n```rust\nfn main() {}\n```\n", program).is_err());
-        assert!(compare("# A\n", program).is_err());
+        let compare = |readme| compare(readme, "```rust\n", "main.rs", program);
+        assert_eq!(compare("# A\n```rust\nfn main() {\n}\n```\nb\n"), Ok(()));
+        assert!(compare("# A\n```rust\nfn main() {}\n```\n").is_err());
+        assert!(compare("# A\n```rust,ignore\nfn main() {\n}\n```\n").is_err());
+        assert!(compare("# A\n").is_err());
     }
 }

@@ -1,20 +1,23 @@
 //! `test`: every test of the workspace, as a list of steps.
 
 use crate::args::Args;
-use crate::coverage;
-use crate::packages::{core_features, examples, minimum_rust};
+use crate::packages::{examples, features_of, minimum_rust};
 use crate::step::{
     Outcome, Step, StepResult, cargo, output, program, run, run_all, succeeds, target_dir,
 };
+use crate::{consumers, coverage, demo, pyo3_versions, pytests};
 
 pub(crate) const HELP: &str = "
 Runs, in this order:
   the tests of all packages with all features, documentation and ui tests included
-  dlpack-core with no feature, and with each feature alone
+  dlpack-core and dlpack-pyo3 with no feature, and with each feature alone
   the no_std check: a program without the standard library exports, imports and exits
   a build for every installed target without an operating system
   a build with the minimum Rust version
   each example
+  the tests of dlpack-pyo3 in Python, with each version of PyO3 that it accepts
+  the tests of the Python package in examples/showcase
+  the array libraries that install quickly, each reading what the test classes export
   the requirement coverage (see `coverage`)
 What cannot be checked on this machine is skipped, and the last lines say so.
 
@@ -34,12 +37,11 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>, String> {
         tests.arg("--no-fail-fast");
     }
     let mut steps = vec![Step::command("tests of the workspace", tests)];
-    steps.push(core_step("dlpack-core without features", ""));
-    for feature in core_features()? {
-        steps.push(core_step(
-            &format!("dlpack-core with `{feature}` alone"),
-            &feature,
-        ));
+    for package in ["dlpack-core", "dlpack-pyo3"] {
+        steps.push(lint(package, ""));
+        for feature in features_of(package)? {
+            steps.push(lint(package, &feature));
+        }
     }
     steps.push(Step::new("no_std: a program without std", no_std_program));
     steps.push(Step::new(
@@ -53,18 +55,26 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>, String> {
             cargo(&["run", "--quiet", "-p", &example]),
         ));
     }
+    steps.push(pytests::step());
+    steps.extend(pyo3_versions::steps());
+    steps.push(demo::step());
+    steps.push(consumers::step());
     steps.push(Step::check("requirement coverage", coverage::check));
     Ok(steps)
 }
 
 /// Lints rather than checks, so that what is unused without a feature is found too.
-fn core_step(name: &str, feature: &str) -> Step {
+fn lint(package: &str, feature: &str) -> Step {
+    let name = match feature {
+        "" => format!("{package} without features"),
+        feature => format!("{package} with `{feature}` alone"),
+    };
     Step::command(
         name,
         cargo(&[
             "clippy",
             "-p",
-            "dlpack-core",
+            package,
             "--lib",
             "--no-default-features",
             "--features",
@@ -137,7 +147,7 @@ fn minimum_version() -> StepResult {
             "Rust {version} is not installed; `rustup toolchain install {version} --profile minimal` adds it"
         )));
     }
-    run(with(&["check", "-p", "dlpack-core"]))
+    run(with(&["check", "-p", "dlpack-core", "-p", "dlpack-pyo3"]))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! [`Alive`]: counts the values that live, and remembers where each was dropped.
 
+use core::hash::{Hash, Hasher};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::DefaultHasher;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::pyfunction;

@@ -13,6 +13,7 @@ use crate::alive::Alive;
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
+    // SAFETY: the address is only handed on; no test reads there.
     unsafe(data = self.address as *const f32, len = 4),
     device = self.device
 )]

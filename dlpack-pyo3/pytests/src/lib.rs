@@ -2,6 +2,8 @@
 
 mod alive;
 mod annotated;
+#[cfg(not(feature = "abi3"))]
+mod buffered;
 mod elsewhere;
 mod functions;
 mod generic;
@@ -19,9 +21,10 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::alive::{alive, drops, thread_id};
     #[pymodule_export]
-    use crate::annotated::{
-        Adopted, Buffered, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict,
-    };
+    use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
+    #[cfg(not(feature = "abi3"))]
+    #[pymodule_export]
+    use crate::buffered::Buffered;
     #[pymodule_export]
     use crate::elsewhere::Elsewhere;
     #[pymodule_export]

@@ -1,0 +1,258 @@
+"""Every library, every case: starts worker.py for each, reads what it prints, and writes the table.
+
+    run.py --library TITLE ADAPTER PYTHON MODULES .. --skipped TITLE REASON .. [--table FILE]
+
+`cargo xtask consumers` makes the environments and starts this. The exit status is 1 if a cell is neither
+right nor known: see `known` in adapters.py.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cases import CASES, EXITS
+
+HERE = Path(__file__).resolve().parent
+# Seconds without a line from a worker; TensorFlow alone takes ten to load on a cold disk.
+PATIENCE = 180
+SIGNS = re.compile(r"Fatal Python error|panicked at|Traceback|Exception ignored|double free|corrupted|Segmentation")
+MARKS = {"zero": "=", "copy": "copy", "them": "they", "us": "we", "bug": "bug"}
+
+
+class Library:
+    """One column: a library in one environment."""
+
+    def __init__(self, title, adapter, python, modules):
+        self.title, self.adapter, self.python = title, adapter, python
+        self.environment = os.environ | {"PYTHONPATH": modules, "PYTHONFAULTHANDLER": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.version = self.interpreter = self.skipped = None
+        # Case name -> (outcome, words, expected or not).
+        self.cells = {}
+        self.stale = []
+
+    def command(self, *words):
+        return [self.python, "-u", str(HERE / "worker.py"), self.adapter, *words]
+
+    def run(self):
+        start = 0
+        while start < len(CASES) and self.skipped is None:
+            start = self.go_on(start)
+        for how in EXITS if self.skipped is None else []:
+            self.cells[f"exit {how}"] = self.leave(how)
+        return self
+
+    def go_on(self, start):
+        """Runs a worker from a case on; gives the case after the one that ended it."""
+        process = subprocess.Popen(
+            self.command("--from", str(start)),
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        os.set_blocking(process.stdout.fileno(), False)
+        os.set_blocking(process.stderr.fileno(), False)
+        current, said, pending, heard = None, b"", b"", time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            selector.register(process.stderr, selectors.EVENT_READ)
+            while selector.get_map():
+                for key, _ in selector.select(timeout=1):
+                    chunk = key.fileobj.read()
+                    if not chunk:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is process.stderr:
+                        said = (said + chunk)[-20_000:]
+                    else:
+                        heard = time.monotonic()
+                        *lines, pending = (pending + chunk).split(b"\n")
+                        for line in map(json.loads, lines):
+                            current = self.note(line, current)
+                if time.monotonic() - heard > PATIENCE:
+                    process.kill()
+        status = process.wait()
+        if status == 0:
+            return len(CASES)
+        words = f"{ended(status)}: {last(said)}"
+        if current is None:
+            if self.version is None:
+                self.skipped = f"does not load: {words}"
+            else:
+                # Between two cases, or after the last one.
+                self.cells["process"] = ("crash", words, False)
+            return len(CASES)
+        name = CASES[current][0]
+        self.cells[name] = ("crash", words, False)
+        return current + 1
+
+    def note(self, line, current):
+        """Takes in one line of a worker; gives the case that is running now."""
+        if "version" in line:
+            self.version = line["version"]
+            self.interpreter = line["python"]
+        elif "start" in line:
+            return line["start"]
+        elif "case" in line:
+            self.cells[line["case"]] = (line["outcome"], line["words"], line["expected"])
+            if line["stale"]:
+                self.stale.append(f"{self.title}, {line['case']}: {line['stale']}")
+            return None
+        return current
+
+    def leave(self, how):
+        """Ends an interpreter while the library holds a tensor, and looks how it ended."""
+        try:
+            done = subprocess.run(
+                self.command("--exit", how),
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            return "crash", "the process did not end", False
+        if done.returncode == 0 and not SIGNS.search(done.stderr.decode(errors="replace")):
+            return "zero", "", True
+        return "crash", f"{ended(done.returncode)}: {last(done.stderr)}", False
+
+
+def ended(status):
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def last(text):
+    """The line of standard error that says most."""
+    lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if SIGNS.search(line) and not line.startswith("Traceback")]
+    return (telling or lines or ["no word"])[-1][:160]
+
+
+def tidy(words):
+    """The words of an error without what differs from run to run or breaks a table."""
+    words = re.sub(r"0x[0-9a-fA-F]+", "0x..", words.replace("|", "/"))
+    words = re.sub(r"(/[\w.+-]+){2,}/", "", words)
+    words = re.sub(r"with shape \([\d, ]*\)", "with that shape", words)
+    words = re.sub(r": bytes \w+\.\. instead of \w+\.\.", "", words)
+    # The same refusal of a dozen data types is one note.
+    words = re.sub(r"(?i)\b(types?|codes?:?|datatype|dtype)( \(?)\d+(, \d+)?", r"\1\2..", words)
+    return words if len(words) <= 200 else words[:200].rstrip() + " .."
+
+
+class Table:
+    """The markdown of it all; equal words share a note."""
+
+    def __init__(self, libraries):
+        self.libraries = [library for library in libraries if library.skipped is None]
+        self.skipped = [library for library in libraries if library.skipped is not None]
+        self.notes = {}
+
+    def cell(self, library, name):
+        if name not in library.cells:
+            return "not run"
+        outcome, words, expected = library.cells[name]
+        mark = MARKS.get(outcome, outcome) if expected else f"**FAIL: {outcome}**"
+        if not words:
+            return mark
+        number = self.notes.setdefault(tidy(words), len(self.notes) + 1)
+        return f"{mark} {number}"
+
+    def rows(self, names):
+        yield "| | " + " | ".join(library.title for library in self.libraries) + " |"
+        yield "|---" * (len(self.libraries) + 1) + "|"
+        for name in names:
+            cells = (self.cell(library, name) for library in self.libraries)
+            yield f"| {name.removeprefix('dtype ')} | " + " | ".join(cells) + " |"
+
+    def text(self):
+        names = [name for name, _ in CASES]
+        dtypes = [name for name in names if name.startswith("dtype ")]
+        others = [name for name in names if name not in dtypes] + [f"exit {how}" for how in EXITS]
+        if any("process" in library.cells for library in self.libraries):
+            others.append("process")
+        pythons = sorted({library.interpreter for library in self.libraries})
+        versions = [
+            f"- CPython {python}: "
+            + ", ".join(f"{one.title} ({one.version})" for one in self.libraries if one.interpreter == python)
+            for python in pythons
+        ]
+        lines = [
+            "# What array libraries make of our tensors",
+            "",
+            "Written by `cargo xtask consumers`, from running it; do not edit. The producer is `dlpack_probe` of",
+            "dlpack-pyo3/pytests, the cases are in its folder consumers/, and so is what is known of each library.",
+            "A cell is right only if the library's shape, dtype and bytes are the producer's, the memory is the same,",
+            "the owner lives exactly as long as it must, and no process ends in any other way than it should.",
+            "",
+            "- `=` right, in the producer's memory (an empty tensor has none; `copy=True` means other memory)",
+            "- `copy` right, in other memory, and the note says why",
+            "- `they` refused by the library's exception, `we` refused by our BufferError",
+            "- `bug` wrong by the library's own doing, which no producer can mend; `consumers N` and `faults N` are rows of",
+            "  the project's notes of these names",
+            "- **FAIL** anything else",
+            "",
+            f"On {platform.system()} {platform.machine()}, with these versions:",
+            "",
+            *versions,
+            "",
+        ]
+        lines += [f"**Not run: {library.title}: {tidy(library.skipped)}**\n" for library in self.skipped]
+        lines += ["## Layouts, access, versions and lifetimes", "", *self.rows(others), ""]
+        lines += ["## Data types", "", *self.rows(dtypes), ""]
+        lines += ["## Notes", "", *(f"{number}. {words}" for words, number in self.notes.items())]
+        return "\n".join(lines) + "\n"
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--library", nargs=4, action="append", default=[])
+    arguments.add_argument("--skipped", nargs=2, action="append", default=[])
+    arguments.add_argument("--table")
+    options = arguments.parse_args()
+    libraries = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for library in pool.map(Library.run, [Library(*words) for words in options.library]):
+            count = lambda *kinds: sum(cell[0] in kinds and cell[2] for cell in library.cells.values())  # noqa: E731
+            refused, bugs = count("them", "us"), count("bug")
+            print(f"{library.title:20} {library.version or 'skipped: ' + library.skipped}", end="")
+            if library.skipped is None:
+                print(f": {count('zero', 'copy')} right, {refused} refused, {bugs} of their bugs", end="")
+            print(flush=True)
+            libraries.append(library)
+    for title, reason in options.skipped:
+        print(f"SKIPPED {title}: {reason}")
+        libraries.append(Library(title, "", "", ""))
+        libraries[-1].skipped = reason
+
+    if options.table:
+        text = Table(libraries).text()
+        Path(options.table).write_text(text)
+        print(text)
+    # What is installed must load; only what could not be installed may be missing.
+    failed = sum(library.skipped is not None for library in libraries) - len(options.skipped)
+    for library in libraries:
+        for name, (outcome, words, expected) in library.cells.items():
+            if not expected:
+                failed += 1
+                print(f"FAIL {library.title}, {name}: {outcome}: {words}")
+        for line in library.stale:
+            print(f"known otherwise: {line}")
+    for library in libraries:
+        if library.skipped is not None:
+            print(f"SKIPPED {library.title}: {library.skipped}")
+    cells = sum(len(library.cells) for library in libraries)
+    print(f"consumers: {cells} cells of {len(libraries)} libraries, {failed} failed")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

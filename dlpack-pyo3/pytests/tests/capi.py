@@ -1,0 +1,421 @@
+"""What a consumer or a producer written in C would do, in ctypes: dlpack.h 1.3, capsules, the exchange table.
+
+Nothing here uses the library under test, so that both sides of every exchange are checked from outside.
+"""
+
+import ctypes as c
+import gc
+import itertools
+import struct
+import sys
+
+# -- dlpack.h ---------------------------------------------------------------------------------------
+
+READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
+CPU, CUDA, CUDA_HOST = 1, 2, 3
+FLOAT32 = (2, 32, 1)
+
+
+class DLDevice(c.Structure):
+    _fields_ = [("device_type", c.c_int32), ("device_id", c.c_int32)]
+
+
+class DLDataType(c.Structure):
+    _fields_ = [("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16)]
+
+
+class DLTensor(c.Structure):
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("device", DLDevice),
+        ("ndim", c.c_int32),
+        ("dtype", DLDataType),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("byte_offset", c.c_uint64),
+    ]
+
+
+class DLVersion(c.Structure):
+    _fields_ = [("major", c.c_uint32), ("minor", c.c_uint32)]
+
+
+class Legacy(c.Structure):
+    _fields_ = [("dl_tensor", DLTensor), ("manager_ctx", c.c_void_p), ("deleter", c.c_void_p)]
+
+
+class Versioned(c.Structure):
+    _fields_ = [
+        ("version", DLVersion),
+        ("manager_ctx", c.c_void_p),
+        ("deleter", c.c_void_p),
+        ("flags", c.c_uint64),
+        ("dl_tensor", DLTensor),
+    ]
+
+
+class ExchangeHeader(c.Structure):
+    _fields_ = [("version", DLVersion), ("prev_api", c.c_void_p)]
+
+
+class ExchangeTable(c.Structure):
+    _fields_ = [
+        ("header", ExchangeHeader),
+        ("managed_tensor_allocator", c.c_void_p),
+        ("managed_tensor_from_py_object_no_sync", c.c_void_p),
+        ("managed_tensor_to_py_object_no_sync", c.c_void_p),
+        ("dltensor_from_py_object_no_sync", c.c_void_p),
+        ("current_work_stream", c.c_void_p),
+    ]
+
+
+# -- CPython ----------------------------------------------------------------------------------------
+
+# Static strings: a capsule keeps the pointer to its name and not the text.
+LEGACY = c.c_char_p(b"dltensor")
+VERSIONED = c.c_char_p(b"dltensor_versioned")
+USED_LEGACY = c.c_char_p(b"used_dltensor")
+USED_VERSIONED = c.c_char_p(b"used_dltensor_versioned")
+EXCHANGE = c.c_char_p(b"dlpack_exchange_api")
+USED = {LEGACY.value: USED_LEGACY, VERSIONED.value: USED_VERSIONED}
+
+libc = c.CDLL(None)
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def _python(name, result, *arguments):
+    """A function of Python's C API; an exception that it sets is raised."""
+    return c.PYFUNCTYPE(result, *arguments)((name, c.pythonapi))
+
+
+capsule_new = _python("PyCapsule_New", c.py_object, c.c_void_p, c.c_void_p, c.c_void_p)
+capsule_name = _python("PyCapsule_GetName", c.c_char_p, c.py_object)
+capsule_name_address = _python("PyCapsule_GetName", c.c_void_p, c.py_object)
+capsule_pointer = _python("PyCapsule_GetPointer", c.c_void_p, c.py_object, c.c_char_p)
+capsule_destructor = _python("PyCapsule_GetDestructor", c.c_void_p, c.py_object)
+capsule_set_name = _python("PyCapsule_SetName", c.c_int, c.py_object, c.c_void_p)
+capsule_set_destructor = _python("PyCapsule_SetDestructor", c.c_int, c.py_object, c.c_void_p)
+# In a destructor the capsule must not be touched as an object: its count is zero already.
+_raw_name = _python("PyCapsule_GetName", c.c_char_p, c.c_void_p)
+_raw_pointer = _python("PyCapsule_GetPointer", c.c_void_p, c.c_void_p, c.c_char_p)
+decref_address = _python("Py_DecRef", None, c.c_void_p)
+
+
+def _address(name):
+    return c.cast(name, c.c_void_p).value
+
+
+def rename(capsule, name):
+    capsule_set_name(capsule, _address(name))
+
+
+def make_capsule(pointer, name, destructor=None):
+    return capsule_new(pointer, _address(name), destructor)
+
+
+# Space for a Py_buffer, which is smaller.
+_get_buffer = _python("PyObject_GetBuffer", c.c_int, c.py_object, c.c_void_p, c.c_int)
+_release_buffer = _python("PyBuffer_Release", None, c.c_void_p)
+
+
+def check_buffer(thing, flags, fine):
+    """Asks for a buffer with these flags; it is given, or is a BufferError."""
+    view = c.create_string_buffer(256)
+    try:
+        _get_buffer(thing, c.addressof(view), flags)
+    except BufferError:
+        assert not fine
+    else:
+        assert fine
+        _release_buffer(c.addressof(view))
+
+
+# -- the C library ----------------------------------------------------------------------------------
+
+
+class _Mallinfo2(c.Structure):
+    _fields_ = [
+        (name, c.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
+
+
+COUNTS_MEMORY = hasattr(libc, "mallinfo2")
+
+
+def memory_in_use():
+    """The bytes that malloc has handed out."""
+    libc.mallinfo2.restype = _Mallinfo2
+    info = libc.mallinfo2()
+    return info.uordblks + info.hblkhd
+
+
+def references(thing):
+    """How many references there are to an object, those in dead tracebacks left out."""
+    gc.collect()
+    # Less the two of this call.
+    return sys.getrefcount(thing) - 2
+
+
+# -- the consumer's side ----------------------------------------------------------------------------
+
+
+class Seen:
+    """A managed tensor, by its address; whoever makes one says when it is released."""
+
+    def __init__(self, address, versioned):
+        self.address = address
+        self.versioned = versioned
+        self.struct = (Versioned if versioned else Legacy).from_address(address)
+        self.tensor = self.struct.dl_tensor
+        self.released = False
+
+    @property
+    def version(self):
+        return (self.struct.version.major, self.struct.version.minor)
+
+    @property
+    def flags(self):
+        return self.struct.flags
+
+    @property
+    def device(self):
+        return (self.tensor.device.device_type, self.tensor.device.device_id)
+
+    @property
+    def dtype(self):
+        dtype = self.tensor.dtype
+        return (dtype.code, dtype.bits, dtype.lanes)
+
+    @property
+    def shape(self):
+        return tuple(self.tensor.shape[: self.tensor.ndim]) if self.tensor.ndim else ()
+
+    @property
+    def strides(self):
+        return tuple(self.tensor.strides[: self.tensor.ndim]) if self.tensor.ndim else ()
+
+    @property
+    def data(self):
+        return self.tensor.data
+
+    @property
+    def itemsize(self):
+        _, bits, lanes = self.dtype
+        return 1 if self.versioned and self.flags & PADDED else bits * lanes // 8
+
+    def tobytes(self):
+        """The items in row-major order."""
+        base = (self.data or 0) + self.tensor.byte_offset
+        steps = [stride * self.itemsize for stride in self.strides]
+        items = []
+        for index in itertools.product(*map(range, self.shape)):
+            at = base + sum(i * step for i, step in zip(index, steps))
+            items.append(c.string_at(at, self.itemsize))
+        return b"".join(items)
+
+    def floats(self):
+        raw = self.tobytes()
+        return list(struct.unpack(f"{len(raw) // 4}f", raw))
+
+    def release(self, gil=True):
+        """Calls the deleter, with or without the GIL."""
+        assert not self.released, "a test must not release twice"
+        self.released = True
+        call_deleter(self.struct.deleter, self.address, gil)
+
+    def release_on_foreign_thread(self):
+        """The same on a thread that Python has never seen."""
+        assert not self.released, "a test must not release twice"
+        self.released = True
+        on_foreign_thread(self.struct.deleter, self.address)
+
+
+def call_deleter(deleter, address, gil=True):
+    kind = c.PYFUNCTYPE if gil else c.CFUNCTYPE
+    kind(None, c.c_void_p)(deleter)(address)
+
+
+def on_foreign_thread(function, argument):
+    """Runs a C function on a new thread of the operating system, and waits for it without the GIL."""
+    thread = c.c_ulong()
+    start = libc.pthread_create
+    start.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p]
+    assert start(c.addressof(thread), None, function, argument) == 0
+    assert libc.pthread_join(c.c_ulong(thread.value), None) == 0
+
+
+def at_exit(function, argument):
+    """Lets the C library call `function(argument)` at the very end, when Python is gone."""
+    register = libc.__cxa_atexit
+    register.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p]
+    assert register(function, argument, None) == 0
+
+
+def peek(capsule):
+    """Looks into a capsule and leaves it as it is."""
+    name = capsule_name(capsule)
+    assert name in USED, name
+    return Seen(capsule_pointer(capsule, name), name == VERSIONED.value)
+
+
+def consume(capsule):
+    """Takes what is in a capsule, as numpy does: the capsule is renamed, and keeps its destructor."""
+    seen = peek(capsule)
+    rename(capsule, USED[capsule_name(capsule)])
+    return seen
+
+
+def export(producer, **request):
+    """Asks `producer` and takes what it gives; the current version unless said otherwise."""
+    request.setdefault("max_version", (1, 3))
+    return consume(producer.__dlpack__(**request))
+
+
+# -- the producer's side ----------------------------------------------------------------------------
+
+_DELETER = c.CFUNCTYPE(None, c.c_void_p)
+_DESTRUCTOR = c.PYFUNCTYPE(None, c.c_void_p)
+
+
+def _run_deleter(capsule):
+    name = _raw_name(capsule)
+    if name in USED:
+        seen = Seen(_raw_pointer(capsule, name), name == VERSIONED.value)
+        if seen.struct.deleter:
+            call_deleter(seen.struct.deleter, seen.address)
+
+
+_run_deleter_c = _DESTRUCTOR(_run_deleter)
+
+
+class Foreign:
+    """A producer with every field of its struct free to be wrong, which counts the calls of its deleter."""
+
+    def __init__(
+        self,
+        values=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+        shape=(2, 3),
+        strides="packed",
+        *,
+        dtype=FLOAT32,
+        device=(CPU, 0),
+        version=(1, 3),
+        flags=0,
+        byte_offset=0,
+        ndim=None,
+        data="values",
+        legacy=False,
+        deleter=True,
+        raw=None,
+        said_device=None,
+    ):
+        self.memory = c.create_string_buffer(raw or struct.pack(f"{len(values)}f", *values))
+        self.deleted = 0
+        self.asked = []
+        self.said_device = said_device or device
+        self.legacy = legacy
+        if strides == "packed":
+            strides, size = [], 1
+            for extent in reversed(shape):
+                strides.insert(0, size)
+                size *= max(extent, 1)
+        self.shape = shape if shape is None else (c.c_int64 * max(len(shape), 1))(*shape)
+        self.strides = strides if strides is None else (c.c_int64 * max(len(strides), 1))(*strides)
+        managed = Legacy() if legacy else Versioned()
+        tensor = managed.dl_tensor
+        tensor.data = c.addressof(self.memory) if data == "values" else data
+        tensor.device = DLDevice(*device)
+        tensor.ndim = len(shape or ()) if ndim is None else ndim
+        tensor.dtype = DLDataType(*dtype)
+        if self.shape is not None:
+            tensor.shape = self.shape
+        if self.strides is not None:
+            tensor.strides = self.strides
+        tensor.byte_offset = byte_offset
+        if not legacy:
+            managed.version = DLVersion(*version)
+            managed.flags = flags
+        self.managed = managed
+        self.callback = _DELETER(self._delete)
+        managed.deleter = c.cast(self.callback, c.c_void_p).value if deleter else None
+
+    def _delete(self, address):
+        assert address == c.addressof(self.managed)
+        self.deleted += 1
+
+    def capsule(self):
+        name = LEGACY if self.legacy else VERSIONED
+        return make_capsule(
+            c.addressof(self.managed), name, c.cast(_run_deleter_c, c.c_void_p).value
+        )
+
+    def __dlpack__(self, **request):
+        self.asked.append(request)
+        return self.capsule()
+
+    def __dlpack_device__(self):
+        return self.said_device
+
+
+# -- the exchange table -----------------------------------------------------------------------------
+
+SET_ERROR = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_char_p)
+
+
+class Exchange:
+    """The functions of the table that a type, or an object, carries."""
+
+    def __init__(self, owner):
+        self.capsule = owner.__dlpack_c_exchange_api__
+        self.address = capsule_pointer(self.capsule, EXCHANGE.value)
+        self.table = ExchangeTable.from_address(self.address)
+
+    def from_object(self, producer):
+        """A managed tensor of `producer`; raises what the function sets."""
+        function = c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))(
+            self.table.managed_tensor_from_py_object_no_sync
+        )
+        out = c.c_void_p()
+        assert function(producer, c.byref(out)) == 0
+        return Seen(out.value, True)
+
+    def to_object(self, seen):
+        """An object over the tensor, which it then owns."""
+        function = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_void_p))(
+            self.table.managed_tensor_to_py_object_no_sync
+        )
+        out = c.c_void_p()
+        assert function(seen.address if isinstance(seen, Seen) else seen, c.byref(out)) == 0
+        made = c.cast(out, c.py_object).value
+        # The function gave us a reference, and ctypes took another.
+        decref_address(out)
+        return made
+
+    def borrow(self, producer, tensor):
+        function = c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(DLTensor))(
+            self.table.dltensor_from_py_object_no_sync
+        )
+        return function(producer, c.byref(tensor))
+
+    def allocate(self, prototype, out, set_error, gil=True):
+        """The status, and what was said of an error."""
+        said = []
+        callback = SET_ERROR(lambda context, *words: said.append((context, *words)))
+        kind = c.PYFUNCTYPE if gil else c.CFUNCTYPE
+        function = kind(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p)(
+            self.table.managed_tensor_allocator
+        )
+        status = function(
+            c.addressof(prototype),
+            c.addressof(out) if out is not None else None,
+            0x5EED,
+            c.cast(callback, c.c_void_p) if set_error else None,
+        )
+        return status, said
+
+    def work_stream(self, device_type, device_id, out):
+        function = c.PYFUNCTYPE(c.c_int, c.c_int32, c.c_int32, c.c_void_p)(
+            self.table.current_work_stream
+        )
+        return function(device_type, device_id, c.addressof(out))

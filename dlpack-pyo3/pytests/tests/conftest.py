@@ -1,0 +1,72 @@
+"""Fixtures: every test starts and ends with the same number of living owners."""
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dlpack_probe
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "leaks: the test leaves owners alive on purpose")
+
+
+def pytest_collection_finish(session):
+    """The tests collect garbage a lot: what is there before the first of them is not looked at again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks(request):
+    """Every owner that a test makes is gone when it ends."""
+    gc.collect()
+    before = dlpack_probe.alive()
+    dlpack_probe.drops()
+    yield
+    gc.collect()
+    if request.node.get_closest_marker("leaks") is None:
+        # Fewer are fine: a test that failed before kept some, in its traceback.
+        assert dlpack_probe.alive() <= before, "owners are left behind"
+
+
+@pytest.fixture
+def numpy():
+    return pytest.importorskip("numpy")
+
+
+class Ended:
+    def __init__(self, process):
+        self.status = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+
+    def __repr__(self):
+        return f"status {self.status}\n{self.out}\n{self.err}"
+
+
+@pytest.fixture
+def script():
+    """Runs Python code in an interpreter of its own, for what would not survive or is about its end."""
+
+    def run(code, *, timeout=120, status=0, noisy=False, **env):
+        path = os.pathsep.join([str(HERE), *sys.path])
+        process = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "PYTHONPATH": path, "DLPACK_SECONDS": "1", **env},
+        )
+        ended = Ended(process)
+        if status is not None:
+            assert ended.status == status, ended
+            assert noisy or not ended.err, ended
+        return ended
+
+    return run

@@ -1,0 +1,320 @@
+"""What the array API standard asks of `__dlpack__` and `__dlpack_device__` (NEG, DEV, CPY, DTY)."""
+
+import enum
+import inspect
+
+import capi
+import dlpack_probe as p
+import pytest
+
+KEYWORDS = ["stream", "max_version", "dl_device", "copy"]
+OWNERS = [
+    pytest.param(lambda: p.Probe([2, 3]), id="frozen"),
+    pytest.param(lambda: p.WProbe([2, 3]), id="shared"),
+    pytest.param(lambda: p.Mutable([1.0]), id="mutable"),
+    pytest.param(lambda: p.ByHand([1.0]), id="by hand"),
+    pytest.param(lambda: p.Draft([1.0]), id="info"),
+    pytest.param(lambda: p.Audio.Float([1.0]), id="enum"),
+    pytest.param(lambda: p.Floats([1.0], 1), id="newtype"),
+    pytest.param(lambda: p.Doubled([1.0]), id="via"),
+    pytest.param(lambda: p.take(p.Probe([2])), id="tensor"),
+]
+
+
+@pytest.mark.parametrize("make", OWNERS)
+def test_the_signature(make):
+    """NEG-01, NEG-19: four keywords, none positional, all None; more only where the class asked for it."""
+    owner = make()
+    parameters = dict(inspect.signature(owner.__dlpack__).parameters)
+    extra = parameters.pop("version", None)
+    assert (extra is not None) == isinstance(owner, p.Draft)
+    assert list(parameters) == KEYWORDS
+    for parameter in parameters.values():
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameter.default is None
+    for count in [1, 4]:
+        with pytest.raises(TypeError):
+            owner.__dlpack__(*[None] * count)
+    assert owner.__dlpack__.__doc__
+    assert owner.__dlpack_device__.__doc__
+
+
+@pytest.mark.parametrize("make", OWNERS)
+def test_all_keywords_as_none(make):
+    """NEG-01, NEG-21: numpy, dpnp and pyarrow always pass them."""
+    capsule = make().__dlpack__(stream=None, max_version=None, dl_device=None, copy=None)
+    assert capi.capsule_name(capsule) == b"dltensor"
+
+
+def test_keywords_made_at_run_time():
+    """NEG-01: keyword names that are equal, and not the interned ones."""
+    for name in KEYWORDS:
+        built = "".join(list(name))
+        assert built is not name
+        p.WProbe([2]).__dlpack__(**{built: None})
+    capsule = p.WProbe([2]).__dlpack__(**{"".join(list("max_version")): (1, 0)})
+    assert capi.capsule_name(capsule) == b"dltensor_versioned"
+
+
+@pytest.mark.parametrize("bad", ["maxversion", "version", "device", "read_only", "", "stream ", "copy\0", "ström"])
+def test_unknown_keywords(bad):
+    """NEG-18: TypeError, on which consumers fall back."""
+    with pytest.raises(TypeError, match="keyword|argument"):
+        p.WProbe([2]).__dlpack__(**{bad: None})
+
+
+def test_arguments_that_are_almost_of_the_type():
+    """NEG-17, CPY-11: what counts as an int, a pair or a bool does so here too."""
+    np = pytest.importorskip("numpy")
+
+    class Index:
+        def __index__(self):
+            return 1
+
+    class Kind(enum.IntEnum):
+        CPU = 1
+
+    owner = p.WProbe([2])
+    for one in [Index(), Kind.CPU, np.int64(1), True]:
+        capsule = owner.__dlpack__(max_version=(one, 0))
+        assert capi.capsule_name(capsule) == b"dltensor_versioned"
+        capsule = owner.__dlpack__(dl_device=(one, np.int32(0)))
+        assert capi.peek(capsule).device == (1, 0)
+    for true in [True, np.True_]:
+        seen = capi.export(owner, copy=true)
+        assert seen.flags == capi.IS_COPIED
+        seen.release()
+
+
+@pytest.mark.parametrize("make", OWNERS)
+def test_the_device(make):
+    """DEV-01, DEV-02, DEV-03: a pair of ints, and the one that the tensor says."""
+    owner = make()
+    found = owner.__dlpack_device__()
+    assert type(found) is tuple and list(map(type, found)) == [int, int]
+    assert found == (1, 0)
+    for request in [{}, {"max_version": (1, 0)}, {"dl_device": (1, 0)}, {"dl_device": found, "copy": True}]:
+        seen = capi.consume(owner.__dlpack__(**request))
+        assert seen.device == found
+        seen.release()
+    with pytest.raises(TypeError):
+        owner.__dlpack_device__(1)
+    with pytest.raises(TypeError):
+        owner.__dlpack_device__(device=1)
+
+
+@pytest.mark.parametrize("device", [(2, 0), (2, 3), (10, 1), (13, 0), (3, 0), (7, 0), (8, 0), (14, 1)])
+def test_other_devices(device):
+    """DEV-02, DEV-04, DEV-05, faults 80, 81: what `__dlpack_device__` says stands in the tensor too."""
+    owner = p.Elsewhere(*device)
+    assert owner.__dlpack_device__() == device
+    stream = -1 if device[0] in (2, 10, 13) else None
+    for request in [{}, {"dl_device": device}]:
+        seen = capi.export(owner, stream=stream, **request)
+        assert seen.device == device
+        assert seen.data == 0x1000
+        assert seen.tensor.byte_offset == 0
+        seen.release(gil=False)
+
+
+def test_a_device_that_does_not_exist():
+    """DEV-11, DEV-14, DEV-19: a number that DLPack 1.3 does not have is not taken by the importer."""
+    for number in [0, 5, 6, 19, 20, 21, 99, -1]:
+        with pytest.raises(BufferError):
+            p.take(p.Elsewhere(number))
+
+
+def test_asking_for_the_device_does_nothing():
+    """DEV-20, DEV-11: it leaves nothing borrowed; where the object cannot be looked at, it is a BufferError."""
+    for owner in [p.Mutable([1.0]), p.Exclusive([1.0])]:
+        held = capi.references(owner)
+        assert owner.__dlpack_device__() == (1, 0)
+        owner.push(1.0)
+        assert owner.during_read(owner.__dlpack_device__) == (1, 0)
+        try:
+            found = owner.during_change(owner.__dlpack_device__)
+        except BufferError:
+            found = (1, 0)
+        assert found == (1, 0)
+        assert capi.references(owner) == held
+
+
+def test_the_device_of_a_skipped_variant():
+    """DEV-11, ERR-01: there is no tensor, so there may be no device; it is never another exception."""
+    try:
+        found = p.Audio.Silence().__dlpack_device__()
+    except BufferError:
+        found = (1, 0)
+    assert found == (1, 0)
+
+
+def test_data_of_a_device_for_the_processor():
+    """DEV-07, DEV-08, DEV-09, CPY-08: bringing data of a device here needs a driver, and is refused without one."""
+    for kind in [2, 10]:
+        for copy in [None, True, False]:
+            with pytest.raises(BufferError):
+                p.Elsewhere(kind).__dlpack__(dl_device=(1, 0), copy=copy, max_version=(1, 0), stream=None)
+
+
+@pytest.mark.parametrize("version", [None, (0, 0), (0, 8), (1, 0), (1, 3), (1, 99), (2, 0), (99, 0)])
+@pytest.mark.parametrize("copy", [None, True, False])
+@pytest.mark.parametrize("device", [None, (1, 0)])
+@pytest.mark.parametrize("cls", [p.Probe, p.WProbe], ids=["read-only", "writable"])
+def test_the_grid(version, copy, device, cls):
+    """NEG-02, NEG-03, NEG-04, NEG-05, NEG-06, NEG-21, CPY-01, CPY-02, CPY-03, CPY-04, CPY-05, CPY-07, CPY-09, FLG-04, faults 75, 77, 78, 79."""
+    owner = cls([2, 3])
+    read_only, legacy = cls is p.Probe, version is None or version[0] < 1
+    request = dict(max_version=version, copy=copy, dl_device=device)
+    if legacy and read_only and copy is False:
+        with pytest.raises(BufferError):
+            owner.__dlpack__(**request)
+        return
+    seen = capi.consume(owner.__dlpack__(**request))
+    copied = copy is True or (legacy and read_only)
+    assert seen.versioned == (not legacy)
+    if not legacy:
+        assert seen.version == (1, 3)
+        assert seen.flags == (capi.IS_COPIED if copied else capi.READ_ONLY if read_only else 0)
+    assert (seen.data == owner.data_ptr) == (not copied)
+    if copied:
+        assert seen.data % 256 == 0
+    assert seen.tobytes() == owner.tobytes()
+    assert (seen.shape, seen.dtype, seen.device) == ((2, 3), capi.FLOAT32, (1, 0))
+    seen.release()
+
+
+def test_a_copy_is_the_consumers_alone():
+    """CPY-06: writing to a copy is seen by nobody else, and the owner is not held."""
+    owner = p.WProbe([3])
+    one, two = capi.export(owner, copy=True), capi.export(owner, copy=True)
+    capi.c.memset(one.data, 255, 12)
+    assert owner.tobytes() == two.tobytes() != one.tobytes()
+    one.release()
+    two.release()
+    alive = p.alive()
+    seen = capi.export(owner, copy=True)
+    del owner
+    assert p.alive() == alive - 1
+    assert seen.floats() == [0.0, 1.0, 2.0]
+    seen.release()
+
+
+def test_copies_of_strided_data():
+    """CPY-01, CPY-09, LAY-14, LAY-15: a copy of any layout holds the elements in order."""
+    for strides, offset in [([1, 2], 0), ([-3, -1], 5), ([0, 1], 0), ([6, 2], 1)]:
+        owner = p.Probe([2, 3], strides=strides, offset=offset)
+        for version in [None, (1, 0)]:
+            seen = capi.consume(owner.__dlpack__(copy=True, max_version=version))
+            assert seen.tobytes() == owner.tobytes()
+            seen.release()
+
+
+TYPES = {
+    "bool": (6, 8), "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64), "int128": (0, 128),
+    "uint8": (1, 8), "uint16": (1, 16), "uint32": (1, 32), "uint64": (1, 64), "uint128": (1, 128),
+    "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16),
+    "complex32": (5, 32), "complex64": (5, 64), "complex128": (5, 128),
+    "float8_e3m4": (7, 8), "float8_e4m3": (8, 8), "float8_e4m3b11fnuz": (9, 8), "float8_e4m3fn": (10, 8),
+    "float8_e4m3fnuz": (11, 8), "float8_e5m2": (12, 8), "float8_e5m2fnuz": (13, 8), "float8_e8m0fnu": (14, 8),
+}  # fmt: skip
+SMALL = {"float6_e2m3fn": (15, 6), "float6_e3m2fn": (16, 6), "float4_e2m1fn": (17, 4)}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_data_types(name):
+    """DTY-01, DTY-02, DTY-03, DTY-04, DTY-05, DTY-18, NEG-10, faults 71, 73, 74: out, and in again, by every way."""
+    code, bits = TYPES[name]
+    for cls in [p.Probe, p.WProbe]:
+        owner = cls([2, 3], name)
+        for version in [None, (1, 0), (1, 3)]:
+            seen = capi.consume(owner.__dlpack__(max_version=version))
+            assert seen.dtype == (code, bits, 1)
+            assert seen.tobytes() == owner.tobytes()
+            seen.release()
+        tensor = p.take(owner)
+        assert (tensor.dtype, tensor.nbytes) == (name, 6 * bits // 8)
+        assert capi.Exchange(cls).from_object(owner).release() is None
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_data_types(name):
+    """DTY-05, DTY-12, DTY-13, fault 73: one a byte with the flag, or packed without; never one a byte without it."""
+    code, bits = SMALL[name]
+    padded = p.Probe([3], name, padded=True)
+    seen = capi.export(padded)
+    assert seen.dtype == (code, bits, 1)
+    assert seen.flags & capi.PADDED
+    assert seen.tobytes() == bytes([0, 1, 2])
+    seen.release()
+    with pytest.raises(BufferError):
+        padded.__dlpack__()
+    packed = p.Probe([8], name)
+    seen = capi.export(packed)
+    assert not seen.flags & capi.PADDED
+    expected = sum(i << (i * bits) for i in range(8)).to_bytes(bits, "little")
+    assert capi.c.string_at(seen.data, bits) == expected
+    seen.release()
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_lanes(lanes):
+    """DTY-07: vector types."""
+    seen = capi.export(p.Probe([3], lanes=lanes))
+    assert seen.dtype == (2, 32, lanes)
+    assert len(seen.tobytes()) == 12 * lanes
+    seen.release()
+
+
+def test_no_data_type_attribute():
+    """DTY-19: a proposal for objects that stand for data types; our dtype is a str, which cannot carry it."""
+    assert type(p.take(p.Probe([2])).dtype) is str
+
+
+def test_the_importer_asks_politely():
+    """NEG-14, NEG-15, NEG-11, NEG-16: max_version first; only a TypeError makes it ask again, with less."""
+    polite = capi.Foreign()
+    p.take(polite)
+    assert polite.asked[0]["max_version"][0] == 1
+    assert len(polite.asked) == 1
+
+    class Old(capi.Foreign):
+        def __dlpack__(self, stream=None):
+            self.asked.append({"stream": stream})
+            return self.capsule()
+
+    for legacy in [True, False]:
+        old = Old(legacy=legacy)
+        assert p.take(old).shape == (2, 3)
+        assert old.asked == [{"stream": None}]
+
+    class Older(capi.Foreign):
+        def __dlpack__(self):
+            self.asked.append({})
+            return self.capsule()
+
+    older = Older(legacy=True)
+    assert p.take(older).shape == (2, 3)
+
+    class Refuses(capi.Foreign):
+        def __dlpack__(self, **request):
+            self.asked.append(request)
+            raise BufferError("no")
+
+    refuses = Refuses()
+    with pytest.raises(BufferError, match="no"):
+        p.take(refuses)
+    assert len(refuses.asked) == 1
+
+
+def test_a_type_error_of_the_producers_own():
+    """NEG-15, ERR-07: a TypeError that comes every time arrives."""
+
+    class Broken(capi.Foreign):
+        def __dlpack__(self, **request):
+            self.asked.append(request)
+            raise TypeError("the producer's own")
+
+    broken = Broken()
+    with pytest.raises(TypeError, match="the producer's own"):
+        p.take(broken)
+    assert 1 <= len(broken.asked) <= 3

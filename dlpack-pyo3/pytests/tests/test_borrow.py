@@ -1,0 +1,272 @@
+"""What an export keeps borrowed, and what it does not."""
+
+import gc
+import sys
+import weakref
+
+import capi
+import dlpack_probe as p
+import pytest
+
+WAYS = {
+    "method": lambda owner: capi.export(owner),
+    "legacy": lambda owner: capi.consume(owner.__dlpack__()),
+    "table": lambda owner: capi.Exchange(type(owner)).from_object(owner),
+}
+
+
+@pytest.mark.parametrize("way", ["method", "table"])
+def test_a_mutable_class_is_held(way):
+    """CAP-18, FLG-05: while an export lives nothing moves; afterwards everything goes again."""
+    owner = p.Mutable([1.0, 2.0])
+    first, second = WAYS[way](owner), WAYS[way](owner)
+    for change in [owner.clear, lambda: owner.push(3.0)]:
+        with pytest.raises(RuntimeError, match="borrowed"):
+            change()
+    assert owner.get(0) == 1.0 and len(owner) == 2
+    assert first.flags & capi.READ_ONLY
+    first.release()
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.clear()
+    assert second.floats() == [1.0, 2.0]
+    second.release(gil=False)
+    owner.push(3.0)
+    assert len(owner) == 3
+
+
+def test_an_unconsumed_capsule_holds_too():
+    """CAP-04, CAP-18: what is in a capsule may be read at any time."""
+    owner = p.Mutable([1.0])
+    capsule = owner.__dlpack__(max_version=(1, 0))
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.clear()
+    del capsule
+    owner.clear()
+
+
+def test_a_copy_holds_nothing():
+    """CPY-06, FLG-04: neither a copy that was asked for nor one for a legacy consumer holds the object."""
+    owner = p.Mutable([1.0])
+    copies = [owner.__dlpack__(), owner.__dlpack__(copy=True), owner.__dlpack__(copy=True, max_version=(1, 0))]
+    owner.push(2.0)
+    owner.clear()
+    for capsule in copies:
+        seen = capi.consume(capsule)
+        assert seen.floats() == [1.0]
+        seen.release()
+
+
+def test_what_is_computed_holds_nothing():
+    """CAP-18: a tensor that was made for the request is no part of the object."""
+    owner = p.Doubled([1.0, 2.0])
+    seen = capi.export(owner)
+    owner.push(3.0)
+    assert seen.floats() == [2.0, 4.0]
+    assert seen.flags == capi.IS_COPIED
+    seen.release()
+
+
+def test_an_export_during_a_change():
+    """ERR-01, CAP-18: while a method changes the object there is nothing to export: BufferError."""
+    for owner in [p.Mutable([1.0]), p.Exclusive([1.0])]:
+        for request in [{}, {"max_version": (1, 0)}, {"copy": True}]:
+            with pytest.raises(BufferError, match="borrow"):
+                owner.during_change(lambda: owner.__dlpack__(**request))
+        seen = capi.export(owner)
+        seen.release()
+
+
+def test_an_export_during_a_read():
+    """FLG-05: reading methods and read-only exports go together; a writable one would change what is read."""
+    owner = p.Mutable([1.0])
+    owner.during_read(lambda: capi.export(owner)).release()
+    exclusive = p.Exclusive([1.0])
+    with pytest.raises(BufferError, match="borrow"):
+        exclusive.during_read(lambda: exclusive.__dlpack__(max_version=(1, 0)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_writable_class_is_held_alone(way):
+    """FLG-05, fault 30: a writable export excludes every method and every other export, until it ends."""
+    owner = p.Exclusive([1.0, 2.0])
+    seen = WAYS[way](owner)
+    assert not (seen.versioned and seen.flags & capi.READ_ONLY)
+    for use in [owner.clear, lambda: owner.push(1.0), lambda: owner.get(0), lambda: len(owner)]:
+        with pytest.raises(RuntimeError, match="borrowed"):
+            use()
+    for request in [{}, {"max_version": (1, 0)}]:
+        with pytest.raises(BufferError, match="borrow"):
+            owner.__dlpack__(**request)
+    capi.c.memmove(seen.data, b"\0\0\x80\x3f" * 2, 8)
+    seen.release(gil=False)
+    assert (owner.get(0), owner.get(1)) == (1.0, 1.0)
+    capi.export(owner).release()
+
+
+def test_shared_memory_holds_the_object_only():
+    """FLG-05: what may be written through `&` is writable for all at once."""
+    owner = p.WProbe([2])
+    one, two = capi.export(owner), capi.export(owner)
+    assert one.flags == two.flags == 0
+    capi.c.memmove(one.data, b"\0\0\x80\x3f", 4)
+    assert two.floats()[0] == 1.0 and owner.tobytes() == two.tobytes()
+    one.release()
+    two.release()
+
+
+def test_frozen_classes_hold_the_object_only():
+    """FLG-02: read-only for consumers, free for methods, whatever a lock guards beside the memory."""
+    owner = p.Guarded([1.0])
+    seen = capi.export(owner)
+    assert seen.flags == capi.READ_ONLY
+    assert owner.note("while exported") == 1
+    seen.release()
+
+
+@pytest.mark.parametrize("way", ["method", "table"])
+def test_an_owner_field_frees_the_object(way):
+    """CAP-15, CAP-18: the memory stays though the object changes, or dies."""
+    owner = p.Owned([1.0, 2.0])
+    held = capi.references(owner)
+    seen = WAYS[way](owner)
+    assert capi.references(owner) == held
+    assert owner.owners() == 2
+    owner.replace([3.0])
+    assert seen.floats() == [1.0, 2.0]
+    alive = p.alive()
+    seen.release(gil=False)
+    assert p.alive() == alive - 1
+    seen = WAYS[way](owner)
+    del owner
+    assert seen.floats() == [3.0]
+    seen.release_on_foreign_thread()
+
+
+def test_errors_like_those_of_a_bytearray():
+    """ERR-01: who wants it has BufferError from methods too."""
+    for owner, reading in [(p.Mutable([1.0]), True), (p.Exclusive([1.0]), False)]:
+        seen = capi.export(owner)
+        with pytest.raises(BufferError):
+            owner.push_or_buffer_error(2.0)
+        if reading:
+            assert owner.get_or_buffer_error(0) == 1.0
+        else:
+            with pytest.raises(BufferError):
+                owner.get_or_buffer_error(0)
+        seen.release()
+        owner.push_or_buffer_error(2.0)
+        assert owner.get_or_buffer_error(1) == 2.0
+
+
+def test_attributes_are_tensors():
+    """CAP-18, CAP-20: each tensor of a struct is an attribute that holds the object."""
+    owner = p.Batch(3)
+    assert type(owner).__dlpack_tensors__ == ("rewards", "mask", "absent")
+    rewards, mask = owner.rewards, owner.mask
+    assert type(rewards) is p.Tensor
+    assert (rewards.shape, rewards.dtype) == ((3,), "float64")
+    assert (mask.shape, mask.dtype) == ((3, 2), "bool")
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.push()
+    assert rewards.readonly
+    seen = capi.export(rewards)
+    del rewards, mask
+    gc.collect()
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.push()
+    seen.release()
+    owner.push()
+    assert owner.rewards.shape == (4,)
+    with pytest.raises(BufferError, match="absent"):
+        _ = owner.absent
+
+
+def test_columns():
+    """CAP-18, LAY-01: every field of a record is a tensor with the record's stride; the class itself is none."""
+    owner = p.Tables(4)
+    assert set(type(owner).__dlpack_tensors__) == {"price", "size", "side", "times"}
+    price, side = owner.price, owner.side
+    assert (price.strides, side.strides) == ((2,), (4,))
+    assert side.data_ptr - price.data_ptr == 12
+    del owner
+    seen = capi.export(side)
+    assert seen.tobytes() == b"".join(n.to_bytes(4, sys.byteorder) for n in [0, 1, 0, 1])
+    seen.release()
+    assert not hasattr(p.Tables, "__dlpack__")
+    assert not hasattr(p.Tables, "__dlpack_device__")
+    assert not hasattr(p.Tables, "__dlpack_c_exchange_api__")
+
+
+def test_tensors_keep_the_object_alive():
+    """CAP-18: the attribute outlives the object it came from."""
+    owner = p.Batch(3)
+    rewards = owner.rewards
+    del owner
+    gc.collect()
+    seen = capi.export(rewards)
+    del rewards
+    assert seen.tobytes()
+    seen.release_on_foreign_thread()
+
+
+def test_a_class_with_a_dict():
+    """CAP-27: weak references, a `__dict__` and subclasses go on working; the object lives as long as its exports."""
+    owner = p.Open([1.0])
+    owner.note = "kept"
+    reference = weakref.ref(owner)
+    seen = capi.export(owner)
+    del owner
+    gc.collect()
+    assert reference().note == "kept"
+    seen.release(gil=False)
+    assert reference() is None
+
+
+@pytest.mark.skipif(not hasattr(p, "Buffered"), reason="the stable ABI of Python 3.10 has no buffers")
+def test_the_buffer_protocol():
+    """CAP-18: `memoryview` shows the same memory and holds the same borrow."""
+    owner = p.Buffered([0.0, 1.0, 2.0, 3.0])
+    view = memoryview(owner)
+    assert (view.shape, view.strides, view.format, view.readonly) == ((2, 2), (8, 4), "f", True)
+    assert view.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    seen = capi.export(owner)
+    assert seen.tobytes() == view.tobytes()
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.clear()
+    view.release()
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.clear()
+    seen.release()
+    owner.clear()
+    with pytest.raises((BufferError, TypeError)):
+        memoryview(p.Probe([2]))
+    # A consumer that wants to write, and one that takes no strides.
+    for flags, fine in [(0x1, False), (0x1 | 0x18, False), (0, True), (0x18, True), (0x11C, True)]:
+        capi.check_buffer(p.Buffered([0.0, 1.0]), flags, fine)
+
+
+@pytest.mark.parametrize("cls", [p.Mutable, p.Exclusive])
+def test_many_borrows_are_given_back(cls):
+    """CAP-10, CAP-21: however an export ends, the borrow ends with it."""
+    owner = cls([1.0])
+    for _ in range(100):
+        capsule = owner.__dlpack__(max_version=(1, 0))
+        del capsule
+        capi.export(owner).release()
+        capi.export(owner).release(gil=False)
+        for bad in [{"dl_device": (2, 0)}, {"stream": 5}, {"copy": 3}]:
+            with pytest.raises((BufferError, ValueError, TypeError)):
+                owner.__dlpack__(max_version=(1, 0), **bad)
+        owner.__dlpack__(copy=True)
+        p.take(owner)
+    owner.push(2.0)
+
+
+@pytest.mark.leaks
+def test_a_leaked_tensor_stays_borrowed():
+    """CAP-18: a consumer that never calls the deleter keeps the object as it is, for ever."""
+    owner = p.Mutable([1.0])
+    capi.export(owner)
+    gc.collect()
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.clear()

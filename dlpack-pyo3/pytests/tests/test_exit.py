@@ -1,0 +1,238 @@
+"""The end of the interpreter, and forks (CAP-14); each in a process of its own.
+
+`DLPACK_ROUNDS` says how often what depends on luck is tried.
+"""
+
+import os
+import sys
+
+import pytest
+
+ROUNDS = int(os.environ.get("DLPACK_ROUNDS", "3"))
+
+MAKE = """
+import sys, os, atexit, threading, time
+import capi
+import dlpack_probe as p
+makers = {
+    "frozen": lambda: p.Probe([4]),
+    "mutable": lambda: p.Mutable([1.0] * 4),
+    "writable": lambda: p.Exclusive([1.0] * 4),
+    "owner": lambda: p.Owned([1.0] * 4),
+    "tensor": lambda: p.take(p.Probe([4])),
+    "attribute": lambda: p.Batch(4).rewards,
+}
+make = makers[sys.argv[-1] if sys.argv[-1] in makers else os.environ["KIND"]]
+"""
+KINDS = ["frozen", "mutable", "writable", "owner", "tensor", "attribute"]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def test_a_capsule_in_a_global(script, kind):
+    """CAP-14, faults 34, 37: it is dropped while the interpreter ends."""
+    script(MAKE + "kept = [make().__dlpack__(max_version=(1, 0)) for _ in range(50)]", KIND=kind)
+
+
+def test_a_tensor_that_nobody_releases(script, kind):
+    """CAP-14: it leaks, and nothing else happens."""
+    script(MAKE + "kept = [capi.export(make()) for _ in range(50)]", KIND=kind)
+
+
+def test_an_array_in_a_global(script, kind, numpy):
+    """CAP-14, faults 37, 38: numpy calls the deleter while modules are cleared."""
+    script(
+        MAKE
+        + """
+import numpy
+kept = [numpy.from_dlpack(make()) for _ in range(50)]
+sys.kept = [numpy.from_dlpack(make()) for _ in range(50)]
+threading.kept = kept[:25]
+cycle = [kept]; cycle.append(cycle)
+""",
+        KIND=kind,
+    )
+
+
+def test_a_deleter_after_the_end(script, kind):
+    """CAP-14, faults 34, 36, 37: the C library calls it when there is no interpreter any more; the object leaks."""
+    script(
+        MAKE
+        + """
+for _ in range(20):
+    seen = capi.export(make())
+    capi.at_exit(seen.struct.deleter, seen.address)
+""",
+        KIND=kind,
+    )
+
+
+def test_a_deleter_in_atexit(script, kind):
+    """CAP-14: Python's own atexit is still inside."""
+    ended = script(
+        MAKE
+        + """
+seen = [capi.export(make()) for _ in range(20)]
+def at_exit():
+    for s in seen[::2]: s.release()
+    for s in seen[1::2]: s.release(gil=False)
+    print("released", p.alive())
+atexit.register(at_exit)
+""",
+        KIND=kind,
+    )
+    assert ended.out.split() == ["released", "0"]
+
+
+def test_rust_holds_a_tensor(script, kind):
+    """CAP-14: a static of Rust is never dropped."""
+    script(MAKE + "[p.keep(make()) for _ in range(20)]", KIND=kind)
+
+
+@pytest.mark.parametrize("first", [0, 200, 1000, 5000])
+def test_a_thread_releases_while_the_interpreter_ends(script, kind, first):
+    """CAP-13, CAP-14, faults 34, 37: a thread of Rust goes on releasing from before the end until after it."""
+    for _ in range(ROUNDS):
+        script(
+            MAKE
+            + f"""
+for _ in range(300):
+    p.keep(make())
+p.let_go_later({first}, 20)
+""",
+            KIND=kind,
+        )
+
+
+@pytest.mark.parametrize("code", ["sys.exit(3)", "os._exit(3)", "raise SystemExit(3)"])
+def test_ways_to_end(script, kind, code):
+    """CAP-14: the status is the one that the program chose."""
+    script(
+        MAKE
+        + f"""
+held = [make().__dlpack__(max_version=(1, 0)) for _ in range(10)]
+for _ in range(100):
+    p.keep(make())
+p.let_go_later(0, 20)
+{code}
+""",
+        KIND=kind,
+        status=3,
+    )
+
+
+def test_daemon_threads(script, kind):
+    """CAP-13, CAP-14: threads that the interpreter does not wait for export and release until it is gone."""
+    for _ in range(ROUNDS):
+        script(
+            MAKE
+            + """
+def forever():
+    while True:
+        for seen in [capi.export(make()) for _ in range(4)]:
+            seen.release(gil=False)
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.05)
+""",
+            KIND=kind,
+        )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_forks(script, kind):
+    """CAP-13, CAP-18: a child has the exports too, and releases its own."""
+    ended = script(
+        MAKE
+        + """
+import warnings
+warnings.simplefilter("ignore")
+owners = [make() for _ in range(3)]
+seen = [capi.export(make()) for _ in range(4)]
+capsules = [make().__dlpack__(max_version=(1, 0)) for _ in range(4)]
+bad = 0
+for _ in range(int(os.environ.get("DLPACK_FORKS", "10"))):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            assert all(s.tobytes() for s in seen)
+            seen[0].release()
+            seen[1].release(gil=False)
+            seen[2].release_on_foreign_thread()
+            capsules.clear()
+            capi.export(make()).release()
+            status = 0
+        finally:
+            if status == 0 and os.environ.get("KIND") in ("frozen", "owner"):
+                sys.exit(0)
+            os._exit(status)
+    bad += os.waitpid(child, 0)[1] != 0
+for s in seen:
+    s.release()
+print(bad)
+""",
+        KIND=kind,
+    )
+    assert ended.out.split() == ["0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_forks_among_threads(script, kind):
+    """CAP-13: children of a process whose other threads export and release all the time."""
+    ended = script(
+        MAKE
+        + """
+import warnings
+warnings.simplefilter("ignore")
+stop = False
+def busy():
+    while not stop:
+        capi.export(make()).release(gil=False)
+threads = [threading.Thread(target=busy) for _ in range(4)]
+[t.start() for t in threads]
+bad = 0
+for _ in range(int(os.environ.get("DLPACK_FORKS", "10"))):
+    child = os.fork()
+    if child == 0:
+        try:
+            seen = capi.export(make())
+            assert seen.tobytes()
+            seen.release(gil=False)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    bad += os.waitpid(child, 0)[1] != 0
+stop = True
+[t.join() for t in threads]
+print(bad)
+""",
+        KIND=kind,
+    )
+    assert ended.out.split() == ["0"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("signal", ["SIGTERM", "SIGKILL"])
+def test_signals(script, kind, signal):
+    """CAP-14: a process that is ended from outside ends by that."""
+    import signal as signals
+
+    ended = script(
+        MAKE
+        + f"""
+import signal
+kept = [make().__dlpack__(max_version=(1, 0)) for _ in range(10)]
+for _ in range(100):
+    p.keep(make())
+p.let_go_later(0, 20)
+os.kill(os.getpid(), signal.{signal})
+time.sleep(5)
+""",
+        KIND=kind,
+        status=None,
+    )
+    assert ended.status == -getattr(signals, signal)

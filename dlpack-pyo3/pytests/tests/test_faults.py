@@ -1,0 +1,303 @@
+"""Faults that other projects had, and that no other file here tests; the numbers are those of the project's list."""
+
+import gc
+import sys
+
+import capi
+import dlpack_probe as p
+import pytest
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (0, 0), (2, 0, 3), (0, 1), (1, 0)])
+@pytest.mark.parametrize("cls", [p.Probe, p.WProbe])
+@pytest.mark.parametrize("request_", [{}, {"max_version": (1, 0)}, {"max_version": (1, 0), "copy": True}])
+def test_empty_tensors(shape, cls, request_):
+    """faults 6, 7, LAY-05, LAY-18: no elements, a NULL pointer, and an owner that is released all the same."""
+    alive = p.alive()
+    owner = cls(list(shape))
+    seen = capi.consume(owner.__dlpack__(**request_))
+    del owner
+    assert seen.shape == shape
+    assert seen.data is None
+    assert seen.tobytes() == b""
+    seen.release()
+    assert p.alive() == alive
+
+
+def test_failing_memory_in_python(script):
+    """faults 8, 9, CAP-21: when Python has no memory for the capsule or a tuple, everything made before is given back."""
+    pytest.importorskip("_testcapi")
+    ended = script(
+        """
+import _testcapi, gc, sys
+import dlpack_probe as p
+import capi
+owners = [p.Probe([4]), p.WProbe([4]), p.Mutable([1.0]), p.Exclusive([1.0]), p.Owned([1.0]), p.Batch(2), p.take(p.Probe([4]))]
+acts = [
+    lambda o: o.__dlpack__(max_version=(1, 0)),
+    lambda o: o.__dlpack__(),
+    lambda o: o.__dlpack__(copy=True),
+    lambda o: o.__dlpack_device__(),
+    lambda o: p.status_of_export(type(o).__c_dlpack_exchange_api__, o),
+    lambda o: p.take(o),
+    lambda o: o.rewards if isinstance(o, p.Batch) else None,
+]
+failed = 0
+for owner in owners:
+    for act in acts:
+        act(owner)
+        gc.collect()
+        held, alive = sys.getrefcount(owner), p.alive()
+        for k in range(60):
+            _testcapi.set_nomemory(k, k + 1)
+            try:
+                result = act(owner)
+            except MemoryError:
+                failed += 1
+            except BaseException as error:
+                # Python's own machinery around the call may turn the one exception into another.
+                failed += 1
+            finally:
+                _testcapi.remove_mem_hooks()
+            result = None
+            gc.collect()
+            assert sys.getrefcount(owner) == held, (owner, acts.index(act), k)
+            assert p.alive() == alive, (owner, k)
+        if isinstance(owner, (p.Mutable, p.Exclusive)):
+            owner.push(1.0)
+print("failed", failed)
+""",
+        # PyO3 itself panics, and says so, where it cannot make a string.
+        noisy=True,
+    )
+    assert int(ended.out.split()[1]) > 20
+
+
+def test_the_module_is_gone(script):
+    """fault 19: an export works, and is released, after the module was deleted."""
+    script(
+        """
+import gc, sys
+import capi
+import dlpack_probe
+probe = dlpack_probe.Probe([3])
+seen = capi.export(probe)
+capsule = probe.__dlpack__(max_version=(1, 0))
+del probe, dlpack_probe, sys.modules["dlpack_probe"]
+gc.collect()
+assert seen.floats() == [0.0, 1.0, 2.0]
+seen.release()
+del capsule
+gc.collect()
+"""
+    )
+
+
+def test_the_producer_dies_first():
+    """fault 26: whatever wraps the memory may be dropped before the tensor, in any order."""
+    for order in [(0, 1, 2), (2, 1, 0), (1, 0, 2)]:
+        probe = p.Probe([3])
+        tensor = p.take(probe)
+        things = [probe, tensor, p.take(tensor)]
+        last = things[order[-1]]
+        del probe, tensor
+        for at in order[:-1]:
+            things[at] = None
+        gc.collect()
+        seen = capi.export(last)
+        things.clear()
+        del last
+        assert seen.floats() == [0.0, 1.0, 2.0]
+        seen.release()
+
+
+def test_sub_interpreters(script):
+    """fault 41, CAP-25: where a module cannot be used in another interpreter, importing it says so."""
+    ended = script(
+        """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        sys.exit(0)
+import dlpack_probe as p
+interpreter = interpreters.create()
+code = '''
+try:
+    import dlpack_probe
+except ImportError as error:
+    assert "interpreter" in str(error)
+'''
+done = getattr(interpreters, "run_string", None) or interpreters.exec
+if sys.version_info >= (3, 12):
+    done(interpreter, code)
+interpreters.destroy(interpreter)
+import capi
+capi.export(p.Probe([2])).release()
+print("well")
+"""
+    )
+    assert ended.out.split() in ([], ["well"])
+
+
+def test_a_deleter_takes_no_lock_that_python_may_wait_for():
+    """fault 42: exports made and released from inside a deleter, or while one is made."""
+    other = p.WProbe([2])
+    held = capi.references(other)
+
+    def again():
+        capi.export(other).release()
+        p.take(other)
+
+    for _ in range(3):
+        owner = p.Reentrant([1.0, 2.0], again, again)
+        seen = capi.export(owner)
+        del owner
+        seen.release(gil=False)
+    assert capi.references(other) == held
+
+
+@pytest.mark.parametrize("strides", [[17, 1], [-3, 1], [0, 1], [2**62, 1]])
+def test_strides_of_single_elements(strides):
+    """faults 52, 53, 62, LAY-17: they say nothing, so any are taken, and every element stays in reach."""
+    owner = p.Probe([1, 4], strides=strides, items=4)
+    seen = capi.export(owner)
+    assert seen.floats() == [0.0, 1.0, 2.0, 3.0]
+    assert seen.strides[1] == 1
+    seen.release()
+    assert p.look(owner)["floats"] == [0.0, 1.0, 2.0, 3.0]
+
+
+SHAPES = [
+    (0,), (1,), (5,), (), (0, 0), (0, 1), (1, 0), (3, 0), (0, 3), (2, 3), (1, 1), (2, 0, 3), (0, 2, 3), (2, 3, 0),
+    (1, 0, 1), (1, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_packed_strides(shape, version):
+    """fault 56, LAY-18: sixteen shapes, each with the strides that an importer takes for contiguous."""
+    expected, size = [], 1
+    for extent in reversed(shape):
+        expected.insert(0, size)
+        size *= max(1, extent)
+    seen = capi.consume(p.WProbe(list(shape)).__dlpack__(max_version=version))
+    assert list(seen.strides) == expected
+    seen.release()
+
+
+@pytest.mark.parametrize("rank", [*range(0, 10), 31, 32, 33, 63, 64])
+def test_ranks(rank):
+    """fault 57, LAY-20: from 0 to 64 axes, by both structs, with and without a copy, and back in."""
+    shape = [2 if axis in (0, rank - 1) else 1 for axis in range(rank)]
+    owner = p.WProbe(shape, "uint8")
+    for request in [{}, {"max_version": (1, 0)}, {"copy": True, "max_version": (1, 0)}]:
+        seen = capi.consume(owner.__dlpack__(**request))
+        assert seen.shape == tuple(shape)
+        assert seen.tobytes() == owner.tobytes()
+        seen.release()
+    assert p.take(owner).ndim == rank
+    assert p.look(owner)["bytes"] == owner.tobytes()
+
+
+def test_the_id_of_the_processor():
+    """fault 82, DEV-03: it is 0."""
+    for owner in [p.Probe([1]), p.take(p.Probe([1])), p.Mutable([1.0])]:
+        assert owner.__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("count", [1, 3, 64, 1000])
+def test_alignment(count):
+    """faults 86, 87, CPY-14: memory that we allocate suits the strictest consumers."""
+    for name in ["uint8", "float32", "complex128"]:
+        for owner, request in [
+            (p.WProbe([count], name), {"max_version": (1, 0)}),
+            (p.Probe([count], name), {"max_version": (1, 0), "copy": True}),
+            (p.Probe([count], name), {}),
+        ]:
+            seen = capi.consume(owner.__dlpack__(**request))
+            assert seen.data % 256 == 0
+            seen.release()
+        seen = capi.export(p.Probe([count], name))
+        assert seen.data % 64 == 0
+        seen.release()
+
+
+@pytest.mark.parametrize("cls, read_only", [(p.Probe, True), (p.WProbe, False)])
+def test_the_flags(cls, read_only):
+    """faults 29, 75, 76, FLG-01, FLG-02, FLG-10: read-only or not, copied or not, and no other bit."""
+    owner = cls([3])
+    for request, expected in [
+        ({}, capi.READ_ONLY if read_only else 0),
+        ({"copy": False}, capi.READ_ONLY if read_only else 0),
+        ({"copy": True}, capi.IS_COPIED),
+    ]:
+        seen = capi.export(owner, **request)
+        assert seen.flags == expected
+        seen.release()
+        assert p.take(owner).readonly == read_only
+
+
+def test_what_is_made_is_nobodys_but_the_callers():
+    """fault 10: a tensor that a function returns has one owner."""
+    made = p.take(p.Probe([2]))
+    before = p.alive()
+    del made
+    assert p.alive() == before - 1
+
+
+def test_a_consumer_that_refuses(numpy):
+    """faults 44, 45, 47, CAP-16, CAP-17, CAP-23: numpy drops the capsule with its own error pending, which arrives."""
+    for make in [
+        lambda: p.Probe([2], "float8_e4m3"),
+        lambda: p.WProbe([2], lanes=2),
+        lambda: p.take(p.Probe([2], "float8_e4m3")),
+    ]:
+        owner = make()
+        held = capi.references(owner)
+        with pytest.raises((BufferError, RuntimeError), match="(?i)dtype|lanes|type"):
+            numpy.from_dlpack(owner)
+        assert capi.references(owner) == held
+
+
+def test_numpy_cannot_write(numpy):
+    """faults 29, 76, 88: the flag arrives, and numpy keeps it; the memory is ours."""
+    probe = p.Probe([3])
+    array = numpy.from_dlpack(probe)
+    assert array.ctypes.data == probe.data_ptr
+    assert not array.flags.writeable
+    with pytest.raises(ValueError):
+        array[0] = 1
+    shared = p.WProbe([3])
+    array = numpy.from_dlpack(shared)
+    array[0] = 7
+    assert p.look(shared)["floats"] == [7.0, 1.0, 2.0]
+    exclusive = p.Exclusive([1.0])
+    array = numpy.from_dlpack(exclusive)
+    array[0] = 5
+    del array
+    assert exclusive.get(0) == 5.0
+
+
+def test_a_renamed_capsule_that_fails():
+    """faults 3, 4: the importer renames before anything can fail, and releases when something does."""
+
+    class Producer(capi.Foreign):
+        def __dlpack__(self, **request):
+            self.handed = self.capsule()
+            return self.handed
+
+    for bad in [dict(dtype=(99, 8, 1)), dict(shape=(-1, 3)), dict(data=None), dict(version=(3, 0))]:
+        producer = Producer(**bad)
+        with pytest.raises(BufferError):
+            p.take(producer)
+        name = capi.capsule_name(producer.handed)
+        # Either it was ours and is released, or it never was, and the capsule does it.
+        assert (name == b"used_dltensor_versioned") == (producer.deleted == 1)
+        del producer.handed
+        gc.collect()
+        assert producer.deleted == 1

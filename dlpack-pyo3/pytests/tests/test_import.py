@@ -1,0 +1,579 @@
+"""The importing side: `from_dlpack`, arguments of functions, malformed capsules."""
+
+import ctypes as c
+import gc
+import struct
+import sys
+
+import capi
+import dlpack_probe as p
+import pytest
+
+
+def ints(*values):
+    return struct.pack(f"{len(values)}i", *values)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("how", [p.take, p.first], ids=["from_dlpack", "argument"])
+def test_a_foreign_tensor(legacy, how):
+    """CAP-06, CAP-20, fault 1: the capsule is renamed, the tensor released once, and only when ours is gone."""
+    foreign = capi.Foreign(legacy=legacy)
+    capsule = foreign.capsule()
+    foreign.__class__ = type("Fixed", (capi.Foreign,), {"__dlpack__": lambda self, **request: capsule})
+    tensor = how(foreign)
+    assert capi.capsule_name(capsule) == (b"used_dltensor" if legacy else b"used_dltensor_versioned")
+    assert (tensor.shape, tensor.strides, tensor.dtype) == ((2, 3), (3, 1), "float32")
+    assert tensor.data_ptr == c.addressof(foreign.memory)
+    del capsule
+    gc.collect()
+    assert foreign.deleted == 0
+    seen = capi.export(tensor)
+    del tensor
+    assert foreign.deleted == 0
+    assert seen.floats() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    seen.release()
+    assert foreign.deleted == 1
+
+
+def test_the_attributes_of_a_tensor():
+    """CAP-20, FLG-09: what `Tensor` says of itself."""
+    tensor = p.take(p.Probe([2, 3], "int16", [1, 2]))
+    assert tensor.shape == (2, 3) and tensor.strides == (1, 2)
+    assert (tensor.dtype, tensor.device, tensor.nbytes, tensor.ndim) == ("int16", (1, 0), 12, 2)
+    assert tensor.readonly is True and len(tensor) == 2
+    assert "int16" in repr(tensor) and "2, 3" in repr(tensor)
+    assert p.take(p.WProbe([2])).readonly is False
+    assert p.take(p.Probe([])).shape == ()
+    with pytest.raises(TypeError):
+        len(p.take(p.Probe([])))
+    for name in ["shape", "dtype", "data_ptr"]:
+        with pytest.raises(AttributeError):
+            setattr(tensor, name, None)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_null_deleter(legacy):
+    """CAP-09: nothing to call is not an error, and what we hand on has a deleter."""
+    foreign = capi.Foreign(deleter=False, legacy=legacy)
+    tensor = p.take(foreign)
+    seen = capi.export(tensor)
+    assert seen.struct.deleter
+    del tensor
+    seen.release()
+    assert foreign.deleted == 0
+
+
+NAMES = [b"used_dltensor", b"used_dltensor_versioned", b"dltensor ", b"dltensor_versioned2", b"DLTENSOR", b"", b"array", None]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_capsules_of_another_name(name):
+    """CAP-22, CAP-23, NEG-16, fault 51: they are refused and stay as they are."""
+    foreign = capi.Foreign()
+    text = c.c_char_p(name)
+    capsule = capi.capsule_new(c.addressof(foreign.managed), c.cast(text, c.c_void_p).value, None)
+    foreign.__class__ = type("Fixed", (capi.Foreign,), {"__dlpack__": lambda self, **request: capsule})
+    with pytest.raises((BufferError, ValueError, TypeError)):
+        p.take(foreign)
+    assert foreign.deleted == 0
+    assert capi.capsule_name(capsule) == name
+
+
+def test_a_capsule_is_taken_once():
+    """CAP-06, CAP-22, fault 51: the second importer is refused, and the first one keeps what it has."""
+    probe = p.Probe([2])
+    capsule = probe.__dlpack__(max_version=(1, 0))
+
+    class Repeats:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **request):
+            return capsule
+
+    tensor = p.take(Repeats())
+    with pytest.raises((BufferError, ValueError)):
+        p.take(Repeats())
+    assert tensor.shape == (2,)
+
+
+@pytest.mark.parametrize("given", [None, 7, "capsule", object(), b"dltensor"], ids=repr)
+def test_what_is_no_capsule(given):
+    """CAP-22, ERR-01: a producer that returns something else is refused in words."""
+
+    class Producer:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **request):
+            return given
+
+    with pytest.raises((BufferError, TypeError, RuntimeError)) as raised:
+        p.take(Producer())
+    assert type(given).__name__ in str(raised.value)
+
+
+MALFORMED = {
+    "major 2": dict(version=(2, 0)),
+    "major 0": dict(version=(0, 8)),
+    "code": dict(dtype=(18, 32, 1)),
+    "bits": dict(dtype=(2, 33, 1)),
+    "zero bits": dict(dtype=(2, 0, 1)),
+    "lanes": dict(dtype=(2, 32, 0)),
+    "fp6 of 8 bits": dict(dtype=(15, 8, 1)),
+    "fp4 of 8 bits": dict(dtype=(17, 8, 1)),
+    "device": dict(device=(99, 0)),
+    "device of main": dict(device=(19, 0)),
+    "no data": dict(data=None),
+    "no shape": dict(shape=None, ndim=2, strides=None),
+    "no strides since 1.2": dict(strides=None, version=(1, 2)),
+    "negative rank": dict(ndim=-1),
+    "rank": dict(ndim=2**31 - 1),
+    "negative extent": dict(shape=(2, -3), strides=(1, 1)),
+    "overflow": dict(shape=(2**32, 2**32)),
+    "bytes overflow": dict(shape=(2**61,), strides=(1,), dtype=(2, 64, 1)),
+    "strides overflow": dict(shape=(3, 3), strides=(2**62, 2**62)),
+    "negative overflow": dict(shape=(3,), strides=(-(2**63),)),
+    "offset overflow": dict(byte_offset=2**64 - 1),
+    "padded float32": dict(flags=capi.PADDED),
+}
+
+
+@pytest.mark.parametrize("how", [p.take, p.first, p.look, p.keep, p.adopt, p.take_points], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("why", MALFORMED)
+def test_malformed_tensors(how, why):
+    """CAP-23, NEG-12, DTY-06, DTY-08, LAY-21, LAY-22, DEV-14, faults 3, 4, 63, 66, 68, 69: refused, and released exactly once.
+
+    Before the tensor is ours the capsule keeps it; after that the importer releases it, whatever it finds.
+    """
+    tolerated = {"no strides since 1.2", "padded float32"}
+    foreign = capi.Foreign(**MALFORMED[why])
+    try:
+        found = how(foreign)
+    except BufferError as error:
+        assert str(error)
+        if how is p.first:
+            assert str(error)
+    else:
+        assert why in tolerated
+        del found
+        p.let_go()
+    gc.collect()
+    assert foreign.deleted == 1
+
+
+@pytest.mark.parametrize("why", MALFORMED)
+def test_malformed_legacy_tensors(why):
+    """CAP-23, LAY-04, LAY-21, LAY-22, fault 69: the same without a version and flags."""
+    how = {key: value for key, value in MALFORMED[why].items() if key not in ("version", "flags")}
+    foreign = capi.Foreign(legacy=True, **how)
+    if not how or why == "no strides since 1.2":
+        assert p.look(foreign)["shape"] == [2, 3]
+    else:
+        with pytest.raises(BufferError):
+            p.take(foreign)
+    gc.collect()
+    assert foreign.deleted == 1
+
+
+@pytest.mark.parametrize("version", [(2, 0), (0, 5), (2**32 - 1, 0)])
+def test_another_major_is_not_looked_at(version):
+    """NEG-12, ABI-07: nothing behind the version is read but the deleter."""
+    unreadable = 8
+    foreign = capi.Foreign(version=version)
+    tensor = foreign.managed.dl_tensor
+    tensor.data, tensor.ndim = unreadable, 3
+    tensor.shape = tensor.strides = c.cast(unreadable, c.POINTER(c.c_int64))
+    for how in [p.take, p.first, p.inspect]:
+        foreign.deleted = 0
+        try:
+            how(foreign)
+        except BufferError:
+            pass
+        else:
+            assert how is p.inspect
+        # `inspect` asks for both structs.
+        assert foreign.deleted == 1 or how is p.inspect and foreign.deleted == 2
+
+
+@pytest.mark.parametrize("version", [(1, 0), (1, 1), (1, 3), (1, 4), (1, 99)])
+def test_other_minors(version):
+    """NEG-13, FLG-08: newer minors and unknown flags are taken."""
+    for flags in [0, 1 << 40, 1 << 3]:
+        foreign = capi.Foreign(version=version, flags=flags)
+        assert p.look(foreign)["floats"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+        assert foreign.deleted == 1
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_null_strides(legacy):
+    """LAY-04, fault 54: before 1.2 and in legacy capsules they mean row-major; what we hand on has strides."""
+    foreign = capi.Foreign(strides=None, legacy=legacy, version=(1, 1))
+    tensor = p.take(foreign)
+    assert tensor.strides == (3, 1)
+    seen = capi.export(tensor)
+    assert seen.strides == (3, 1)
+    assert seen.floats() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    del tensor
+    seen.release()
+    assert foreign.deleted == 1
+    # Nothing was written into the producer's struct.
+    assert not foreign.managed.dl_tensor.strides
+
+
+def test_byte_offsets():
+    """LAY-07, LAY-08, fault 58: they are honoured, and folded into the pointer that we hand on."""
+    foreign = capi.Foreign(shape=(2,), byte_offset=8)
+    assert p.look(foreign)["floats"] == [3.0, 4.0]
+    foreign.deleted = 0
+    tensor = p.take(foreign)
+    assert tensor.data_ptr == c.addressof(foreign.memory) + 8
+    seen = capi.export(tensor)
+    assert seen.data + seen.tensor.byte_offset == c.addressof(foreign.memory) + 8
+    assert seen.floats() == [3.0, 4.0]
+    del tensor
+    seen.release()
+    assert foreign.deleted == 1
+
+
+LAYOUTS = [
+    ((2, 3), (1, 2), [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]),
+    ((3,), (2,), [1.0, 3.0, 5.0]),
+    ((2, 3), (0, 1), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]),
+    ((1, 6), (1000, 1), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    ((1, 1), (-5, 2**62), [1.0]),
+    ((), (), [1.0]),
+    ((0,), (1,), []),
+    ((2, 0, 3), (0, 3, 1), []),
+]
+
+
+@pytest.mark.parametrize("shape, strides, expected", LAYOUTS)
+@pytest.mark.parametrize("legacy", [True, False])
+def test_layouts(shape, strides, expected, legacy):
+    """LAY-07, LAY-14, LAY-15, LAY-17, faults 53, 57, 61, 62: any strides are read in order."""
+    foreign = capi.Foreign(shape=shape, strides=strides, legacy=legacy)
+    seen = p.look(foreign)
+    assert (tuple(seen["shape"]), seen["floats"]) == (shape, expected)
+    assert foreign.deleted == 1
+
+
+def test_negative_strides():
+    """LAY-14, fault 48: they are taken, and read backwards."""
+    foreign = capi.Foreign(shape=(3,), strides=(-2,), byte_offset=16)
+    assert p.look(foreign)["floats"] == [5.0, 3.0, 1.0]
+
+
+def test_null_data_of_an_empty_tensor():
+    """LAY-06, faults 6, 7: no elements need no memory, and are released like any."""
+    for shape in [(0,), (0, 3), (3, 0)]:
+        foreign = capi.Foreign(shape=shape, data=None)
+        assert p.look(foreign)["floats"] == []
+        assert foreign.deleted == 1
+
+
+def test_the_header_is_not_changed():
+    """CAP-11, fault 60: the importer writes to nothing of the producer's."""
+    foreign = capi.Foreign(strides=None, version=(1, 1), byte_offset=4, shape=(5,))
+    before = bytes(foreign.managed), bytes(foreign.shape), foreign.memory.raw
+    tensor = p.take(foreign)
+    p.look(tensor)
+    capi.export(tensor).release()
+    assert (bytes(foreign.managed), bytes(foreign.shape), foreign.memory.raw) == before
+    del tensor
+
+
+def test_the_read_only_flag():
+    """FLG-03, FLG-09, NEG-20, faults 29, 75, 76: read-only stays read-only, and a legacy tensor counts as such."""
+    for foreign in [capi.Foreign(flags=capi.READ_ONLY), capi.Foreign(legacy=True)]:
+        tensor = p.take(foreign)
+        assert tensor.readonly
+        seen = capi.export(tensor)
+        assert seen.flags & capi.READ_ONLY
+        seen.release()
+        del tensor
+    foreign = capi.Foreign()
+    tensor = p.take(foreign)
+    assert not tensor.readonly
+    del tensor
+    adopted = p.adopt(capi.Foreign(flags=capi.READ_ONLY, shape=(6,)))
+    with pytest.raises(BaseException, match="read-only"):
+        adopted.set(0, 1.0)
+    del adopted
+
+
+def test_an_adopted_tensor():
+    """CAP-20, CPY-12, fault 15: `SharedBuffer` keeps the producer's memory; writes are seen there."""
+    foreign = capi.Foreign(shape=(6,))
+    adopted = p.adopt(foreign)
+    assert adopted.data_ptr == c.addressof(foreign.memory)
+    adopted.set(2, 30.0)
+    assert struct.unpack("6f", foreign.memory.raw[:24])[2] == 30.0
+    seen = capi.export(adopted)
+    del adopted
+    assert foreign.deleted == 0
+    assert seen.floats()[2] == 30.0
+    seen.release_on_foreign_thread()
+    assert foreign.deleted == 1
+
+
+def test_a_copied_import():
+    """CPY-12: a `Vec` is filled, and the tensor released before the function returns."""
+    foreign = capi.Foreign(strides=(1, 2))
+    points = p.take_points(foreign)
+    assert foreign.deleted == 1
+    assert points.dims == [2, 3] and points.values == [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]
+    for wrong in [capi.Foreign(shape=(6,)), capi.Foreign(dtype=(0, 32, 1))]:
+        with pytest.raises(BufferError):
+            p.take_points(wrong)
+        assert wrong.deleted == 1
+
+
+def test_our_own_objects():
+    """CAP-20, XAP-27: our classes are producers like any."""
+    for owner in [p.Probe([2, 3]), p.WProbe([2, 3]), p.Mutable([1.0]), p.Owned([1.0]), p.Audio.Float([1.0])]:
+        held = capi.references(owner)
+        tensor = p.take(owner)
+        again = p.take(tensor)
+        assert again.data_ptr == tensor.data_ptr
+        del tensor
+        assert p.look(again)["bytes"] is None or again.dtype == "uint8"
+        del again
+        assert capi.references(owner) == held
+
+
+def test_the_table_of_a_foreign_class():
+    """XAP-27, XAP-31: the table of the type is used if its major is ours, else the method is."""
+    calls = []
+    table = capi.ExchangeTable()
+    prototype = c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
+
+    @prototype
+    def from_object(producer, out):
+        calls.append("table")
+        out[0] = c.addressof(producer.managed)
+        return 0
+
+    table.header.version = capi.DLVersion(1, 3)
+    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+
+    class Fast(capi.Foreign):
+        __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
+
+        def __dlpack__(self, **request):
+            calls.append("method")
+            return super().__dlpack__(**request)
+
+    foreign = Fast()
+    assert p.look(foreign)["floats"][0] == 1.0
+    assert foreign.deleted == 1
+    assert calls in (["table"], ["method"])
+    calls.clear()
+    table.header.version = capi.DLVersion(2, 0)
+    foreign = Fast()
+    assert p.look(foreign)["floats"][0] == 1.0
+    assert (calls, foreign.deleted) == (["method"], 1)
+    calls.clear()
+    table.header.version = capi.DLVersion(1, 3)
+    Fast.__dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.VERSIONED)
+    foreign = Fast()
+    assert p.look(foreign)["floats"][0] == 1.0
+    assert (calls, foreign.deleted) == (["method"], 1)
+    calls.clear()
+    del Fast.__dlpack_c_exchange_api__
+    foreign = Fast()
+    # On an instance it does not count.
+    foreign.__dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
+    assert p.look(foreign)["floats"][0] == 1.0
+    assert calls == ["method"]
+
+
+def test_a_table_that_fails():
+    """XAP-27, XAP-32, ERR-07: what else the table raises arrives, and nothing is lost on the way."""
+    table = capi.ExchangeTable()
+    table.header.version = capi.DLVersion(1, 3)
+    # Our own function, which refuses the foreign object.
+    ours = capi.Exchange(p.Probe).table
+    table.managed_tensor_from_py_object_no_sync = ours.managed_tensor_from_py_object_no_sync
+
+    class Fast(capi.Foreign):
+        __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
+
+    foreign = Fast()
+    with pytest.raises(TypeError):
+        p.take(foreign)
+    assert (foreign.deleted, foreign.asked) == (0, [])
+
+
+def test_a_table_that_cannot_now():
+    """XAP-32: where the table raises BufferError, the method is asked."""
+    foreign = capi.Foreign()
+
+    class Derived(p.Mutable):
+        def __dlpack__(self, **request):
+            return foreign.__dlpack__(**request)
+
+    owner = Derived([1.0])
+    tensor = owner.during_change(lambda: p.take(owner))
+    assert tensor.data_ptr == c.addressof(foreign.memory)
+    del tensor
+    assert foreign.deleted == 1
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_a_capsule_itself(version):
+    """CAP-06, CAP-22: a capsule is a producer of its one tensor."""
+    probe = p.WProbe([3])
+    capsule = probe.__dlpack__(max_version=version)
+    tensor = p.take(capsule)
+    assert tensor.data_ptr == probe.data_ptr
+    assert capi.capsule_name(capsule).startswith(b"used_")
+    with pytest.raises((BufferError, ValueError)):
+        p.take(capsule)
+    del capsule
+    assert p.look(tensor)["floats"] == [0.0, 1.0, 2.0]
+
+
+class Obeys(capi.Foreign):
+    """Copies when it is asked to."""
+
+    def __dlpack__(self, *, copy=None, **request):
+        self.asked.append({"copy": copy, **request})
+        self.managed.flags = capi.IS_COPIED if copy else 0
+        return self.capsule()
+
+
+class Deaf(capi.Foreign):
+    """From before the keywords `copy` and `dl_device`."""
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.asked.append({"max_version": max_version})
+        return self.capsule()
+
+
+def test_copies_that_the_importer_wants():
+    """NEG-14, NEG-15, CPY-12, CPY-13: the wish is passed on; who does not hear it is not believed."""
+    obeys = Obeys()
+    tensor = p.Tensor.from_dlpack(obeys, copy=True)
+    assert obeys.asked[0]["copy"] is True
+    # It was copied once, by the producer.
+    assert tensor.data_ptr == c.addressof(obeys.memory)
+    del tensor
+    assert obeys.deleted == 1
+    deaf = Deaf()
+    tensor = p.Tensor.from_dlpack(deaf, copy=True)
+    assert tensor.data_ptr != c.addressof(deaf.memory)
+    assert deaf.deleted == 1
+    assert not tensor.readonly
+    assert p.look(tensor)["floats"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    for producer in [Obeys(), Deaf()]:
+        tensor = p.Tensor.from_dlpack(producer, copy=False)
+        assert tensor.data_ptr == c.addressof(producer.memory)
+        del tensor
+        assert producer.deleted == 1
+    own = p.WProbe([2])
+    assert p.Tensor.from_dlpack(own, copy=True).data_ptr != own.data_ptr
+    assert p.Tensor.from_dlpack(own, copy=False).data_ptr == own.data_ptr
+    with pytest.raises(BufferError):
+        p.Tensor.from_dlpack(p.Doubled([1.0]), copy=False)
+
+
+def test_devices_that_the_importer_wants():
+    """DEV-12, DEV-13, NEG-15, ERR-09: the data is where it was asked for, or it is a BufferError."""
+    for producer in [Obeys(), Deaf(), p.WProbe([2])]:
+        assert p.Tensor.from_dlpack(producer, device=(1, 0)).device == (1, 0)
+        with pytest.raises(BufferError):
+            p.Tensor.from_dlpack(producer, device=(2, 0))
+    with pytest.raises(BufferError):
+        p.Tensor.from_dlpack(p.Elsewhere(2), device=(1, 0))
+    deaf = Deaf(device=(2, 0), data=0x1000)
+    with pytest.raises(BufferError):
+        p.Tensor.from_dlpack(deaf, device=(1, 0))
+    assert deaf.deleted == 1
+
+
+def test_an_exception_in_flight():
+    """CAP-17, ERR-07: importing in an `except` block leaves the exception there alone."""
+    foreign = capi.Foreign()
+    try:
+        raise KeyError("outer")
+    except KeyError:
+        p.take(foreign)
+        with pytest.raises(BufferError):
+            p.take(capi.Foreign(version=(2, 0)))
+        assert sys.exc_info()[0] is KeyError
+    gc.collect()
+    assert foreign.deleted == 1
+
+
+def test_importing_costs_nothing_that_stays():
+    """CAP-06, CAP-21, fault 1: neither imports nor refusals leave memory or references behind."""
+    probe = p.Probe([4])
+    bad = capi.Foreign(version=(2, 0))
+    held, held_bad = capi.references(probe), capi.references(bad)
+
+    def some(count):
+        for _ in range(count):
+            p.take(probe)
+            p.text(bad)
+        bad.asked.clear()
+
+    some(50)
+    gc.collect()
+    before = capi.memory_in_use()
+    some(1000)
+    assert (capi.references(probe), capi.references(bad)) == (held, held_bad)
+    assert bad.deleted == 1050
+    if capi.COUNTS_MEMORY:
+        assert capi.memory_in_use() - before < 8000
+
+
+def test_inspecting():
+    """CAP-20: `inspect` tells what a producer exports, and takes nothing."""
+    probe = p.Probe([2, 3])
+    held = capi.references(probe)
+    text = p.inspect(probe)
+    for word in ["float32", "2, 3", "read"]:
+        assert word in text.lower(), text
+    assert capi.references(probe) == held
+    for thing in [object(), 7]:
+        try:
+            assert p.inspect(thing)
+        except Exception as error:
+            assert "__dlpack" in str(error)
+    foreign = capi.Foreign(version=(2, 0))
+    try:
+        assert p.inspect(foreign)
+    except BufferError:
+        pass
+    assert foreign.deleted >= 1
+
+
+@pytest.mark.parametrize("thread", [True, False])
+@pytest.mark.parametrize("make", [lambda: p.Probe([2]), lambda: p.Mutable([1.0]), capi.Foreign, lambda: p.Owned([1.0])])
+def test_tensors_kept_by_rust(make, thread):
+    """CAP-13, CAP-28, faults 32, 35: Rust releases them while it holds no GIL, on a thread of its own or on this one."""
+    producer = make()
+    held = capi.references(producer)
+    for _ in range(3):
+        p.keep(producer)
+    p.let_go(thread=thread, detached=True)
+    assert capi.references(producer) == held
+    if isinstance(producer, capi.Foreign):
+        assert producer.deleted == 3
+    p.keep(producer)
+    p.let_go(thread=False, detached=False)
+    assert capi.references(producer) == held
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "bfloat16", "complex64", "float8_e5m2"])
+def test_foreign_data_types(name):
+    """DTY-18, fault 71: taken with their code, and handed on with it."""
+    source = p.Probe([4], name)
+    first = p.take(source)
+    second = p.take(first)
+    assert second.dtype == name
+    seen = capi.export(second)
+    assert seen.tobytes() == source.tobytes()
+    seen.release()
