@@ -35,14 +35,14 @@ impl Drop for Alive {
 }
 
 /// Whether this thread may use Python; unknown under the stable ABI, which cannot tell.
-#[cfg(not(feature = "abi3"))]
+#[cfg(feature = "own-abi")]
 #[expect(unsafe_code, reason = "asks the interpreter without being attached")]
 fn attached() -> Option<bool> {
     // SAFETY: it only reads the thread's own state, and may be called from any thread at any time.
     Some(unsafe { pyo3::ffi::PyGILState_Check() } != 0)
 }
 
-#[cfg(feature = "abi3")]
+#[cfg(not(feature = "own-abi"))]
 fn attached() -> Option<bool> {
     None
 }

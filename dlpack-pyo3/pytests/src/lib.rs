@@ -2,7 +2,7 @@
 
 mod alive;
 mod annotated;
-#[cfg(not(feature = "abi3"))]
+#[cfg(feature = "own-abi")]
 mod buffered;
 mod elsewhere;
 mod functions;
@@ -22,7 +22,7 @@ mod dlpack_probe {
     use crate::alive::{alive, drops, thread_id};
     #[pymodule_export]
     use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
-    #[cfg(not(feature = "abi3"))]
+    #[cfg(feature = "own-abi")]
     #[pymodule_export]
     use crate::buffered::Buffered;
     #[pymodule_export]

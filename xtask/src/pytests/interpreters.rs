@@ -15,10 +15,9 @@ use crate::step::{Outcome, Step, StepResult, output, program, run, succeeds};
 const VERSIONS: [u32; 6] = [10, 11, 12, 13, 14, 15];
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.
-const SPECIAL: [(&str, u32, &[&str]); 4] = [
+const SPECIAL: [(&str, u32, &[&str]); 3] = [
     ("3.13d", 13, &["--with-pydebug"]),
     ("3.14d", 14, &["--with-pydebug"]),
-    ("3.13t", 13, &["--disable-gil"]),
     ("3.14t", 14, &["--disable-gil"]),
 ];
 
