@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::shape::{Shape, Strides};
 
 /// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
-pub(crate) const MAX_RANK: usize = 64;
+pub const MAX_RANK: usize = 64;
 
 const INLINE: usize = 6;
 

@@ -9,7 +9,7 @@ pub use core::result::Result::{self, Err, Ok};
 use alloc::borrow::ToOwned;
 
 pub use crate::axes::Axes;
-pub use crate::dims::Dims;
+pub use crate::dims::{Dims, MAX_RANK};
 pub use crate::draft::Draft;
 pub use crate::element::Source;
 pub use crate::export::{Handed, hand_over, take_back};

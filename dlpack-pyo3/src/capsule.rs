@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use dlpack_core::__private::take_back;
 use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -224,6 +224,6 @@ pub(crate) fn expect<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     object.cast_into::<PyCapsule>().map_err(|error| {
         let found = error.into_inner().get_type();
-        PyRuntimeError::new_err(format!("{from} gave no capsule, but an object of {found}"))
+        PyBufferError::new_err(format!("{from} gave no capsule, but an object of {found}"))
     })
 }

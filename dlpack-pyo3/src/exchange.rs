@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dlpack_core::__private::MAX_RANK;
 use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
@@ -18,6 +19,7 @@ use dlpack_core::{
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
@@ -384,10 +386,17 @@ unsafe fn allocate_like(prototype: &DLTensor) -> Result<Managed, Error> {
             requested: device,
         });
     }
-    let rank = usize::try_from(prototype.ndim).map_err(|_| Error::Malformed {
-        what: "ndim is negative",
-        found: prototype.ndim.into(),
-    })?;
+    // What no tensor has is refused before anything is read by it.
+    let rank = match usize::try_from(prototype.ndim) {
+        Ok(rank) if rank <= MAX_RANK => rank,
+        Ok(found) => return Err(Error::TooManyAxes { found }),
+        Err(_) => {
+            return Err(Error::Malformed {
+                what: "ndim is negative",
+                found: prototype.ndim.into(),
+            });
+        }
+    };
     let shape = if rank == 0 {
         &[]
     } else if prototype.shape.is_null() {
@@ -414,7 +423,8 @@ unsafe extern "C" fn current_stream(_: i32, _: i32, out: *mut *mut c_void) -> c_
 
 /// The table of somebody else's class, if it has one that we can read (XAP-27).
 pub(crate) fn of_class<'py>(class: &Bound<'py, PyType>) -> Option<&'static DLPackExchangeAPI> {
-    let capsule = class.getattr("__dlpack_c_exchange_api__").ok()?;
+    let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
+    let capsule = capsule.ok()?;
     let capsule = capsule.cast_into::<PyCapsule>().ok()?;
     // SAFETY: a capsule; no exception is raised.
     if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } != 1 {
@@ -423,7 +433,8 @@ pub(crate) fn of_class<'py>(class: &Bound<'py, PyType>) -> Option<&'static DLPac
     // SAFETY: a capsule of this name.
     let table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) };
     let mut header: *mut DLPackExchangeAPIHeader = table.cast();
-    loop {
+    // So many older versions nobody has; a chain that is longer leads in a circle.
+    for _ in 0..8 {
         // SAFETY: a table lives for ever, and starts with its header.
         let found = unsafe { header.as_ref() }?;
         if found.version.major == abi::DLPACK_MAJOR_VERSION {
@@ -432,4 +443,5 @@ pub(crate) fn of_class<'py>(class: &Bound<'py, PyType>) -> Option<&'static DLPac
         }
         header = found.prev_api;
     }
+    None
 }

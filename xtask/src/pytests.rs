@@ -195,7 +195,12 @@ fn stable_abi() -> StepResult {
     let Some((_, oldest)) = pythons.first() else {
         return Ok(Outcome::Skipped("no Python is found".into()));
     };
-    let build = cargo(&["build", "--no-default-features", "--features", "pyo3/abi3-py310"]);
+    let build = cargo(&[
+        "build",
+        "--no-default-features",
+        "--features",
+        "pyo3/abi3-py310",
+    ]);
     let target = target_dir().join("stable-python");
     let Run { module, .. } = Run::built(environment(oldest)?, build, &target, "debug")?;
     for (_, python) in &pythons {

@@ -109,7 +109,7 @@ def test_what_is_no_capsule(given):
         def __dlpack__(self, **request):
             return given
 
-    with pytest.raises((BufferError, TypeError, RuntimeError)) as raised:
+    with pytest.raises(BufferError) as raised:
         p.take(Producer())
     assert type(given).__name__ in str(raised.value)
 
@@ -371,10 +371,13 @@ def test_the_table_of_a_foreign_class():
     assert calls in (["table"], ["method"])
     calls.clear()
     table.header.version = capi.DLVersion(2, 0)
+    # Its older version is itself: a chain that never ends is no chain.
+    table.header.prev_api = c.addressof(table)
     foreign = Fast()
     assert p.look(foreign)["floats"][0] == 1.0
     assert (calls, foreign.deleted) == (["method"], 1)
     calls.clear()
+    table.header.prev_api = None
     table.header.version = capi.DLVersion(1, 3)
     Fast.__dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.VERSIONED)
     foreign = Fast()
