@@ -10,12 +10,13 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::error::Error;
+use crate::packed_tensor::Few;
 use crate::shape::{Shape, Strides};
 
 /// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
 pub const MAX_RANK: usize = 64;
 
-const INLINE: usize = 6;
+pub(crate) const INLINE: usize = 6;
 
 /// The extents or the strides of a tensor, one `i64` an axis.
 ///
@@ -95,23 +96,22 @@ impl Dims {
     /// zero or negative, and they make at most `most` items.
     #[inline(always)]
     pub(crate) fn packed(&self, most: usize) -> Option<(Self, Self)> {
-        if !self.heap.is_empty() {
-            return None;
-        }
-        let mut strides = [0; INLINE];
-        let mut items = 1_i64;
-        for axis in (0..self.len.min(INLINE)).rev() {
-            strides[axis] = items;
-            if self.inline[axis] <= 0 {
-                return None;
-            }
-            items = items.checked_mul(self.inline[axis])?;
-        }
-        if usize::try_from(items).ok()? > most {
-            return None;
-        }
+        let strides = self.few().packed(most)?;
         let list = |values| Self::inline(values, self.len);
         Some((list(self.inline), list(strides)))
+    }
+
+    /// The values, if they are kept inline.
+    #[inline]
+    pub(crate) fn few(&self) -> Few {
+        if self.heap.is_empty() {
+            Few {
+                values: self.inline,
+                len: self.len,
+            }
+        } else {
+            Few::UNKNOWN
+        }
     }
 
     pub(crate) fn zeroed(len: usize) -> Self {
@@ -166,6 +166,16 @@ impl Lists {
             } else {
                 long(shape, strides)
             },
+        }
+    }
+
+    /// Those of few axes.
+    #[inline(always)]
+    pub(crate) fn few(shape: [i64; INLINE], strides: [i64; INLINE]) -> Self {
+        Self {
+            shape,
+            strides,
+            heap: Box::default(),
         }
     }
 

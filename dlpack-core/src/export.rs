@@ -26,6 +26,7 @@ use crate::facts::Facts;
 use crate::loan::{Access, Loan};
 use crate::managed::{Managed, Ours};
 use crate::memory::AlignedBytes;
+use crate::packed_tensor::{Packed, packed};
 use crate::parts::Parts;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, Subject, Transfer, plan, plan_unasked};
 use crate::version::{Abi, Version};
@@ -93,6 +94,17 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// Whatever would make the tensor reach outside its memory.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
+
+    /// Whether [`packed`](DLPack::packed) may say more than `None`.
+    #[doc(hidden)]
+    const PACKED: bool = false;
+
+    /// The same as plain values, if the tensor is of the usual kind.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn packed(&self) -> Option<Packed<'_>> {
+        None
+    }
 
     /// The tensor as it is seen through an exclusive reference: writable, where the memory can be.
     ///
@@ -246,6 +258,13 @@ impl<B: Buffer + ?Sized> DLPack for B {
         Parts::new().describe(self.lend())
     }
 
+    const PACKED: bool = true;
+
+    #[inline]
+    fn packed(&self) -> Option<Packed<'_>> {
+        packed(self.lend(), None, None)
+    }
+
     #[inline]
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         Parts::new().describe_mut(self.lend_mut())
@@ -376,6 +395,67 @@ pub unsafe fn hand_over<O: Send + 'static>(
         block.finish(Exported::of(descriptor, &plan), &plan),
     ))
 }
+
+/// What [`hand_over_packed`] gives: no bigger than a pointer and a word.
+#[derive(Debug)]
+pub enum HandedPacked {
+    /// As [`Handed::Kept`].
+    Kept(NonNull<abi::DLManagedTensorVersioned>),
+    /// Not of the usual kind; the owner was dropped.
+    Unusual,
+    /// No memory; the owner was dropped.
+    OutOfMemory {
+        /// How much was asked for.
+        bytes: usize,
+    },
+}
+
+/// As [`hand_over`] for a plain request, of a tensor of the usual kind.
+///
+/// The block is there before the tensor is described, so that nothing of the description has to be kept
+/// anywhere else meanwhile.
+///
+/// # Safety
+///
+/// As [`export_with`], for what `describe` describes.
+#[inline(always)]
+pub unsafe fn hand_over_packed<'a, O: Send + 'static>(
+    owner: O,
+    describe: impl FnOnce() -> Option<Packed<'a>>,
+) -> HandedPacked {
+    let Ok(block) = Unfinished::try_new(owner) else {
+        return HandedPacked::OutOfMemory {
+            bytes: size_of::<Block<O>>(),
+        };
+    };
+    let Some(packed) = describe() else {
+        discard(block);
+        return HandedPacked::Unusual;
+    };
+    let plan = plan_unasked(&Subject {
+        device: packed.device,
+        dtype: packed.dtype,
+        read_only: packed.read_only,
+        made: false,
+        legacy: LegacyPolicy::Copy,
+    });
+    let exported = Exported {
+        data: packed.data,
+        byte_offset: 0,
+        ndim: packed.rank,
+        lists: Lists::few(packed.shape, packed.strides),
+        dtype: packed.dtype.into(),
+        device: packed.device.into(),
+        // Not for this struct.
+        legacy: LegacyPolicy::Copy,
+        access: Access::Read,
+    };
+    HandedPacked::Kept(block.fill(exported, &plan))
+}
+
+#[cold]
+#[inline(never)]
+fn discard<O: Send + 'static>(_: Unfinished<O>) {}
 
 /// Frees the block of an export and gives back its owner: what the deleter would have dropped.
 ///
@@ -617,13 +697,18 @@ impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
     #[inline]
     fn new(owner: O) -> Result<Self, Error> {
+        Self::try_new(owner).map_err(|()| Error::OutOfMemory {
+            bytes: size_of::<Block<O>>(),
+        })
+    }
+
+    #[inline(always)]
+    fn try_new(owner: O) -> Result<Self, ()> {
         let layout = Layout::new::<Block<O>>();
         // SAFETY: a block is never of size 0; it begins with a header.
         let block = unsafe { alloc(layout) }.cast::<Block<O>>();
         let Some(block) = NonNull::new(block) else {
-            return Err(Error::OutOfMemory {
-                bytes: layout.size(),
-            });
+            return Err(());
         };
         // SAFETY: the place of the owner inside the block that was just allocated.
         let place = unsafe { addr_of_mut!((*block.as_ptr()).owner) };
@@ -748,6 +833,7 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
 /// # Safety
 ///
 /// `context` is that of a block of this type, which nobody uses afterwards.
+#[inline]
 unsafe fn release<O>(context: *mut c_void) {
     // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
     // was initialised in `finish`; the caller gives it up.
@@ -756,20 +842,28 @@ unsafe fn release<O>(context: *mut c_void) {
 }
 
 #[cfg(feature = "std")]
+#[inline(always)]
 fn contain_panic(drop_owner: impl FnOnce()) {
-    use std::io::Write as _;
-
     let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(drop_owner));
     if let Err(payload) = dropped {
-        // The panic hook has printed where and why; a failing stderr must not make it a second panic.
-        let _ = writeln!(
-            std::io::stderr(),
-            "dlpack-core: the owner of a tensor panicked while it was dropped by a consumer"
-        );
-        // Its own `Drop` could panic again; then it is not worth another try.
-        let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| drop(payload)));
-        core::mem::forget(dropped);
+        report(payload);
     }
+}
+
+#[cfg(feature = "std")]
+#[cold]
+#[inline(never)]
+fn report(payload: Box<dyn core::any::Any + Send>) {
+    use std::io::Write as _;
+
+    // The panic hook has printed where and why; a failing stderr must not make it a second panic.
+    let _ = writeln!(
+        std::io::stderr(),
+        "dlpack-core: the owner of a tensor panicked while it was dropped by a consumer"
+    );
+    // Its own `Drop` could panic again; then it is not worth another try.
+    let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| drop(payload)));
+    core::mem::forget(dropped);
 }
 
 /// Without `std` a panic cannot be caught: the `extern "C"` deleter turns it into an abort.

@@ -5,6 +5,7 @@ use core::fmt;
 use crate::dims::Dims;
 use crate::error::Error;
 use crate::extent;
+use crate::packed_tensor::Few;
 use crate::shape::{self, Shape, Strides, StridesFor};
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
@@ -140,6 +141,11 @@ impl<const N: usize> Shape for Layout<N> {
     const RANK: Option<usize> = Some(N);
     const IN_OBJECT: bool = true;
 
+    #[inline(always)]
+    fn few(&self) -> Few {
+        shape::of_array(&self.shape)
+    }
+
     #[inline]
     fn to_extents(&self) -> Result<Dims, Error> {
         Ok(Dims::from(self.shape))
@@ -152,6 +158,11 @@ impl<const N: usize> Shape for Layout<N> {
 
 impl<const N: usize> Strides for Layout<N> {
     const IN_OBJECT: bool = true;
+
+    #[inline(always)]
+    fn few(&self) -> Few {
+        shape::of_array(&self.strides)
+    }
 
     #[inline]
     fn to_strides(&self) -> Result<Dims, Error> {

@@ -75,6 +75,7 @@ mod loan;
 mod managed;
 mod memory;
 mod packed;
+mod packed_tensor;
 mod parts;
 mod record;
 mod request;

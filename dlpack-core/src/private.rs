@@ -12,13 +12,14 @@ pub use crate::axes::Axes;
 pub use crate::dims::{Dims, MAX_RANK};
 pub use crate::draft::Draft;
 pub use crate::element::Source;
-pub use crate::export::{Handed, hand_over, take_back};
+pub use crate::export::{Handed, HandedPacked, hand_over, hand_over_packed, take_back};
 pub use crate::facts::{Elem, Facts};
 pub use crate::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
 pub use crate::import::Import;
 pub use crate::loan::{address, raw};
+pub use crate::packed_tensor::{Few, Packed, few, few_strides, packed};
 pub use crate::record::{Columns, Rows, Table, record_column};
 pub use crate::route::{Probe, Unsaid, Whole};
 pub use crate::shape::{AnyRank, HOLE, Rank};
@@ -96,6 +97,12 @@ pub fn data_of<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
 #[inline]
 pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descriptor<'_>, Error> {
     R::describe(field)
+}
+
+/// The short way to describe a field that is the whole tensor.
+#[inline]
+pub fn whole_packed<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Packed<'_>> {
+    R::packed(field)
 }
 
 /// A field that is the whole tensor, for writing where that can be.

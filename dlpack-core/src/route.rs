@@ -24,6 +24,7 @@ use crate::export::DLPack;
 use crate::facts::{Elem, Facts};
 use crate::loan::{Loan, LoanMut};
 use crate::managed::Managed;
+use crate::packed_tensor::{Packed, packed};
 use crate::parts::Parts;
 use crate::record::Table;
 use crate::request::ExportRequest;
@@ -290,6 +291,13 @@ impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.
 pub trait RouteToTensor<T: ?Sized> {
+    /// As [`DLPack::packed`].
+    #[inline]
+    fn packed(value: &T) -> Option<Packed<'_>> {
+        let _ = value;
+        None
+    }
+
     /// As it is seen through a shared reference.
     fn describe(value: &T) -> Result<Descriptor<'_>, Error>;
 }
@@ -308,6 +316,11 @@ pub trait RouteToTensorMut<T: ?Sized> {
 }
 
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
+    #[inline]
+    fn packed(value: &T) -> Option<Packed<'_>> {
+        value.packed()
+    }
+
     #[inline]
     fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
         value.describe()
@@ -344,6 +357,11 @@ macro_rules! whole_slices {
         where
             $route: Route<T>,
         {
+            #[inline]
+            fn packed(value: &T) -> Option<Packed<'_>> {
+                packed(<$route as Route<T>>::lend(value), None, None)
+            }
+
             #[inline]
             fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
                 Parts::new().describe(<$route as Route<T>>::lend(value))

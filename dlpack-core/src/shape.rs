@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use crate::dims::Dims;
+use crate::dims::{Dims, INLINE};
 use crate::error::Error;
+use crate::packed_tensor::Few;
 
 /// An integer that can be an extent, a stride or an offset.
 ///
@@ -24,6 +25,13 @@ use crate::error::Error;
 pub trait Int {
     #[doc(hidden)]
     fn to_i128(&self) -> i128;
+
+    /// The integer, or for one that no `i64` holds any negative number.
+    #[doc(hidden)]
+    #[inline]
+    fn to_i64(&self) -> i64 {
+        i64::try_from(self.to_i128()).unwrap_or(HOLE)
+    }
 
     /// Whether a list of these is one that DLPack can point to.
     #[doc(hidden)]
@@ -50,7 +58,23 @@ macro_rules! ints {
         }
     )*};
 }
-ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i128 isize);
+ints!(u8 u16 u32 u64 u128 i8 i16 i32 i128 isize);
+
+impl Int for usize {
+    #[inline]
+    fn to_i128(&self) -> i128 {
+        i128::try_from(*self).unwrap_or(i128::MAX)
+    }
+
+    #[inline]
+    fn to_i64(&self) -> i64 {
+        // The upper half becomes the negative numbers.
+        #[expect(clippy::cast_possible_wrap, reason = "as it says")]
+        {
+            *self as i64
+        }
+    }
+}
 
 impl Int for i64 {
     const IS_I64: bool = true;
@@ -113,6 +137,13 @@ pub trait Shape {
     #[doc(hidden)]
     fn to_extents(&self) -> Result<Dims, Error>;
 
+    /// The extents, if they are few and make sense.
+    #[doc(hidden)]
+    #[inline]
+    fn few(&self) -> Few {
+        self.to_extents().map_or(Few::UNKNOWN, |dims| dims.few())
+    }
+
     /// Whether the extents lie in the value as DLPack wants them: as `i64`s.
     #[doc(hidden)]
     const IN_OBJECT: bool = false;
@@ -140,6 +171,13 @@ pub trait Strides {
     #[doc(hidden)]
     fn to_strides(&self) -> Result<Dims, Error>;
 
+    /// As [`Shape::few`].
+    #[doc(hidden)]
+    #[inline]
+    fn few(&self) -> Few {
+        self.to_strides().map_or(Few::UNKNOWN, |dims| dims.few())
+    }
+
     /// As [`Shape::IN_OBJECT`].
     #[doc(hidden)]
     const IN_OBJECT: bool = false;
@@ -149,6 +187,19 @@ pub trait Strides {
     fn in_object(&self) -> Option<&[i64]> {
         None
     }
+}
+
+/// A value that no `i64` holds becomes one that no tensor has.
+#[inline(always)]
+pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
+    if N > INLINE {
+        return Few::UNKNOWN;
+    }
+    let mut values = [0; INLINE];
+    for (place, value) in values.iter_mut().zip(list) {
+        *place = value.to_i64();
+    }
+    Few { values, len: N }
 }
 
 macro_rules! lists {
@@ -199,6 +250,11 @@ lists! {
 impl<I: Int, const N: usize> Shape for [I; N] {
     const RANK: Option<usize> = Some(N);
 
+    #[inline(always)]
+    fn few(&self) -> Few {
+        of_array(self)
+    }
+
     #[inline]
     fn to_extents(&self) -> Result<Dims, Error> {
         let mut extents = [0; N];
@@ -216,6 +272,11 @@ impl<I: Int, const N: usize> Shape for [I; N] {
 }
 
 impl<I: Int, const N: usize> Strides for [I; N] {
+    #[inline(always)]
+    fn few(&self) -> Few {
+        of_array(self)
+    }
+
     #[inline]
     fn to_strides(&self) -> Result<Dims, Error> {
         let mut strides = [0; N];

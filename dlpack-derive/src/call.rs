@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use crate::expr::{Entry, receiver};
 use crate::input::{Field, Input};
-use crate::krate::{end_site, parenthesis, site};
+use crate::krate::{Root, end_site, parenthesis, site};
 use crate::role::Role;
 use crate::tensor::{Access, Data, Order, Policy, Slot, Tensor};
 
@@ -87,6 +87,43 @@ fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     let last = trees.last().map_or(first, |tree| tree.span());
     let (k, end) = (paths.k(first), quote_spanned!(last=> >));
     quote_spanned!(first=> #k::Found<_ #end)
+}
+
+/// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
+/// that it matters.
+pub(crate) fn packed(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+    let usual = paths.input.krate.root == Root::Pyo3
+        && matches!(tensor.data, Data::Field(_))
+        && matches!(tensor.shape, None | Some(Slot::Field(_)))
+        && matches!(tensor.strides, None | Some((Role::Strides, Slot::Field(_))))
+        && tensor.order.is_none()
+        && tensor.offset.is_none()
+        && tensor.elem.is_none()
+        && tensor.dtype.is_none()
+        && tensor.device.is_none()
+        && tensor.stream.is_none()
+        && tensor.access == Access::Natural
+        && !tensor.policy.release_immediate;
+    if !usual {
+        return None;
+    }
+    let k = &paths.k;
+    let few = |slot: Option<&Slot<'_>>, function: &str| match slot {
+        Some(Slot::Field(field)) => {
+            let (ty, member, at) = (field.ty, &field.member, site(field.ty));
+            let (k, this, function) = (paths.k(at), receiver(at), Ident::new(function, at));
+            quote_spanned!(at=> #k::Some(#k::#function::<#ty>(&#this.#member)))
+        }
+        _ => quote!(#k::None),
+    };
+    let shape = few(tensor.shape.as_ref(), "few");
+    let strides = few(tensor.strides.as_ref().map(|(_, slot)| slot), "few_strides");
+    let data = data(paths, &tensor.data, Borrow::Shared);
+    Some(quote! {
+        const PACKED: #k::Bool = true;
+        #[inline]
+        fn packed(&self) -> #k::Option<#k::Packed<'_>> { #k::packed(#data, #shape, #strides) }
+    })
 }
 
 /// `Draft::new().shape(..) .. .describe(..)`

@@ -5,11 +5,11 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::call::{Borrow, Paths, access_call, parts, policy_calls, rank, typed};
+use crate::call::{Borrow, Paths, access_call, packed, parts, policy_calls, rank, typed};
 use crate::class;
 use crate::expr::receiver;
 use crate::input::{Field, Input};
-use crate::krate::site;
+use crate::krate::{Root, site};
 use crate::named;
 use crate::plan::{Arm, Main, Plan};
 use crate::role::Role;
@@ -58,6 +58,9 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     }
     items.extend(lists(paths, tensor));
     items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
+    if owner.is_none() {
+        items.extend(packed(paths, tensor));
+    }
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = parts(paths, tensor, Borrow::Exclusive);
         if tensor.access == Access::Writable {
@@ -143,7 +146,15 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
         paths.describe(Borrow::Exclusive, &describe_mut),
         paths.share(&share),
     ];
-    quote!(const FACTS: #k::Facts = #facts; #(#methods)*)
+    let packed = (paths.input.krate.root == Root::Pyo3).then(|| {
+        let packed = quote_spanned!(at=> #at_k::whole_packed::<#args>(&#this.#member, #route));
+        quote! {
+            const PACKED: #k::Bool = true;
+            #[inline]
+            fn packed(&self) -> #k::Option<#k::Packed<'_>> { #packed }
+        }
+    });
+    quote!(const FACTS: #k::Facts = #facts; #packed #(#methods)*)
 }
 
 fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {

@@ -40,6 +40,18 @@ static INTERNED: [AtomicPtr<ffi::PyObject>; KEYWORDS.len()] =
 /// The integers 0 to 3: CPython has one object for each.
 static SMALL: [AtomicPtr<ffi::PyObject>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
+/// `(1, 0)`, which is nearly always the answer when the device is asked for.
+static CPU: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
+
+/// A new reference to it.
+#[inline]
+pub(crate) fn cpu() -> *mut ffi::PyObject {
+    let cpu = CPU.load(Ordering::Relaxed);
+    // SAFETY: `prepare` put it there and never gives it back; only methods on classes that it prepared ask for it.
+    unsafe { ffi::Py_INCREF(cpu) };
+    cpu
+}
+
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     for ((name, _), place) in KEYWORDS.iter().zip(&INTERNED) {
@@ -49,6 +61,14 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
             let name = PyString::intern(py, name).into_ptr();
             place.store(name, Ordering::Relaxed);
         }
+    }
+    if CPU.load(Ordering::Relaxed).is_null() {
+        let Device {
+            device_type,
+            device_id,
+        } = Device::CPU;
+        let cpu = (device_type.0, device_id).into_pyobject(py)?;
+        CPU.store(cpu.into_any().into_ptr(), Ordering::Relaxed);
     }
     for (number, place) in SMALL.iter().enumerate() {
         if place.load(Ordering::Relaxed).is_null() {
@@ -112,6 +132,49 @@ pub(crate) unsafe fn read(
         (Some(_), Some(_)) => return Err(said_twice(py)),
     }
     Ok(())
+}
+
+/// Whether a call asks for the struct of DLPack 1.x and for nothing else, in the words that nearly all use.
+///
+/// # Safety
+///
+/// As [`read`].
+#[inline(always)]
+pub(crate) unsafe fn plain(
+    py: Python<'_>,
+    args: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> bool {
+    if positional != 0 || names.is_null() {
+        return false;
+    }
+    // SAFETY: the names of a call are a tuple of strings, which the caller keeps.
+    let names = unsafe { Borrowed::from_ptr(py, names) };
+    // SAFETY: as above.
+    let names = unsafe { names.cast_unchecked::<PyTuple>() };
+    let mut plain = false;
+    for (index, name) in names.iter_borrowed().enumerate() {
+        // SAFETY: a call has as many values as names.
+        let value = unsafe { args.add(index) };
+        // SAFETY: as above.
+        let value = unsafe { value.read() };
+        // SAFETY: an argument, which the caller keeps.
+        let value = unsafe { Borrowed::from_ptr(py, value) };
+        if name.as_ptr() == INTERNED[0].load(Ordering::Relaxed) {
+            if usual_version(value).is_none() {
+                return false;
+            }
+            plain = true;
+        } else if !value.is_none()
+            || !INTERNED[1..4]
+                .iter()
+                .any(|known| known.load(Ordering::Relaxed) == name.as_ptr())
+        {
+            return false;
+        }
+    }
+    plain
 }
 
 #[cold]

@@ -30,7 +30,7 @@ const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 /// # Safety
 ///
 /// `tensor` was given by `hand_over` as kept, with an owner of this type, and nobody else has it.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn keep<G: Send + 'static>(
     _: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
@@ -44,15 +44,26 @@ pub(crate) unsafe fn keep<G: Send + 'static>(
         )
     };
     if capsule.is_null() {
-        let pending = Pending::set_aside();
-        // SAFETY: by the caller's contract; no capsule has it (CAP-21).
-        let held = unsafe { take_back::<Held<G>>(tensor) };
-        // SAFETY: attached, as `py` shows.
-        unsafe { held.release_attached() };
-        pending.restore();
-        return Err(Raised);
+        // SAFETY: passed on to the caller; no capsule has it.
+        return Err(unsafe { unkept::<G>(tensor) });
     }
     Ok(capsule)
+}
+
+/// CAP-21
+///
+/// # Safety
+///
+/// As [`keep`].
+#[cold]
+unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -> Raised {
+    let pending = Pending::set_aside();
+    // SAFETY: by the caller's contract.
+    let held = unsafe { take_back::<Held<G>>(tensor) };
+    // SAFETY: attached, as the caller of `keep` showed.
+    unsafe { held.release_attached() };
+    pending.restore();
+    Raised
 }
 
 /// A new capsule around any tensor, in the struct that it is in.
@@ -127,12 +138,10 @@ unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option
 unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor of our capsule.
     if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
-        let pending = Pending::set_aside();
         // SAFETY: `keep` put it there for this type, and nobody took it.
         let held = unsafe { take_back::<Held<G>>(tensor.cast()) };
         // SAFETY: a capsule dies attached.
         unsafe { held.release_attached() };
-        pending.restore();
     }
 }
 

@@ -13,9 +13,7 @@ use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
-use dlpack_core::{
-    DLPack, DataType, Device, Error, ExportRequest, FromDLPack, Managed, Version, export_with,
-};
+use dlpack_core::{DLPack, DataType, Device, Error, FromDLPack, Managed, Version, export_with};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -99,6 +97,12 @@ unsafe fn checked<'a, 'py, T: Exports>(
             "the exchange table was given no object",
         ));
     };
+    // Nearly always, and cheaper than to ask PyO3 where nothing is inlined across crates.
+    // SAFETY: an object has a class.
+    if unsafe { ffi::Py_TYPE(object.as_ptr()) } == T::type_object_raw(py) {
+        // SAFETY: that is what was asked.
+        return Ok(unsafe { object.cast_unchecked() });
+    }
     match object.cast::<T>() {
         // SAFETY: checked right above; only the way the type is written changes.
         Ok(_) => Ok(unsafe { object.cast_unchecked() }),
@@ -128,7 +132,7 @@ unsafe extern "C" fn from_object<T: Exports>(
         }
         // SAFETY: a consumer passes an object.
         let object = unsafe { checked::<T>(py, object) }.or_raise(py)?;
-        let tensor = export::export(object, &ExportRequest::versioned(), Pointer)?;
+        let tensor = export::export_plainly(object, Pointer)?;
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(tensor.as_ptr()) };
         Ok(())

@@ -6,8 +6,8 @@
 
 use core::ptr::NonNull;
 
-use dlpack_core::__private::{Handed, hand_over};
-use dlpack_core::{DLPack, Descriptor, Device, ExportRequest, Managed};
+use dlpack_core::__private::{Handed, HandedPacked, hand_over, hand_over_packed};
+use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -57,7 +57,7 @@ impl Sink for Capsule<'_> {
     type Output = *mut ffi::PyObject;
     const UNORDERED: bool = false;
 
-    #[inline]
+    #[inline(always)]
     unsafe fn kept<G: Send + 'static>(
         self,
         tensor: NonNull<dlpack_core::abi::DLManagedTensorVersioned>,
@@ -78,7 +78,7 @@ impl Sink for Pointer {
     type Output = NonNull<dlpack_core::abi::DLManagedTensorVersioned>;
     const UNORDERED: bool = true;
 
-    #[inline]
+    #[inline(always)]
     unsafe fn kept<G: Send + 'static>(self, tensor: Self::Output) -> Result<Self::Output, Raised> {
         Ok(tensor)
     }
@@ -88,19 +88,60 @@ impl Sink for Pointer {
     }
 }
 
-/// A new capsule for one consumer (CAP-12).
-#[inline]
+/// A new capsule for one consumer that asks for nothing in particular (CAP-12).
+#[inline(always)]
 pub(crate) fn to_capsule<T: Exports>(
+    object: Borrowed<'_, '_, T>,
+) -> Result<*mut ffi::PyObject, Raised> {
+    export_plainly(object, Capsule(object.py()))
+}
+
+/// A new capsule for one consumer, as it asks for it.
+pub(crate) fn to_capsule_with<T: Exports>(
     object: Borrowed<'_, '_, T>,
     request: &ExportRequest,
 ) -> Result<*mut ffi::PyObject, Raised> {
     export(object, request, Capsule(object.py()))
 }
 
+/// As [`export`], for [`ExportRequest::versioned`]: the short way, where the tensor is of the usual kind.
+#[inline]
+pub(crate) fn export_plainly<T: Exports, S: Sink>(
+    object: Borrowed<'_, '_, T>,
+    sink: S,
+) -> Result<S::Output, Raised> {
+    let request = ExportRequest::versioned();
+    if !T::PACKED || T::EXCLUSIVE {
+        return export(object, &request, sink);
+    }
+    let py = object.py();
+    // SAFETY: the guard goes into `Held` together with the object, and `value` is not used after it.
+    let (value, guard) = unsafe { T::Frozen::share(&object) }.or_raise(py)?;
+    let owner = Held::new(guard, object.as_any());
+    let mut shared = None;
+    let describe = || {
+        let packed = value.packed()?;
+        shared = value.share(&request);
+        shared.is_none().then_some(packed)
+    };
+    // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
+    match unsafe { hand_over_packed(owner, describe) } {
+        HandedPacked::Kept(tensor) => {
+            // SAFETY: it was given right above, for this type.
+            unsafe { sink.kept::<<T::Frozen as Borrowing<T>>::Shared>(tensor) }
+        }
+        HandedPacked::Unusual => match shared {
+            Some(shared) => sink.other(shared.map_err(|error| refuse(py, error))?),
+            None => export(object, &request, sink),
+        },
+        HandedPacked::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
+    }
+}
+
 /// Exports what an object holds, together with whatever keeps it in place.
 ///
 /// The descriptor stays where it was made, and is read field by field: it is large to move.
-#[inline]
+#[inline(never)]
 pub(crate) fn export<T: Exports, S: Sink>(
     object: Borrowed<'_, '_, T>,
     request: &ExportRequest,
@@ -202,8 +243,12 @@ pub(crate) fn unordered(device: Device) -> ExportRequest {
 }
 
 /// Where the data of an object lies.
+#[inline]
 pub(crate) fn device<T: Exports>(object: &Bound<'_, T>) -> PyResult<Device> {
     // SAFETY: the guard is dropped last.
     let (value, _guard) = unsafe { T::Frozen::share(object) }?;
+    if let Some(packed) = value.packed() {
+        return Ok(packed.device());
+    }
     Ok(value.describe().map_err(py_err)?.device())
 }

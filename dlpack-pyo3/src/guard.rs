@@ -52,32 +52,100 @@ impl<G> Held<G> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is not dropped, so this is the one drop; the object is still alive.
         unsafe { ManuallyDrop::drop(&mut this.guard) };
-        // SAFETY: attached; the reference is the one that `new` took.
-        unsafe { ffi::Py_DECREF(this.object.as_ptr()) };
+        give_back_attached(this.object);
     }
 }
 
 /// On whatever thread a consumer's last use ends, with the interpreter's lock or without (CAP-13).
 impl<G> Drop for Held<G> {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: the one drop; the object that it borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
-        // SAFETY: always allowed.
-        if unsafe { ffi::Py_IsInitialized() } == 0 {
-            // CAP-14: there is no interpreter any more that could take the object back.
-            return;
-        }
-        // Not `Python::attach`, which panics or hangs while the interpreter shuts down, and not a mere
-        // drop of a `Py<T>`: PyO3 would park the reference until somebody attaches (CAP-28).
-        // SAFETY: there is an interpreter; a thread that comes too late is halted here, as by CPython.
-        let state = unsafe { ffi::PyGILState_Ensure() };
-        let pending = Pending::set_aside();
-        // SAFETY: attached right above; the reference is the one that `new` took.
-        unsafe { ffi::Py_DECREF(self.object.as_ptr()) };
-        pending.restore();
-        // SAFETY: `state` is what the matching call gave.
-        unsafe { ffi::PyGILState_Release(state) };
+        give_back(self.object);
     }
+}
+
+/// Whether this thread is attached for certain; `false` where that is not known.
+///
+/// `PyGILState_Ensure` and `PyGILState_Release` would look for the thread's state twice, and count.
+#[inline]
+fn attached() -> bool {
+    // Wins over the function below where PyO3 has it: everywhere but in the stable ABI.
+    #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
+    use pyo3::ffi::compat::*;
+
+    // SAFETY: always allowed; null where no thread, or from Python 3.12 on: where this one, is not attached.
+    let current = unsafe { PyThreadState_GetUnchecked() };
+    if current.is_null() {
+        return false;
+    }
+    // Until Python 3.12 it is the state of whichever thread is attached. This one has a state of its own, if any,
+    // which no other thread ever attaches.
+    // SAFETY: always allowed.
+    let own = unsafe { ffi::PyGILState_GetThisThreadState() };
+    current == own
+}
+
+#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
+    core::ptr::null_mut()
+}
+
+/// Whether only one thread at a time is attached: then nobody else changes a count that was just read. Builds without
+/// that lock keep more in an object than a count and its class.
+const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
+
+/// Gives back a reference, on any thread.
+#[inline]
+fn give_back(object: NonNull<ffi::PyObject>) {
+    if attached() {
+        give_back_attached(object);
+    } else {
+        give_back_from_outside(object);
+    }
+}
+
+/// The same on a thread that is attached.
+#[inline]
+fn give_back_attached(object: NonNull<ffi::PyObject>) {
+    // SAFETY: attached, and alive: the reference is the one that `new` took.
+    if ONE_AT_A_TIME && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
+        // Nothing is run by this, so no exception can get in the way.
+        // SAFETY: as above.
+        unsafe { ffi::Py_DECREF(object.as_ptr()) };
+    } else {
+        give_back_last(object);
+    }
+}
+
+#[inline(never)]
+fn give_back_last(object: NonNull<ffi::PyObject>) {
+    let pending = Pending::set_aside();
+    // SAFETY: attached; the reference is the one that `new` took.
+    unsafe { ffi::Py_DECREF(object.as_ptr()) };
+    pending.restore();
+}
+
+/// The same on a thread that may not be attached.
+#[cold]
+#[inline(never)]
+fn give_back_from_outside(object: NonNull<ffi::PyObject>) {
+    // SAFETY: always allowed.
+    if unsafe { ffi::Py_IsInitialized() } == 0 {
+        // CAP-14: there is no interpreter any more that could take the object back.
+        return;
+    }
+    // Not `Python::attach`, which panics or hangs while the interpreter shuts down, and not a mere
+    // drop of a `Py<T>`: PyO3 would park the reference until somebody attaches (CAP-28).
+    // SAFETY: there is an interpreter; a thread that comes too late is halted here, as by CPython.
+    let state = unsafe { ffi::PyGILState_Ensure() };
+    let pending = Pending::set_aside();
+    // SAFETY: attached right above; the reference is the one that `new` took.
+    unsafe { ffi::Py_DECREF(object.as_ptr()) };
+    pending.restore();
+    // SAFETY: `state` is what the matching call gave.
+    unsafe { ffi::PyGILState_Release(state) };
 }
 
 /// An exception that is on its way through this thread while we do something else (CAP-16, CAP-17).

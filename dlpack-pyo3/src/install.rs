@@ -5,14 +5,14 @@ use core::any::Any;
 use core::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
-use dlpack_core::{ExportRequest, Version};
+use dlpack_core::{Device, ExportRequest, Version};
 use pyo3::IntoPyObjectExt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::arguments;
-use crate::error::{OrRaise, answer};
+use crate::error::{OrRaise, Raised, answer};
 use crate::export::{self, Exports};
 
 /// What lives as long as the process: CPython keeps pointers to the definitions of methods and getters
@@ -155,15 +155,39 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     // SAFETY: Python calls a method attached.
     let py = unsafe { Python::assume_attached() };
     answer(py, || {
-        let mut request = ExportRequest::default();
         // SAFETY: the arguments of this very call.
-        unsafe { arguments::read(py, args, positional, names, DRAFT, &mut request) }?;
-        // SAFETY: the descriptor checked that the object is one of its class.
-        let object = unsafe { Borrowed::from_ptr(py, object) };
+        if unsafe { arguments::plain(py, args, positional, names) } {
+            // SAFETY: the descriptor checked that the object is one of its class.
+            let object = unsafe { Borrowed::from_ptr(py, object) };
+            // SAFETY: as above.
+            let object = unsafe { object.cast_unchecked::<T>() };
+            return export::to_capsule(object);
+        }
         // SAFETY: as above.
-        let object = unsafe { object.cast_unchecked::<T>() };
-        export::to_capsule(object, &request)
+        unsafe { dlpack_as_asked::<T>(py, object, args, positional, names, DRAFT) }
     })
+}
+
+/// # Safety
+///
+/// The arguments are those of a call of the method.
+#[inline(never)]
+unsafe fn dlpack_as_asked<T: Exports>(
+    py: Python<'_>,
+    object: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+    draft: bool,
+) -> Result<*mut ffi::PyObject, Raised> {
+    let mut request = ExportRequest::default();
+    // SAFETY: the arguments of this very call.
+    unsafe { arguments::read(py, args, positional, names, draft, &mut request) }?;
+    // SAFETY: the descriptor checked that the object is one of its class.
+    let object = unsafe { Borrowed::from_ptr(py, object) };
+    // SAFETY: as above.
+    let object = unsafe { object.cast_unchecked::<T>() };
+    export::to_capsule_with(object, &request)
 }
 
 unsafe extern "C" fn dlpack_device<T: Exports>(
@@ -178,6 +202,9 @@ unsafe extern "C" fn dlpack_device<T: Exports>(
         // SAFETY: as above.
         let object = unsafe { object.cast_unchecked::<T>() };
         let device = export::device(&object).or_raise(py)?;
+        if device == Device::CPU {
+            return Ok(arguments::cpu());
+        }
         let pair = (device.device_type.0, device.device_id).into_py_any(py);
         Ok(pair.or_raise(py)?.into_ptr())
     })

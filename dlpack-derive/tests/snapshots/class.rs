@@ -7,6 +7,16 @@ impl ::dlpack_pyo3::DLPack for Image {
         use ::dlpack_pyo3::__private::Unsaid as _;
         ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
     };
+    const PACKED: ::dlpack_pyo3::__private::Bool = true;
+    #[inline]
+    fn packed(
+        &self,
+    ) -> ::dlpack_pyo3::__private::Option<::dlpack_pyo3::__private::Packed<'_>> {
+        ::dlpack_pyo3::__private::whole_packed::<
+            Vec<f32>,
+            ::dlpack_pyo3::__private::Found<_>,
+        >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
+    }
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole::<
