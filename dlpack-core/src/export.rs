@@ -377,11 +377,7 @@ pub unsafe fn hand_over<O: Send + 'static>(
     descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Handed, Error> {
-    let plan = if request.is_plain() && !descriptor.device.device_type.has_streams() {
-        plan_unasked(&subject(descriptor))
-    } else {
-        plan(request, &subject(descriptor))?
-    };
+    let plan = plan(request, &subject(descriptor))?;
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
         return transfer(descriptor, &plan).map(Handed::Other);
     }

@@ -76,15 +76,6 @@ impl ExportRequest {
             copy: None,
         }
     }
-
-    /// Whether the request asks for the struct of DLPack 1.0 and later, and for nothing else.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.stream.is_none()
-            && self.dl_device.is_none()
-            && self.copy.is_none()
-            && negotiate(self.max_version) == Abi::Versioned
-    }
 }
 
 /// What the plan has to know of a tensor.

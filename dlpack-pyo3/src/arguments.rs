@@ -1,7 +1,7 @@
 //! The arguments of `__dlpack__`, read without a detour.
 #![expect(unsafe_code, reason = "reads arguments as C hands them over")]
 
-use core::ffi::CStr;
+use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -10,8 +10,6 @@ use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
-
-use crate::error::{OrRaise, Raised, raise};
 
 /// One keyword of the method.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,13 +21,13 @@ enum Keyword {
     Version,
 }
 
-/// The usual ones first.
-const KEYWORDS: [(&CStr, Keyword); 5] = [
-    (c"max_version", Keyword::MaxVersion),
-    (c"stream", Keyword::Stream),
-    (c"dl_device", Keyword::DlDevice),
-    (c"copy", Keyword::Copy),
-    (c"version", Keyword::Version),
+/// The one that is nearly always there first, the one of the draft last.
+const KEYWORDS: [(&str, Keyword); 5] = [
+    ("max_version", Keyword::MaxVersion),
+    ("stream", Keyword::Stream),
+    ("dl_device", Keyword::DlDevice),
+    ("copy", Keyword::Copy),
+    ("version", Keyword::Version),
 ];
 
 /// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
@@ -56,7 +54,6 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     for ((name, _), place) in KEYWORDS.iter().zip(&INTERNED) {
         if place.load(Ordering::Relaxed).is_null() {
-            let name = name.to_str().expect("the keywords are ASCII");
             // The reference is kept for good.
             let name = PyString::intern(py, name).into_ptr();
             place.store(name, Ordering::Relaxed);
@@ -78,175 +75,144 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Reads the arguments of a call by the fast convention. `draft` adds the keyword of the draft from
-/// before `max_version` (INF-02 to INF-07).
-///
-/// # Safety
-///
-/// The arguments are those of such a call, which is still running.
-#[inline(always)]
-pub(crate) unsafe fn read(
-    py: Python<'_>,
-    args: *const *mut ffi::PyObject,
+/// The arguments of a call by the fast convention.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments<'a, 'py> {
+    py: Python<'py>,
+    values: *const *mut ffi::PyObject,
     positional: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
-    draft: bool,
-    request: &mut ExportRequest,
-) -> Result<(), Raised> {
-    if positional != 0 {
-        return Err(too_many(py, positional));
-    }
-    if names.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the names of a call are a tuple of strings, which the caller keeps.
-    let names = unsafe { Borrowed::from_ptr(py, names) };
-    // SAFETY: as above.
-    let names = unsafe { names.cast_unchecked::<PyTuple>() };
-    let mut version = None;
-    let mut draft_version = None;
-    for (index, name) in names.iter_borrowed().enumerate() {
-        // SAFETY: a call has as many values as names.
-        let value = unsafe { args.add(index) };
-        // SAFETY: as above.
-        let value = unsafe { value.read() };
-        // SAFETY: an argument, which the caller keeps.
-        let value = unsafe { Borrowed::from_ptr(py, value) };
-        let keyword = keyword(name, draft)?;
-        if value.is_none() {
-            continue;
-        }
-        match keyword {
-            Keyword::MaxVersion => version = Some(value),
-            Keyword::Version => draft_version = Some(value),
-            _ => set(request, keyword, value).or_raise(py)?,
-        }
-    }
-    match (version, draft_version) {
-        (Some(value), None) => match usual_version(value) {
-            Some(version) => request.max_version = Some(version),
-            None => set(request, Keyword::MaxVersion, value).or_raise(py)?,
-        },
-        (None, Some(value)) => set(request, Keyword::Version, value).or_raise(py)?,
-        (None, None) => {}
-        (Some(_), Some(_)) => return Err(said_twice(py)),
-    }
-    Ok(())
+    call: PhantomData<&'a ()>,
 }
 
-/// Whether a call asks for the struct of DLPack 1.x and for nothing else, in the words that nearly all use.
-///
-/// # Safety
-///
-/// As [`read`].
-#[inline(always)]
-pub(crate) unsafe fn plain(
-    py: Python<'_>,
-    args: *const *mut ffi::PyObject,
-    positional: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> bool {
-    if positional != 0 || names.is_null() {
-        return false;
+impl<'a, 'py> Arguments<'a, 'py> {
+    /// The arguments as C hands them over.
+    ///
+    /// # Safety
+    ///
+    /// They are those of such a call, which is still running for `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(
+        py: Python<'py>,
+        values: *const *mut ffi::PyObject,
+        positional: ffi::Py_ssize_t,
+        names: *mut ffi::PyObject,
+    ) -> Self {
+        Self {
+            py,
+            values,
+            positional,
+            names,
+            call: PhantomData,
+        }
     }
-    // SAFETY: the names of a call are a tuple of strings, which the caller keeps.
-    let names = unsafe { Borrowed::from_ptr(py, names) };
-    // SAFETY: as above.
-    let names = unsafe { names.cast_unchecked::<PyTuple>() };
-    let mut plain = false;
-    for (index, name) in names.iter_borrowed().enumerate() {
-        // SAFETY: a call has as many values as names.
-        let value = unsafe { args.add(index) };
+
+    /// The names of the keywords, if there are any.
+    #[inline(always)]
+    fn names(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
+        // SAFETY: null or an object, which the caller keeps for `'a`.
+        let names = unsafe { Borrowed::from_ptr_or_opt(self.py, self.names) }?;
+        // SAFETY: the names of a call are a tuple of strings.
+        Some(unsafe { names.cast_unchecked::<PyTuple>() })
+    }
+
+    /// The value that goes with the name at this index.
+    #[inline(always)]
+    fn value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
+        // SAFETY: a call has as many values as names, and this one no others.
+        let value = unsafe { self.values.add(index) };
         // SAFETY: as above.
         let value = unsafe { value.read() };
-        // SAFETY: an argument, which the caller keeps.
-        let value = unsafe { Borrowed::from_ptr(py, value) };
-        if name.as_ptr() == INTERNED[0].load(Ordering::Relaxed) {
-            if usual_version(value).is_none() {
+        // SAFETY: an object, which the caller keeps for `'a`.
+        unsafe { Borrowed::from_ptr(self.py, value) }
+    }
+
+    /// Whether they are [`ExportRequest::versioned`], in the words that nearly all consumers use.
+    #[inline(always)]
+    pub(crate) fn are_plain(&self) -> bool {
+        let Some(names) = self.names().filter(|_| self.positional == 0) else {
+            return false;
+        };
+        let mut versioned = false;
+        for (index, name) in names.iter_borrowed().enumerate() {
+            let is = |interned: &AtomicPtr<_>| interned.load(Ordering::Relaxed) == name.as_ptr();
+            if is(&INTERNED[0]) {
+                if !is_usual_version(self.value(index)) {
+                    return false;
+                }
+                versioned = true;
+            } else if !self.value(index).is_none() || !INTERNED[1..4].iter().any(is) {
                 return false;
             }
-            plain = true;
-        } else if !value.is_none()
-            || !INTERNED[1..4]
-                .iter()
-                .any(|known| known.load(Ordering::Relaxed) == name.as_ptr())
-        {
-            return false;
         }
+        versioned
     }
-    plain
+
+    /// What they ask for. `draft` adds the keyword of the draft from before `max_version` (INF-02 to INF-07).
+    pub(crate) fn request(&self, draft: bool) -> PyResult<ExportRequest> {
+        if self.positional != 0 {
+            return Err(PyTypeError::new_err(format!(
+                "__dlpack__() takes keyword arguments only, but {} positional ones were given",
+                self.positional
+            )));
+        }
+        let mut request = ExportRequest::default();
+        let Some(names) = self.names() else {
+            return Ok(request);
+        };
+        let (mut version, mut version_of_draft) = (None, None);
+        for (index, name) in names.iter_borrowed().enumerate() {
+            let value = self.value(index);
+            let keyword = keyword(name, draft)?;
+            if value.is_none() {
+                continue;
+            }
+            match keyword {
+                Keyword::MaxVersion => version = Some(value),
+                Keyword::Stream => request.stream = Some(stream(value)?),
+                Keyword::DlDevice => request.dl_device = Some(dl_device(value)?),
+                Keyword::Copy => request.copy = Some(copy(value)?),
+                Keyword::Version => version_of_draft = Some(value),
+            }
+        }
+        request.max_version = match (version, version_of_draft) {
+            (None, None) => None,
+            (Some(value), None) => Some(max_version(value)?),
+            (None, Some(value)) => draft_version(value)?,
+            // INF-07
+            (Some(_), Some(_)) => {
+                return Err(PyValueError::new_err(
+                    "`version` is the draft's form of `max_version`: give one of them",
+                ));
+            }
+        };
+        Ok(request)
+    }
 }
 
-#[cold]
-fn too_many(py: Python<'_>, positional: ffi::Py_ssize_t) -> Raised {
-    raise(
-        py,
-        PyTypeError::new_err(format!(
-            "__dlpack__() takes keyword arguments only, but {positional} positional ones were given"
-        )),
-    )
-}
-
-/// INF-07
-#[cold]
-fn said_twice(py: Python<'_>) -> Raised {
-    let message = "`version` is the draft's form of `max_version`: give one of them";
-    raise(py, PyValueError::new_err(message))
-}
-
-/// A `max_version` such as nearly all consumers pass: `(1, 0)` to `(1, 3)`, known by the very objects.
-#[inline]
-fn usual_version(value: Borrowed<'_, '_, PyAny>) -> Option<Version> {
-    let tuple = value.cast_exact::<PyTuple>().ok()?;
+/// Whether this is a `max_version` such as nearly all consumers pass: `(1, 0)` to `(1, 3)`, known by the very objects.
+#[inline(always)]
+fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
+    let Ok(tuple) = value.cast_exact::<PyTuple>() else {
+        return false;
+    };
     let mut items = tuple.iter_borrowed();
-    let (major, minor) = (items.next()?, items.next()?);
-    let known = |index: usize| SMALL[index].load(Ordering::Relaxed);
-    if items.next().is_some() || major.as_ptr() != known(1) {
-        return None;
-    }
-    let minor = (0..SMALL.len()).find(|&index| known(index) == minor.as_ptr())?;
-    Some(Version::new(1, u32::try_from(minor).ok()?))
+    let (Some(major), Some(minor), None) = (items.next(), items.next(), items.next()) else {
+        return false;
+    };
+    let known = |number: &AtomicPtr<_>, is: Borrowed<'_, '_, PyAny>| {
+        number.load(Ordering::Relaxed) == is.as_ptr()
+    };
+    known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
 }
 
-/// Takes up one argument.
-#[cold]
-#[inline(never)]
-fn set(
-    request: &mut ExportRequest,
-    keyword: Keyword,
-    value: Borrowed<'_, '_, PyAny>,
-) -> PyResult<()> {
-    match keyword {
-        Keyword::Stream => request.stream = Some(stream(value)?),
-        Keyword::MaxVersion => request.max_version = Some(max_version(value)?),
-        Keyword::DlDevice => request.dl_device = Some(dl_device(value)?),
-        Keyword::Copy => request.copy = Some(copy(value)?),
-        Keyword::Version => request.max_version = draft_version(value)?,
-    }
-    Ok(())
-}
-
-#[inline]
-fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> Result<Keyword, Raised> {
-    for ((_, keyword), interned) in KEYWORDS.iter().zip(&INTERNED) {
-        if interned.load(Ordering::Relaxed) == name.as_ptr()
-            && (draft || *keyword != Keyword::Version)
-        {
-            return Ok(*keyword);
-        }
-    }
-    spelled(name, draft).or_raise(name.py())
-}
-
-/// A keyword that is not the interned string, or none of ours.
-#[cold]
-fn spelled(name: Borrowed<'_, '_, PyAny>, draft: bool) -> PyResult<Keyword> {
+fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> PyResult<Keyword> {
     let text = name.cast::<PyString>()?;
     let text = text.to_cow()?;
     KEYWORDS
         .iter()
         .filter(|(_, keyword)| draft || *keyword != Keyword::Version)
-        .find(|(known, _)| known.to_bytes() == text.as_bytes())
+        .find(|(known, _)| *known == text)
         .map(|(_, keyword)| *keyword)
         .ok_or_else(|| {
             PyTypeError::new_err(format!(
@@ -268,13 +234,11 @@ fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyResult<i64> {
     }
 }
 
-#[cold]
 fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
     let found = value.get_type();
     PyTypeError::new_err(format!("{what} is an int or None, found {found}"))
 }
 
-#[cold]
 fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
     PyValueError::new_err(format!("{what} is out of range: {}", value.to_owned()))
 }
@@ -288,7 +252,6 @@ fn stream(value: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
 }
 
 /// The two numbers of a tuple.
-#[inline]
 fn pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
@@ -309,7 +272,6 @@ fn pair<'a, 'py>(
     Err(no_pair(value, what))
 }
 
-#[cold]
 fn no_pair(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
     match value.cast::<PyTuple>() {
         Ok(tuple) => PyTypeError::new_err(format!(

@@ -5,13 +5,13 @@ use core::any::Any;
 use core::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
-use dlpack_core::{Device, ExportRequest, Version};
+use dlpack_core::{Device, Version};
 use pyo3::IntoPyObjectExt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::arguments;
+use crate::arguments::{self, Arguments};
 use crate::error::{OrRaise, Raised, answer};
 use crate::export::{self, Exports};
 
@@ -154,39 +154,28 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python calls a method attached.
     let py = unsafe { Python::assume_attached() };
+    // SAFETY: the arguments of this very call.
+    let arguments = unsafe { Arguments::new(py, args, positional, names) };
     answer(py, || {
-        // SAFETY: the arguments of this very call.
-        if unsafe { arguments::plain(py, args, positional, names) } {
-            // SAFETY: the descriptor checked that the object is one of its class.
-            let object = unsafe { Borrowed::from_ptr(py, object) };
-            // SAFETY: as above.
-            let object = unsafe { object.cast_unchecked::<T>() };
-            return export::to_capsule(object);
-        }
+        // SAFETY: the descriptor checked that the object is one of its class.
+        let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: as above.
-        unsafe { dlpack_as_asked::<T>(py, object, args, positional, names, DRAFT) }
+        let object = unsafe { object.cast_unchecked::<T>() };
+        if arguments.are_plain() {
+            export::to_capsule(object)
+        } else {
+            dlpack_as_asked(object, arguments, DRAFT)
+        }
     })
 }
 
-/// # Safety
-///
-/// The arguments are those of a call of the method.
 #[inline(never)]
-unsafe fn dlpack_as_asked<T: Exports>(
-    py: Python<'_>,
-    object: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    positional: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
+fn dlpack_as_asked<T: Exports>(
+    object: Borrowed<'_, '_, T>,
+    arguments: Arguments<'_, '_>,
     draft: bool,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    let mut request = ExportRequest::default();
-    // SAFETY: the arguments of this very call.
-    unsafe { arguments::read(py, args, positional, names, draft, &mut request) }?;
-    // SAFETY: the descriptor checked that the object is one of its class.
-    let object = unsafe { Borrowed::from_ptr(py, object) };
-    // SAFETY: as above.
-    let object = unsafe { object.cast_unchecked::<T>() };
+    let request = arguments.request(draft).or_raise(object.py())?;
     export::to_capsule_with(object, &request)
 }
 
