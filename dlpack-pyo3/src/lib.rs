@@ -44,6 +44,14 @@
 //! What others can still reach is exported read-only; [`SharedBuffer`] is the memory that both sides may write.
 //! A consumer may ignore that flag: PyTorch does. Hand out copies or a `SharedBuffer` where that matters.
 //!
+//! So a class whose methods write while arrays over it live, as a simulation's do, keeps its data in a `SharedBuffer`
+//! behind `#[dlpack(data, owner)]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
+//!
+//! The consumer's last use may end on any thread, with the interpreter's lock or without, after an exception or after
+//! the interpreter: the object is given back, or left alone where there is nobody to give it to. (A module in a
+//! sub-interpreter of CPython 3.11 or older is the one exception: CPython cannot say there which interpreter to
+//! attach to, and PyO3 does not refuse to load.)
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Tensor`] is the way in: a function
@@ -74,6 +82,43 @@ pub mod __private;
 
 pub use class::{Protocol, TensorNames};
 pub use dlpack_core::*;
+/// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
+///
+/// The class gets `__dlpack__`, `__dlpack_device__`, DLPack's C exchange table, and an attribute for each
+/// `tensor` and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
+///
+/// | option | adds |
+/// |---|---|
+/// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
+/// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
+/// | `tensors` | for a class that has tensors and is none: their attributes only |
+/// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
+///
+/// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{DLPack, dlpack_pymethods};
+/// use pyo3::prelude::*;
+///
+/// #[pyclass]
+/// #[derive(DLPack)]
+/// struct Batch {
+///     #[dlpack(tensor(shape = [_, 4]))]
+///     observations: Vec<f32>,
+///     #[dlpack(tensor)]
+///     rewards: Vec<f64>,
+/// }
+///
+/// #[dlpack_pymethods(tensors)]
+/// #[pymethods]
+/// impl Batch {
+///     /// Raises "Already borrowed" while an array over a reward lives, as the vectors would move.
+///     fn push(&mut self, observation: [f32; 4], reward: f64) {
+///         self.observations.extend(observation);
+///         self.rewards.push(reward);
+///     }
+/// }
+/// ```
 pub use dlpack_derive::dlpack_pymethods;
 pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
