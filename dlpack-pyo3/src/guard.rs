@@ -52,7 +52,8 @@ impl<G> Held<G> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is not dropped, so this is the one drop; the object is still alive.
         unsafe { ManuallyDrop::drop(&mut this.guard) };
-        give_back_attached(this.object);
+        // SAFETY: attached, by the caller's contract; the reference is the one that `new` took.
+        unsafe { give_back_attached(this.object) };
     }
 }
 
@@ -62,7 +63,8 @@ impl<G> Drop for Held<G> {
     fn drop(&mut self) {
         // SAFETY: the one drop; the object that it borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
-        give_back(self.object);
+        // SAFETY: the reference is the one that `new` took.
+        unsafe { give_back(self.object) };
     }
 }
 
@@ -97,40 +99,60 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
 const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// Gives back a reference, on any thread.
+///
+/// # Safety
+///
+/// The reference is the caller's to give.
 #[inline]
-fn give_back(object: NonNull<ffi::PyObject>) {
+unsafe fn give_back(object: NonNull<ffi::PyObject>) {
     if attached() {
-        give_back_attached(object);
+        // SAFETY: attached, and passed on to the caller.
+        unsafe { give_back_attached(object) };
     } else {
-        give_back_from_outside(object);
+        // SAFETY: passed on to the caller.
+        unsafe { give_back_from_outside(object) };
     }
 }
 
 /// The same on a thread that is attached.
+///
+/// # Safety
+///
+/// As [`give_back`], and the thread is attached.
 #[inline]
-fn give_back_attached(object: NonNull<ffi::PyObject>) {
-    // SAFETY: attached, and alive: the reference is the one that `new` took.
+unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
+    // SAFETY: attached, and alive, since there is a reference to give.
     if ONE_AT_A_TIME && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
         // Nothing is run by this, so no exception can get in the way.
         // SAFETY: as above.
         unsafe { ffi::Py_DECREF(object.as_ptr()) };
     } else {
-        give_back_last(object);
+        // SAFETY: passed on to the caller.
+        unsafe { give_back_last(object) };
     }
 }
 
+/// The same, where the object may go, and run code of anybody's.
+///
+/// # Safety
+///
+/// As [`give_back_attached`].
 #[inline(never)]
-fn give_back_last(object: NonNull<ffi::PyObject>) {
+unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     let pending = Pending::set_aside();
-    // SAFETY: attached; the reference is the one that `new` took.
+    // SAFETY: attached, and the caller's to give.
     unsafe { ffi::Py_DECREF(object.as_ptr()) };
     pending.restore();
 }
 
 /// The same on a thread that may not be attached.
+///
+/// # Safety
+///
+/// As [`give_back`].
 #[cold]
 #[inline(never)]
-fn give_back_from_outside(object: NonNull<ffi::PyObject>) {
+unsafe fn give_back_from_outside(object: NonNull<ffi::PyObject>) {
     // SAFETY: always allowed.
     if unsafe { ffi::Py_IsInitialized() } == 0 {
         // CAP-14: there is no interpreter any more that could take the object back.
@@ -140,10 +162,8 @@ fn give_back_from_outside(object: NonNull<ffi::PyObject>) {
     // drop of a `Py<T>`: PyO3 would park the reference until somebody attaches (CAP-28).
     // SAFETY: there is an interpreter; a thread that comes too late is halted here, as by CPython.
     let state = unsafe { ffi::PyGILState_Ensure() };
-    let pending = Pending::set_aside();
-    // SAFETY: attached right above; the reference is the one that `new` took.
-    unsafe { ffi::Py_DECREF(object.as_ptr()) };
-    pending.restore();
+    // SAFETY: attached right above, and passed on to the caller.
+    unsafe { give_back_attached(object) };
     // SAFETY: `state` is what the matching call gave.
     unsafe { ffi::PyGILState_Release(state) };
 }
