@@ -124,6 +124,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
 
     /// Exports without keeping `self`, where a field holds the memory by itself (key `owner`).
     #[doc(hidden)]
+    #[inline]
     fn share(&self, request: &ExportRequest) -> Option<Result<Managed, Error>> {
         let _ = request;
         None

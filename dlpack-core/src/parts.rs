@@ -414,7 +414,7 @@ impl Parts {
     #[inline(always)]
     fn packed<'a>(&self, memory: &Memory) -> Option<Descriptor<'a>> {
         let usual = self.kind.is_none()
-            && matches!(self.strides, GivenStrides::None | GivenStrides::Elements(_))
+            && matches!(self.strides, GivenStrides::None)
             && self.offset == 0
             && self.byte_offset == 0
             && self.device.is_none_or(|given| given == memory.device)
@@ -433,11 +433,6 @@ impl Parts {
             }
             None => return None,
         };
-        if let GivenStrides::Elements(given) = &self.strides {
-            if *given != strides {
-                return None;
-            }
-        }
         let aligned = memory.data.addr() % memory.dtype.alignment() == 0;
         if !aligned || memory.data.is_null() {
             return None;

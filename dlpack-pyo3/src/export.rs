@@ -110,30 +110,27 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     object: Borrowed<'_, '_, T>,
     sink: S,
 ) -> Result<S::Output, Raised> {
-    let request = ExportRequest::versioned();
+    const REQUEST: ExportRequest = ExportRequest::versioned();
     if !T::PACKED || T::EXCLUSIVE {
-        return export(object, &request, sink);
+        return export(object, &REQUEST, sink);
     }
     let py = object.py();
-    // SAFETY: the guard goes into `Held` together with the object, and `value` is not used after it.
+    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
     let (value, guard) = unsafe { T::Frozen::share(&object) }.or_raise(py)?;
+    match value.share(&REQUEST) {
+        None => {}
+        Some(Ok(shared)) => return sink.other(shared),
+        // The long way knows why, and whether it matters.
+        Some(Err(_)) => return export(object, &REQUEST, sink),
+    }
     let owner = Held::new(guard, object.as_any());
-    let mut shared = None;
-    let describe = || {
-        let packed = value.packed()?;
-        shared = value.share(&request);
-        shared.is_none().then_some(packed)
-    };
     // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-    match unsafe { hand_over_packed(owner, describe) } {
+    match unsafe { hand_over_packed(owner, || value.packed()) } {
         HandedPacked::Kept(tensor) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<<T::Frozen as Borrowing<T>>::Shared>(tensor) }
         }
-        HandedPacked::Unusual => match shared {
-            Some(shared) => sink.other(shared.map_err(|error| refuse(py, error))?),
-            None => export(object, &request, sink),
-        },
+        HandedPacked::Unusual => export(object, &REQUEST, sink),
         HandedPacked::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
     }
 }
@@ -170,7 +167,7 @@ pub(crate) fn export<T: Exports, S: Sink>(
 }
 
 /// The same under the exclusive borrow, so that the consumer may write.
-#[cold]
+#[inline(never)]
 fn export_exclusively<T: Exports, S: Sink>(
     object: Borrowed<'_, '_, T>,
     request: &ExportRequest,
