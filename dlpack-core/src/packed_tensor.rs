@@ -64,11 +64,46 @@ pub struct Packed<'a> {
 }
 
 impl Packed<'_> {
+    /// The extents, one an axis.
+    #[must_use]
+    #[inline]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape[..self.rank]
+    }
+
+    /// The strides in items, one an axis.
+    #[must_use]
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides[..self.rank]
+    }
+
+    /// The type of the items.
+    #[must_use]
+    #[inline]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
     /// Where the memory lies.
     #[must_use]
     #[inline]
     pub fn device(&self) -> Device {
         self.device
+    }
+
+    /// The address of the first element.
+    #[must_use]
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data
+    }
+
+    /// Whether a consumer of this tensor must not write to it.
+    #[must_use]
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 }
 
@@ -165,13 +200,12 @@ mod tests {
             parts = parts.strides(strides.to_strides().unwrap());
         }
         let described = parts.describe(data.lend()).unwrap();
-        let rank = packed.rank;
-        assert_eq!(packed.data.cast_const(), described.as_ptr());
-        assert_eq!(&packed.shape[..rank], described.shape());
-        assert_eq!(&packed.strides[..rank], described.strides());
-        assert_eq!(packed.dtype, described.dtype());
-        assert_eq!(packed.device, described.device());
-        assert_eq!(packed.read_only, described.is_read_only());
+        assert_eq!(packed.as_ptr(), described.as_ptr());
+        assert_eq!(packed.shape(), described.shape());
+        assert_eq!(packed.strides(), described.strides());
+        assert_eq!(packed.dtype(), described.dtype());
+        assert_eq!(packed.device(), described.device());
+        assert_eq!(packed.is_read_only(), described.is_read_only());
         true
     }
 

@@ -153,42 +153,89 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // except a consumer to which it is lent for writing, and then this raises.
         // SAFETY: the guard is dropped last.
         let (value, _guard) = unsafe { T::Frozen::share(&object) }?;
-        let descriptor = value.describe().map_err(py_err)?;
-        if descriptor.is_read_only() {
-            // XAP-20: a bare tensor cannot say so.
-            return Err(PyBufferError::new_err(
-                "the data is read-only, which a borrowed tensor cannot say; ask for an owning one",
-            ));
-        }
-        let lists = value.lists().filter(|(shape, strides)| {
-            *shape == descriptor.shape() && *strides == descriptor.strides()
-        });
-        let Some((shape, strides)) = lists else {
-            return Err(PyBufferError::new_err(
-                "shape and strides do not lie in the object as they are exported; ask for an owning tensor",
-            ));
-        };
-        let list = |list: &[i64]| {
-            if list.is_empty() {
-                ptr::null_mut()
-            } else {
-                list.as_ptr().cast_mut()
+        let tensor = match value.packed() {
+            Some(packed) => lend(
+                value.lists(),
+                packed.is_read_only(),
+                (packed.shape(), packed.strides()),
+                DLTensor {
+                    data: packed.as_ptr().cast_mut().cast(),
+                    device: packed.device().into(),
+                    dtype: packed.dtype().into(),
+                    ..NOTHING
+                },
+            ),
+            None => {
+                let descriptor = value.describe().map_err(py_err)?;
+                lend(
+                    value.lists(),
+                    descriptor.is_read_only(),
+                    (descriptor.shape(), descriptor.strides()),
+                    DLTensor {
+                        data: descriptor.as_ptr().cast_mut().cast(),
+                        device: descriptor.device().into(),
+                        dtype: descriptor.dtype().into(),
+                        byte_offset: descriptor.byte_offset(),
+                        ..NOTHING
+                    },
+                )
             }
-        };
-        let tensor = DLTensor {
-            data: descriptor.as_ptr().cast_mut().cast(),
-            device: descriptor.device().into(),
-            ndim: i32::try_from(shape.len()).expect("at most 64 axes"),
-            dtype: descriptor.dtype().into(),
-            shape: list(shape),
-            strides: list(strides),
-            byte_offset: descriptor.byte_offset(),
-        };
+        }?;
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(tensor) };
         Ok(())
     };
     outcome(py, || fill().or_raise(py))
+}
+
+const NOTHING: DLTensor = DLTensor {
+    data: ptr::null_mut(),
+    device: abi::DLDevice {
+        device_type: 0,
+        device_id: 0,
+    },
+    ndim: 0,
+    dtype: abi::DLDataType {
+        code: 0,
+        bits: 0,
+        lanes: 0,
+    },
+    shape: ptr::null_mut(),
+    strides: ptr::null_mut(),
+    byte_offset: 0,
+};
+
+/// A tensor with the lists that lie in the object, if they say what was described.
+fn lend(
+    lists: Option<(&[i64], &[i64])>,
+    read_only: bool,
+    described: (&[i64], &[i64]),
+    tensor: DLTensor,
+) -> PyResult<DLTensor> {
+    if read_only {
+        // XAP-20: a bare tensor cannot say so.
+        return Err(PyBufferError::new_err(
+            "the data is read-only, which a borrowed tensor cannot say; ask for an owning one",
+        ));
+    }
+    let Some((shape, strides)) = lists.filter(|lists| *lists == described) else {
+        return Err(PyBufferError::new_err(
+            "shape and strides do not lie in the object as they are exported; ask for an owning tensor",
+        ));
+    };
+    let list = |list: &[i64]| {
+        if list.is_empty() {
+            ptr::null_mut()
+        } else {
+            list.as_ptr().cast_mut()
+        }
+    };
+    Ok(DLTensor {
+        ndim: i32::try_from(shape.len()).expect("at most 64 axes"),
+        shape: list(shape),
+        strides: list(strides),
+        ..tensor
+    })
 }
 
 /// XAP-16, XAP-17, XAP-18: takes the tensor over, or leaves it untouched and raises.
