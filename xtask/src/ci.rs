@@ -1,8 +1,12 @@
 //! `ci`: what must hold before a change is taken.
 
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
 use crate::args::Args;
 use crate::packages::PUBLISHED;
-use crate::step::{Outcome, Step, StepResult, cargo, output, run, run_all};
+use crate::step::{Outcome, Step, StepResult, cargo, output, run, run_all, target_dir};
+use crate::tree::entries;
 use crate::{readme, test, unsafe_files, words};
 
 pub(crate) const HELP: &str = "
@@ -48,7 +52,14 @@ fn documentation() -> Step {
 }
 
 /// Packs what is published and builds it from the packed files, each crate against the packed others.
+///
+/// Cargo takes a version that it knows for the same code, so what an earlier run packed is forgotten first.
 fn packaging() -> StepResult {
+    let target = target_dir().join("packaging");
+    forget(&target)?;
+    for directory in unpacked()? {
+        forget(&directory)?;
+    }
     let mut words = vec!["package", "--allow-dirty"];
     for name in PUBLISHED {
         words.extend(["-p", name]);
@@ -61,6 +72,34 @@ fn packaging() -> StepResult {
             }
         }
     }
-    run(cargo(&words))?;
+    let mut package = cargo(&words);
+    package.env("CARGO_TARGET_DIR", target);
+    run(package)?;
     Ok(Outcome::Passed)
+}
+
+fn forget(directory: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(format!("cannot remove {}: {error}", directory.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where cargo unpacked our own crates, as if they came from a registry.
+fn unpacked() -> Result<Vec<PathBuf>, String> {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let sources = home.map(|home| home.join("registry/src"));
+    let Some(sources) = sources.filter(|sources| sources.is_dir()) else {
+        return Ok(vec![]);
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let mut found = Vec::new();
+    for registry in entries(&sources)? {
+        found.extend(PUBLISHED.map(|name| registry.join(format!("{name}-{version}"))));
+    }
+    Ok(found)
 }
