@@ -1,19 +1,15 @@
-//! The trait [`DLPack`], and the block that an export is: header, lists and owner in one allocation.
+//! The trait [`DLPack`], and the ways from a description to an export.
 #![expect(
     unsafe_code,
-    reason = "hands memory to C, and takes it back in the deleter"
+    reason = "puts what was described together with the owner that keeps it"
 )]
 
-use alloc::alloc::{alloc, dealloc};
-use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::alloc::Layout;
-use core::ffi::c_void;
-use core::mem::{MaybeUninit, offset_of};
-use core::ptr::{NonNull, addr_of_mut};
+use core::ptr::NonNull;
 
 use crate::abi;
 use crate::atomic::Word;
+use crate::block::{Block, Exported, Unfinished};
 use crate::buffer::Buffer;
 use crate::copy::gather;
 use crate::descriptor::{Descriptor, packed_bytes};
@@ -24,12 +20,12 @@ use crate::error::Error;
 use crate::extent;
 use crate::facts::Facts;
 use crate::loan::{Access, Loan};
-use crate::managed::{Managed, Ours};
+use crate::managed::Managed;
 use crate::memory::AlignedBytes;
 use crate::packed_tensor::{Packed, packed};
 use crate::parts::Parts;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, Subject, Transfer, plan, plan_unasked};
-use crate::version::{Abi, Version};
+use crate::version::Abi;
 use crate::view::TensorRef;
 
 /// A type whose values are tensors.
@@ -356,7 +352,7 @@ pub unsafe fn export_with<O: Send + 'static>(
 /// What [`hand_over`] gives.
 #[derive(Debug)]
 pub enum Handed {
-    /// The tensor keeps the owner; [`take_back`] may release it without the deleter.
+    /// The tensor keeps the owner; `take_back` may release it without the deleter.
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
     Other(Managed),
@@ -453,22 +449,6 @@ pub unsafe fn hand_over_packed<'a, O: Send + 'static>(
 #[cold]
 #[inline(never)]
 fn discard<O: Send + 'static>(_: Unfinished<O>) {}
-
-/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
-///
-/// # Safety
-///
-/// `tensor` was given by [`hand_over`] as [`Handed::Kept`] for an owner of this type, and nobody else
-/// uses it or will call its deleter.
-#[must_use]
-#[inline]
-pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
-    // SAFETY: the struct of a block is valid until it is released.
-    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
-    // SAFETY: as in `release`.
-    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
-    block.owner
-}
 
 /// Exports by moving the value; its inline storage gets its final address before it is described.
 #[inline]
@@ -639,256 +619,3 @@ pub(crate) fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     let block = Unfinished::new(memory)?;
     Ok(block.finish(tensor, &plan))
 }
-
-/// What goes into the block beside the owner.
-struct Exported {
-    data: *mut u8,
-    byte_offset: u64,
-    ndim: usize,
-    lists: Lists,
-    dtype: abi::DLDataType,
-    device: abi::DLDevice,
-    legacy: LegacyPolicy,
-    access: Access,
-}
-
-impl Exported {
-    #[inline]
-    fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Self {
-        Self {
-            data: descriptor.data,
-            byte_offset: descriptor.byte_offset,
-            ndim: descriptor.shape.len(),
-            lists: Lists::new(&descriptor.shape, &descriptor.strides),
-            dtype: descriptor.dtype.into(),
-            device: plan.device.into(),
-            legacy: descriptor.legacy,
-            access: descriptor.access,
-        }
-    }
-}
-
-/// Turns an exported block into the legacy struct, where it stands.
-pub(crate) type ToLegacy =
-    unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>;
-
-/// The C struct of either version; which one is fixed by the deleter in it.
-#[repr(C)]
-union Header {
-    versioned: abi::DLManagedTensorVersioned,
-    legacy: abi::DLManagedTensor,
-}
-
-/// One export: the struct that the consumer gets, its lists, and whatever keeps the memory.
-#[repr(C)]
-struct Block<O> {
-    header: Header,
-    lists: Lists,
-    owner: O,
-}
-
-/// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
-struct Unfinished<O>(NonNull<Block<O>>);
-
-impl<O: Send + 'static> Unfinished<O> {
-    /// Moves the owner to its final address. Without memory it is dropped.
-    #[inline]
-    fn new(owner: O) -> Result<Self, Error> {
-        Self::try_new(owner).map_err(|()| Error::OutOfMemory {
-            bytes: size_of::<Block<O>>(),
-        })
-    }
-
-    #[inline(always)]
-    fn try_new(owner: O) -> Result<Self, ()> {
-        let layout = Layout::new::<Block<O>>();
-        // SAFETY: a block is never of size 0; it begins with a header.
-        let block = unsafe { alloc(layout) }.cast::<Block<O>>();
-        let Some(block) = NonNull::new(block) else {
-            return Err(());
-        };
-        // SAFETY: the place of the owner inside the block that was just allocated.
-        let place = unsafe { addr_of_mut!((*block.as_ptr()).owner) };
-        // SAFETY: it is aligned, not initialised yet, and only ours.
-        unsafe { place.write(owner) };
-        Ok(Self(block))
-    }
-
-    fn owner(&self) -> &O {
-        // SAFETY: `new` initialised the owner.
-        unsafe { &(*self.0.as_ptr()).owner }
-    }
-
-    fn owner_mut(&mut self) -> &mut O {
-        // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
-        unsafe { &mut (*self.0.as_ptr()).owner }
-    }
-
-    /// Fills in the rest and lets go of the block: from here on its deleter owns it.
-    #[inline]
-    fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
-        let ours = Ours {
-            to_legacy: to_legacy::<O>,
-            legacy: tensor.legacy,
-            access: tensor.access,
-        };
-        let header = self.fill(tensor, plan);
-        match plan.abi {
-            Abi::Versioned => Managed::ours(header, ours),
-            // SAFETY: it is the header of this very block, which nobody else knows yet.
-            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
-        }
-    }
-
-    /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
-    #[inline]
-    fn fill(self, tensor: Exported, plan: &Plan) -> NonNull<abi::DLManagedTensorVersioned> {
-        let block = self.0.as_ptr();
-        core::mem::forget(self);
-        // SAFETY: the place of the lists inside the block that `new` allocated.
-        let place_of_lists = unsafe { addr_of_mut!((*block).lists) };
-        // SAFETY: it is aligned, not initialised yet, and only ours.
-        let lists = unsafe { place(place_of_lists, tensor.lists) };
-        // LAY-02, LAY-03: the lists are null only where there are no axes.
-        let [shape, strides] = match tensor.ndim {
-            0 => [core::ptr::null_mut(); 2],
-            _ => lists.places(),
-        };
-        let managed = abi::DLManagedTensorVersioned {
-            version: Version::CURRENT.into(),
-            manager_ctx: block.cast::<c_void>(),
-            deleter: Some(delete_versioned::<O>),
-            flags: plan.flags,
-            dl_tensor: abi::DLTensor {
-                data: tensor.data.cast(),
-                device: tensor.device,
-                ndim: i32::try_from(tensor.ndim).expect("at most 64 axes"),
-                dtype: tensor.dtype,
-                shape,
-                strides,
-                byte_offset: tensor.byte_offset,
-            },
-        };
-        // SAFETY: the place of the header inside the block.
-        let header = unsafe { addr_of_mut!((*block).header.versioned) };
-        // SAFETY: it is aligned and only ours.
-        unsafe { header.write(managed) };
-        NonNull::new(header).expect("inside a block")
-    }
-}
-
-/// Initialises the lists of a block and gives access to them there.
-///
-/// # Safety
-///
-/// `place` is a valid place for them that nobody else uses for `'a`.
-#[inline]
-unsafe fn place<'a>(place: *mut Lists, lists: Lists) -> &'a mut Lists {
-    // SAFETY: passed on to the caller.
-    unsafe { place.write(lists) };
-    // SAFETY: initialised right above; nobody else uses it.
-    unsafe { &mut *place }
-}
-
-impl<O> Drop for Unfinished<O> {
-    fn drop(&mut self) {
-        /// Frees the block even if the owner's `Drop` panics.
-        struct Free<O>(NonNull<Block<O>>);
-        impl<O> Drop for Free<O> {
-            fn drop(&mut self) {
-                // SAFETY: allocated in `new` with this layout, and nothing in it is alive any more.
-                unsafe { dealloc(self.0.as_ptr().cast(), Layout::new::<Block<O>>()) };
-            }
-        }
-        let free = Free(self.0);
-        // SAFETY: the place of the owner inside the block.
-        let owner = unsafe { addr_of_mut!((*free.0.as_ptr()).owner) };
-        // SAFETY: `new` initialised it, and this is the one drop.
-        unsafe { owner.drop_in_place() };
-    }
-}
-
-/// The deleter of a versioned export.
-unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
-    // SAFETY: a consumer passes the struct that it was given.
-    let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: it is that of our block, and a consumer calls the deleter once.
-    unsafe { release::<O>(context) };
-}
-
-/// The deleter of a legacy export.
-unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
-    // SAFETY: a consumer passes the struct that it was given.
-    let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: it is that of our block, and a consumer calls the deleter once.
-    unsafe { release::<O>(context) };
-}
-
-/// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
-/// overwritten the lists (CAP-11). A panic of the owner ends here: unwinding into C would abort (ABI-10).
-///
-/// # Safety
-///
-/// `context` is that of a block of this type, which nobody uses afterwards.
-#[inline]
-unsafe fn release<O>(context: *mut c_void) {
-    // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
-    // was initialised in `finish`; the caller gives it up.
-    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
-    contain_panic(move || drop(block));
-}
-
-#[cfg(feature = "std")]
-#[inline(always)]
-fn contain_panic(drop_owner: impl FnOnce()) {
-    let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(drop_owner));
-    if let Err(payload) = dropped {
-        report(payload);
-    }
-}
-
-#[cfg(feature = "std")]
-#[cold]
-#[inline(never)]
-fn report(payload: Box<dyn core::any::Any + Send>) {
-    use std::io::Write as _;
-
-    // The panic hook has printed where and why; a failing stderr must not make it a second panic.
-    let _ = writeln!(
-        std::io::stderr(),
-        "dlpack-core: the owner of a tensor panicked while it was dropped by a consumer"
-    );
-    // Its own `Drop` could panic again; then it is not worth another try.
-    let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| drop(payload)));
-    core::mem::forget(dropped);
-}
-
-/// Without `std` a panic cannot be caught: the `extern "C"` deleter turns it into an abort.
-#[cfg(not(feature = "std"))]
-fn contain_panic(drop_owner: impl FnOnce()) {
-    drop_owner();
-}
-
-/// Replaces the header of a block by the legacy one.
-///
-/// # Safety
-///
-/// `tensor` is the header of a block with an owner of this type, which nobody else uses.
-unsafe fn to_legacy<O>(
-    tensor: NonNull<abi::DLManagedTensorVersioned>,
-) -> NonNull<abi::DLManagedTensor> {
-    // SAFETY: the caller passes a valid header.
-    let versioned = unsafe { tensor.read() };
-    let legacy = abi::DLManagedTensor {
-        dl_tensor: versioned.dl_tensor,
-        manager_ctx: versioned.manager_ctx,
-        deleter: Some(delete_legacy::<O>),
-    };
-    // The block's own address has provenance over all of it; the header stands at its start.
-    let header = versioned.manager_ctx.cast::<abi::DLManagedTensor>();
-    // SAFETY: the header is a union with room and alignment for both structs.
-    unsafe { header.write(legacy) };
-    NonNull::new(header).expect("inside a block")
-}
-
-const _: () = assert!(offset_of!(Block<MaybeUninit<u8>>, header) == 0);

@@ -54,6 +54,7 @@ pub mod __private;
 pub mod abi;
 mod atomic;
 mod axes;
+mod block;
 mod buffer;
 mod copy;
 mod descriptor;

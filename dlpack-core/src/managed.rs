@@ -12,13 +12,14 @@ use core::{fmt, slice};
 
 use crate::abi;
 use crate::atomic::Word;
+use crate::block::ToLegacy;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::DataType;
 use crate::element::Plain;
 use crate::error::Error;
-use crate::export::{self, DLPack, ToLegacy};
+use crate::export::{self, DLPack};
 use crate::extent;
 use crate::loan::Access;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Transfer, plan};
