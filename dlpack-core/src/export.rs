@@ -310,7 +310,8 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
 }
 
 /// The stream value by which Rust code says that order is its own affair.
-pub(crate) fn unordered(device: Device) -> Option<i64> {
+#[must_use]
+pub fn unordered(device: Device) -> Option<i64> {
     device.device_type.has_streams().then_some(-1)
 }
 

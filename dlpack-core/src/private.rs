@@ -13,7 +13,7 @@ pub use crate::block::take_back;
 pub use crate::dims::{Dims, MAX_RANK};
 pub use crate::draft::Draft;
 pub use crate::element::Source;
-pub use crate::export::{Handed, HandedPacked, hand_over, hand_over_packed};
+pub use crate::export::{Handed, HandedPacked, hand_over, hand_over_packed, unordered};
 pub use crate::facts::{Elem, Facts};
 pub use crate::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,

@@ -56,7 +56,7 @@ pub(crate) fn install<'py, T: Exports>(
         dltensor_from_py_object_no_sync: if T::LISTS { Some(borrow::<T>) } else { None },
         current_work_stream: Some(current_stream),
     });
-    let table: *mut DLPackExchangeAPI = table;
+    let table = ptr::from_ref(table).cast_mut();
     class.setattr("__c_dlpack_exchange_api__", table.addr())?;
     // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
     let capsule = unsafe { ffi::PyCapsule_New(table.cast(), NAME.as_ptr(), None) };

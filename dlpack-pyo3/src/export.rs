@@ -6,7 +6,9 @@
 
 use core::ptr::NonNull;
 
-use dlpack_core::__private::{Handed, HandedPacked, hand_over, hand_over_packed};
+use dlpack_core::__private::{
+    Handed, HandedPacked, hand_over, hand_over_packed, unordered as unordered_stream,
+};
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
 use pyo3::ffi;
@@ -227,14 +229,8 @@ where
 
 /// A request for the tensor as it is, whose order is the consumer's affair (XAP-10).
 pub(crate) fn unordered(device: Device) -> ExportRequest {
-    use dlpack_core::DeviceType;
-
-    let has_streams = matches!(
-        device.device_type,
-        DeviceType::CUDA | DeviceType::ROCM | DeviceType::CUDA_MANAGED
-    );
     ExportRequest {
-        stream: has_streams.then_some(-1),
+        stream: unordered_stream(device),
         ..ExportRequest::versioned()
     }
 }

@@ -47,7 +47,7 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
             return Ok(tensor);
         }
     }
-    through_method(object, None, None)
+    ask(object, None, None).map(|(tensor, _)| tensor)
 }
 
 /// The same, with the data on a device of one's choice, or with a word on copies.
@@ -141,16 +141,7 @@ fn through_table(
     Ok((!unordered).then_some(tensor))
 }
 
-/// Through `__dlpack__`.
-fn through_method(
-    object: &Bound<'_, PyAny>,
-    device: Option<Device>,
-    copy: Option<bool>,
-) -> PyResult<Managed> {
-    ask(object, device, copy).map(|(tensor, _)| tensor)
-}
-
-/// Asks for the tensor; also says whether the producer heard the wishes.
+/// Asks `__dlpack__` for the tensor; also says whether the producer heard the wishes.
 fn ask(
     object: &Bound<'_, PyAny>,
     device: Option<Device>,

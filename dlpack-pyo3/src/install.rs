@@ -31,16 +31,12 @@ struct Kept(
 unsafe impl Send for Kept {}
 
 /// Keeps a value for good, and reachable. Called a few times for each class.
-pub(crate) fn keep_for_good<V: Any>(value: V) -> &'static mut V {
-    let place = Box::leak(Box::new(value));
-    let place: *mut V = place;
-    // SAFETY: the value was leaked right above; the shared reference in the list is never read.
-    let kept: &'static V = unsafe { &*place };
+pub(crate) fn keep_for_good<V: Any>(value: V) -> &'static V {
+    let kept: &'static V = Box::leak(Box::new(value));
     KEPT.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(Kept(kept));
-    // SAFETY: as above.
-    unsafe { &mut *place }
+    kept
 }
 
 const DLPACK: &CStr =
@@ -138,7 +134,8 @@ fn method(
         ml_flags: flags,
         ml_doc: doc.as_ptr(),
     });
-    // SAFETY: a class, and a definition that lives for ever.
+    let definition = core::ptr::from_ref(definition).cast_mut();
+    // SAFETY: a class, and a definition that lives for ever and is only read.
     let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
     // SAFETY: a new reference, or null with an exception.
     let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;

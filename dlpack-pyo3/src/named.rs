@@ -48,7 +48,8 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
             doc: keep_for_good(doc).as_ptr(),
             closure: core::ptr::without_provenance_mut(index),
         });
-        // SAFETY: a class, and a definition that lives for ever.
+        let getter = core::ptr::from_ref(getter).cast_mut();
+        // SAFETY: a class, and a definition that lives for ever and is only read.
         let getter = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), getter) };
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;

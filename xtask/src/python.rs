@@ -201,7 +201,7 @@ fn python_in(directory: &Path) -> PathBuf {
 }
 
 /// Where this project keeps what outlives a checkout; the same folder as in `.ci/run`.
-fn cache() -> Result<PathBuf, String> {
+pub(crate) fn cache() -> Result<PathBuf, String> {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from)

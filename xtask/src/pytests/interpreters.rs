@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::python::interpreter_of;
+use crate::python::{cache, interpreter_of};
 use crate::step::{Outcome, Step, StepResult, output, program, run, succeeds};
 
 /// The versions that an ordinary interpreter is looked for.
@@ -28,34 +28,24 @@ pub(super) fn found() -> Vec<(String, PathBuf)> {
         .filter_map(|&minor| Some((format!("3.{minor}"), interpreter_of((3, minor))?)));
     let special = SPECIAL
         .iter()
-        .map(|(name, ..)| ((*name).to_owned(), python(name)))
+        .filter_map(|(name, ..)| Some(((*name).to_owned(), python(name).ok()?)))
         .filter(|(_, python)| python.exists());
     ordinary.chain(special).collect()
 }
 
-fn python(name: &str) -> PathBuf {
-    folder(name).join("bin/python3")
+fn python(name: &str) -> Result<PathBuf, String> {
+    Ok(folder(name)?.join("bin/python3"))
 }
 
-fn folder(name: &str) -> PathBuf {
-    cache().join(format!("python-{name}"))
-}
-
-/// The folder of this project that outlives a checkout.
-fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let base = base.map_or_else(
-        || std::env::home_dir().unwrap_or_default().join(".cache"),
-        PathBuf::from,
-    );
-    base.join("dlpack-derive")
+fn folder(name: &str) -> Result<PathBuf, String> {
+    Ok(cache()?.join(format!("python-{name}")))
 }
 
 /// One step for each that is missing.
 pub(super) fn steps() -> Vec<Step> {
     SPECIAL
         .iter()
-        .filter(|(name, ..)| !python(name).exists())
+        .filter(|(name, ..)| !python(name).is_ok_and(|python| python.exists()))
         .map(|&(name, minor, options)| {
             Step::new(format!("build Python {name}"), move || {
                 build(name, minor, options)
@@ -70,7 +60,7 @@ fn build(name: &str, minor: u32, options: &[&str]) -> StepResult {
             "the sources come with Debian's package manager, which is not here".into(),
         ));
     }
-    let sources = cache().join("python-sources");
+    let sources = cache()?.join("python-sources");
     let source = match unpacked(&sources, minor) {
         Some(source) => source,
         None => {
@@ -84,7 +74,7 @@ fn build(name: &str, minor: u32, options: &[&str]) -> StepResult {
     configure
         .current_dir(&place)
         .arg("--quiet")
-        .arg(format!("--prefix={}", folder(name).display()))
+        .arg(format!("--prefix={}", folder(name)?.display()))
         .arg("--with-ensurepip=install")
         .args(options);
     run(quiet(configure))?;
