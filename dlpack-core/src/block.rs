@@ -18,6 +18,8 @@ use crate::error::Error;
 use crate::loan::Access;
 use crate::managed::{Managed, Ours};
 use crate::request::{LegacyPolicy, Plan};
+use crate::stream::release::Streamed;
+use crate::stream::rules::Queue;
 use crate::version::{Abi, Version};
 
 /// What goes into the block beside the owner.
@@ -48,9 +50,14 @@ impl Exported {
     }
 }
 
-/// Turns an exported block into the legacy struct, where it stands.
-pub(crate) type ToLegacy =
-    unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>;
+/// What can be done with an exported block by who knows the type of its owner.
+pub(crate) struct Kind {
+    /// Turns it into the legacy struct, where it stands.
+    pub(crate) to_legacy:
+        unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
+    /// The stream that the owner's memory is written on, by the block's context.
+    pub(crate) stream: unsafe fn(*mut c_void) -> Option<Queue>,
+}
 
 /// The C struct of either version; which one is fixed by the deleter in it.
 #[repr(C)]
@@ -69,6 +76,9 @@ pub(crate) struct Block<O> {
 
 /// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
 pub(crate) struct Unfinished<O>(NonNull<Block<O>>);
+
+// SAFETY: it is the one way to the owner, which is `Send`, and to a block that nobody else knows.
+unsafe impl<O: Send> Send for Unfinished<O> {}
 
 impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
@@ -107,8 +117,18 @@ impl<O: Send + 'static> Unfinished<O> {
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
     #[inline]
     pub(crate) fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
+        self.finish_as(Self::PLAIN, tensor, plan)
+    }
+
+    const PLAIN: &'static Kind = &Kind {
+        to_legacy: to_legacy::<O>,
+        stream: |_| None,
+    };
+
+    #[inline]
+    fn finish_as(self, kind: &'static Kind, tensor: Exported, plan: &Plan) -> Managed {
         let ours = Ours {
-            to_legacy: to_legacy::<O>,
+            kind,
             legacy: tensor.legacy,
             access: tensor.access,
         };
@@ -159,6 +179,30 @@ impl<O: Send + 'static> Unfinished<O> {
         unsafe { header.write(managed) };
         NonNull::new(header).expect("inside a block")
     }
+}
+
+impl<O: Send + 'static> Unfinished<Streamed<O>> {
+    const STREAMED: &'static Kind = &Kind {
+        to_legacy: to_legacy::<Streamed<O>>,
+        stream: stream::<O>,
+    };
+
+    /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
+    pub(crate) fn finish_streamed(self, tensor: Exported, plan: &Plan) -> Managed {
+        self.finish_as(Self::STREAMED, tensor, plan)
+    }
+}
+
+/// The stream that an owner's memory is written on.
+///
+/// # Safety
+///
+/// `context` is that of a block with such an owner.
+unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
+    let block = context.cast::<Block<Streamed<O>>>();
+    // SAFETY: a block of this type, which lives since the caller knows it.
+    let owner = unsafe { &(*block).owner };
+    owner.link().said()
 }
 
 /// Initialises the lists of a block and gives access to them there.
@@ -224,7 +268,7 @@ unsafe fn release<O>(context: *mut c_void) {
 
 #[cfg(feature = "std")]
 #[inline(always)]
-fn contain_panic(drop_owner: impl FnOnce()) {
+pub(crate) fn contain_panic(drop_owner: impl FnOnce()) {
     let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(drop_owner));
     if let Err(payload) = dropped {
         report(payload);

@@ -12,7 +12,8 @@ use crate::extent;
 use crate::loan::Access;
 use crate::managed::Managed;
 use crate::request::{LegacyPolicy, ReleasePolicy};
-use crate::stream::StreamHandle;
+use crate::stream::StreamRef;
+use crate::stream::rules::Queue;
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -41,7 +42,7 @@ pub struct Descriptor<'a> {
     pub(crate) strides: Dims,
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
-    pub(crate) stream: Option<StreamHandle>,
+    pub(crate) stream: Option<Queue>,
     pub(crate) read_only: bool,
     /// Who may write to the memory; a tensor is read-only for more reasons than this.
     pub(crate) access: Access,
@@ -114,8 +115,8 @@ impl Descriptor<'_> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[must_use]
-    pub fn stream(&self) -> Option<StreamHandle> {
-        self.stream
+    pub fn stream(&self) -> Option<StreamRef<'_>> {
+        self.stream.map(StreamRef::new)
     }
 
     /// The address of the first element, null if there is none; on a device of handles, the handle.

@@ -102,11 +102,6 @@ impl DeviceType {
             Self::OPENCL | Self::VULKAN | Self::METAL | Self::WEB_GPU
         )
     }
-
-    /// Whether work on this device is ordered by CUDA or HIP streams.
-    pub(crate) const fn has_streams(self) -> bool {
-        matches!(self, Self::CUDA | Self::ROCM | Self::CUDA_MANAGED)
-    }
 }
 
 impl fmt::Debug for DeviceType {

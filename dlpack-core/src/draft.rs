@@ -14,14 +14,14 @@ use crate::element::Element;
 use crate::error::Error;
 use crate::loan::{Loan, LoanMut};
 use crate::parts::Parts;
-use crate::stream::StreamHandle;
+use crate::stream::StreamRef;
 
 /// Parts, or why there are none. The methods are those of [`Parts`].
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Draft(Result<Parts, Error>);
+pub struct Draft<'a>(Result<Parts<'a>, Error>);
 
-impl Default for Draft {
+impl Default for Draft<'_> {
     fn default() -> Self {
         Self::new()
     }
@@ -50,7 +50,7 @@ macro_rules! fallible_methods {
     )*};
 }
 
-impl Draft {
+impl<'a> Draft<'a> {
     /// Nothing said.
     #[inline(always)]
     pub const fn new() -> Self {
@@ -80,7 +80,7 @@ impl Draft {
         /// Where the memory lies.
         device(device: Device);
         /// The stream that it is written on.
-        stream(stream: StreamHandle);
+        stream(stream: StreamRef<'a>);
         /// No consumer may write.
         read_only();
         /// A consumer has to be able to write.
@@ -99,13 +99,13 @@ impl Draft {
 
     /// The tensor over memory that is lent for reading.
     #[inline(always)]
-    pub fn describe(self, loan: Loan<'_>) -> Result<Descriptor<'_>, Error> {
+    pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
         self.0?.describe(loan)
     }
 
     /// The tensor over memory that is lent for writing.
     #[inline(always)]
-    pub fn describe_mut(self, loan: LoanMut<'_>) -> Result<Descriptor<'_>, Error> {
+    pub fn describe_mut(self, loan: LoanMut<'a>) -> Result<Descriptor<'a>, Error> {
         self.0?.describe_mut(loan)
     }
 }

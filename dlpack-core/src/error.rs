@@ -7,6 +7,7 @@ use core::fmt;
 use crate::device::Device;
 use crate::dims::MAX_RANK;
 use crate::dtype::DataType;
+use crate::stream::rules::Api;
 use crate::version::Version;
 
 /// Why something cannot be described, exported, imported or copied.
@@ -198,10 +199,46 @@ pub enum Error {
         /// Where the data lies.
         device: Device,
     },
-    /// Work on this device would have to be ordered against a stream, which is not available.
+    /// Work on this device would have to be ordered against a stream, which is not available: the crate was
+    /// built without `std`.
     CannotOrder {
         /// Where the data lies.
         device: Device,
+    },
+    /// The data says itself which stream it is written on, and the annotation says another.
+    StreamConflict {
+        /// The stream of the data.
+        data: usize,
+        /// What the annotation says.
+        given: usize,
+    },
+    /// A device's driver is needed and could not be loaded.
+    NoDriver {
+        /// The library, without what systems add to names.
+        library: &'static str,
+        /// What the system said.
+        why: String,
+    },
+    /// A device's driver lacks a function that is needed: it is too old, or is none.
+    NoEntryPoint {
+        /// The library that was loaded.
+        library: String,
+        /// The function.
+        symbol: &'static str,
+    },
+    /// A device's driver failed.
+    DriverFailed {
+        /// The function that was called.
+        call: String,
+        /// What it returned.
+        code: i32,
+        /// What the driver calls that.
+        name: String,
+    },
+    /// A stream is recording a graph, and what was asked for would break that or be broken by it.
+    Capturing {
+        /// What is in the way.
+        what: &'static str,
     },
     /// The tensor has another major version (NEG-12).
     UnsupportedMajor {
@@ -382,14 +419,39 @@ impl fmt::Display for Error {
                 f,
                 "the items are {dtype}, which a legacy tensor cannot say; ask for DLPack 1.1 or newer"
             ),
-            Self::BadStream { found, device } => write!(
-                f,
-                "stream {found} means nothing for data on {device}; pass none"
-            ),
+            Self::BadStream { found, device } => match device.device_type.api() {
+                None => write!(
+                    f,
+                    "stream {found} means nothing for data on {device}; pass none"
+                ),
+                Some(Api::Cuda) => write!(
+                    f,
+                    "stream {found} means nothing for data on {device}; pass 1 or 2 for a default stream, a CUstream, -1 for no order, or none; none if it is to go to the cpu"
+                ),
+                Some(Api::Hip) => write!(
+                    f,
+                    "stream {found} means nothing for data on {device}; pass 0 for the default stream, a hipStream_t, -1 for no order, or none; none if it is to go to the cpu"
+                ),
+            },
             Self::CannotOrder { device } => write!(
                 f,
-                "work on {device} cannot be ordered after a stream by this producer; synchronize first and pass stream -1"
+                "work on {device} cannot be ordered after a stream by this producer, which was built without std; synchronize first and pass stream -1"
             ),
+            Self::StreamConflict { data, given } => write!(
+                f,
+                "`stream` says {:#x}, but the data is written on {:#x}",
+                given, data
+            ),
+            Self::NoDriver { library, why } => {
+                write!(f, "{library} is needed, and could not be loaded: {why}")
+            }
+            Self::NoEntryPoint { library, symbol } => {
+                write!(f, "{library} is no driver, or too old: it has no `{symbol}`")
+            }
+            Self::DriverFailed { call, code, name } => {
+                write!(f, "`{call}` failed with {name} ({code})")
+            }
+            Self::Capturing { what } => write!(f, "a graph is being captured: {what}"),
             Self::UnsupportedMajor { found, supported } => write!(
                 f,
                 "the tensor has DLPack version {found}; {}.x is supported",

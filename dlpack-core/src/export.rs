@@ -13,7 +13,7 @@ use crate::block::{Block, Exported, Unfinished};
 use crate::buffer::Buffer;
 use crate::copy::gather;
 use crate::descriptor::{Descriptor, packed_bytes};
-use crate::device::Device;
+use crate::device::{Device, DeviceType};
 use crate::dims::{Dims, Lists, MAX_RANK};
 use crate::dtype::DataType;
 use crate::error::Error;
@@ -25,6 +25,10 @@ use crate::memory::AlignedBytes;
 use crate::packed_tensor::{Packed, packed};
 use crate::parts::Parts;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, Subject, Transfer, plan, plan_unasked};
+use crate::stream;
+use crate::stream::Origin;
+use crate::stream::release::{Link, Streamed};
+use crate::stream::rules::{Consumer, consumer};
 use crate::version::Abi;
 use crate::view::TensorRef;
 
@@ -209,7 +213,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         }
         let plan = plan_unasked(&subject(descriptor));
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
+        unsafe { carry_out(Arc::clone(self), descriptor, &plan, None) }
     }
 
     /// Exports the value without giving it up, as a consumer asks for it.
@@ -243,7 +247,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         };
         let plan = plan(request, &subject(descriptor))?;
         // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan) }
+        unsafe { carry_out(Arc::clone(self), descriptor, &plan, Some(request)) }
     }
 }
 
@@ -280,7 +284,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
 ) -> Result<Managed, Error> {
     let plan = plan(request, &subject(&descriptor))?;
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(&mut descriptor, &plan);
+        return transfer(&mut descriptor, &plan, Some(request));
     }
     let block = Unfinished::new(field.clone())?;
     let kept = lend(block.owner()).memory;
@@ -292,6 +296,10 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         && (descriptor.read_only || !kept.access.is_read_only());
     if !inside {
         return Err(Error::OwnerElsewhere);
+    }
+    if let Some(origin) = Origin::of(&descriptor) {
+        let tensor = Exported::of(&descriptor, &plan);
+        return finish_streamed(block, origin, tensor, &plan, Some(request));
     }
     Ok(block.finish(Exported::of(&descriptor, &plan), &plan))
 }
@@ -312,7 +320,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
 /// The stream value by which Rust code says that order is its own affair.
 #[must_use]
 pub fn unordered(device: Device) -> Option<i64> {
-    device.device_type.has_streams().then_some(-1)
+    device.device_type.api().is_some().then_some(-1)
 }
 
 /// Exports `descriptor` together with the `owner` that keeps its memory, as a consumer asks for it:
@@ -347,7 +355,7 @@ pub unsafe fn export_with<O: Send + 'static>(
 ) -> Result<Managed, Error> {
     let plan = plan(request, &subject(&descriptor))?;
     // SAFETY: the caller vouches for the owner.
-    unsafe { carry_out(owner, &mut descriptor, &plan) }
+    unsafe { carry_out(owner, &mut descriptor, &plan, Some(request)) }
 }
 
 /// What [`hand_over`] gives.
@@ -377,7 +385,10 @@ pub unsafe fn hand_over<O: Send + 'static>(
 ) -> Result<Handed, Error> {
     let plan = plan(request, &subject(descriptor))?;
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, &plan).map(Handed::Other);
+        return transfer(descriptor, &plan, Some(request)).map(Handed::Other);
+    }
+    if descriptor.device.device_type != DeviceType::CPU {
+        return keep_elsewhere(owner, descriptor, &plan, Some(request)).map(Handed::Other);
     }
     let block = Unfinished::new(owner())?;
     if plan.abi == Abi::Versioned {
@@ -457,32 +468,61 @@ pub(crate) fn export_moved<T: DLPack + 'static>(
     value: T,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
-    move_out(value, |descriptor| plan(request, &subject(descriptor)))
+    move_out(value, Some(request), |descriptor| {
+        plan(request, &subject(descriptor))
+    })
 }
 
 /// The same, where nobody asked for anything in particular.
 #[inline]
 pub(crate) fn export_moved_unasked<T: DLPack + 'static>(value: T) -> Result<Managed, Error> {
-    move_out(value, |descriptor| Ok(plan_unasked(&subject(descriptor))))
+    move_out(value, None, |descriptor| {
+        Ok(plan_unasked(&subject(descriptor)))
+    })
 }
 
 #[inline]
 fn move_out<T: DLPack + 'static>(
     value: T,
-    plan: impl FnOnce(&Descriptor<'_>) -> Result<Plan, Error>,
+    request: Option<&ExportRequest>,
+    plan: impl Fn(&Descriptor<'_>) -> Result<Plan, Error>,
 ) -> Result<Managed, Error> {
     let mut block = Unfinished::new(value)?;
-    let (tensor, plan) = match &mut block.owner_mut().describe_mut() {
+    let planned = match &mut block.owner_mut().describe_mut() {
         Ok(descriptor) => {
             let plan = plan(descriptor)?;
             if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-                return transfer(descriptor, &plan);
+                return transfer(descriptor, &plan, request);
             }
-            (Exported::of(descriptor, &plan), plan)
+            (descriptor.device.device_type == DeviceType::CPU)
+                .then(|| (Exported::of(descriptor, &plan), plan))
         }
         Err(error) => return Err(error.clone()),
     };
-    Ok(block.finish(tensor, &plan))
+    match planned {
+        Some((tensor, plan)) => Ok(block.finish(tensor, &plan)),
+        None => move_out_elsewhere(block, request, plan),
+    }
+}
+
+/// The same for memory that is not the processor's own. The value stays where it is: its block is the owner in another one.
+///
+/// It is described again, so that other values need not carry along what only these want to know.
+#[cold]
+#[inline(never)]
+fn move_out_elsewhere<T: DLPack + 'static>(
+    mut block: Unfinished<T>,
+    request: Option<&ExportRequest>,
+    plan: impl Fn(&Descriptor<'_>) -> Result<Plan, Error>,
+) -> Result<Managed, Error> {
+    let descriptor = block.owner_mut().describe_mut()?;
+    let plan = plan(&descriptor)?;
+    let (origin, tensor) = (Origin::of(&descriptor), Exported::of(&descriptor, &plan));
+    drop(descriptor);
+    match origin {
+        Some(origin) => finish_streamed(block, origin, tensor, &plan, request),
+        None => Ok(block.finish(tensor, &plan)),
+    }
 }
 
 /// The descriptor is taken by reference here and below, since it is large to move.
@@ -495,43 +535,148 @@ unsafe fn carry_out<O: Send + 'static>(
     owner: O,
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
+    request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, plan);
+        return transfer(descriptor, plan, request);
+    }
+    if descriptor.device.device_type != DeviceType::CPU {
+        return keep_elsewhere(|| owner, descriptor, plan, request);
     }
     let block = Unfinished::new(owner)?;
     Ok(block.finish(Exported::of(descriptor, plan), plan))
 }
 
+/// Keeps memory that is not the processor's own: work on it may be pending.
+#[cold]
+#[inline(never)]
+fn keep_elsewhere<O: Send + 'static>(
+    owner: impl FnOnce() -> O,
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let tensor = Exported::of(descriptor, plan);
+    match Origin::of(descriptor) {
+        Some(origin) => finish_streamed(owner(), origin, tensor, plan, request),
+        None => Ok(Unfinished::new(owner())?.finish(tensor, plan)),
+    }
+}
+
+/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
+fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+    request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
+}
+
+/// Orders the consumer behind the producer, when nothing else can fail any more (ERR-11), and the freeing behind both.
+#[cold]
+#[inline(never)]
+fn finish_streamed<O: Send + 'static>(
+    owner: O,
+    origin: Origin,
+    tensor: Exported,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let consumer = reader(request, origin.device)?;
+    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
+    // Without elements there is nothing to wait for.
+    if !tensor.data.is_null() {
+        block.owner_mut().link_mut().order(consumer)?;
+    }
+    Ok(block.finish_streamed(tensor, plan))
+}
+
 /// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
 #[cold]
-fn transfer(descriptor: &mut Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
+fn transfer(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
     if plan.transfer == Transfer::Copy {
-        return copy(descriptor, plan);
+        if descriptor.device.device_type == DeviceType::CPU {
+            return copy_on_host(descriptor, plan);
+        }
+        return copy_from_elsewhere(descriptor, plan, request);
     }
     let made = descriptor
         .made
         .take()
         .expect("only called for a copy or a tensor that was made");
-    made.stamped(plan)
+    match Origin::of(descriptor) {
+        // Who reads it also decides when it can be freed: a graph may outlive it.
+        Some(origin) => {
+            let tensor = Exported::of(descriptor, plan);
+            finish_streamed(made, origin, tensor, plan, request)
+        }
+        None => made.stamped(plan),
+    }
 }
 
-/// A copy in row-major order, 256-byte aligned (CPY-14), that nobody else holds (CPY-06).
-fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
+/// A copy of memory that is not the processor's own.
+fn copy_from_elsewhere(
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if descriptor.device.device_type.is_host_readable() {
+        stream::order_only(descriptor, Consumer::Host)?;
+        return copy_on_host(descriptor, plan);
+    }
+    #[cfg(feature = "std")]
+    {
+        if plan.device != Device::CPU {
+            let copied =
+                stream::copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+            let tensor = Exported {
+                data: core::ptr::without_provenance_mut(copied.data),
+                access: Access::Exclusive,
+                ..Exported::of(descriptor, plan)
+            };
+            return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
+        }
+        let (start, mut memory) = stream::copies::to_host(descriptor)?;
+        if TensorRef::of(descriptor).is_contiguous() {
+            return over_copy(memory, descriptor, plan);
+        }
+        let first = descriptor.data.addr() - start;
+        let there = Descriptor {
+            data: memory.as_mut_ptr().wrapping_add(first),
+            shape: descriptor.shape.clone(),
+            strides: descriptor.strides.clone(),
+            device: Device::CPU,
+            access: Access::Read,
+            made: None,
+            stream: None,
+            byte_offset: 0,
+            dtype: descriptor.dtype,
+            read_only: descriptor.read_only,
+            legacy: descriptor.legacy,
+            release: descriptor.release,
+            lifetime: core::marker::PhantomData,
+        };
+        copy_on_host(&there, plan)
+    }
+    #[cfg(not(feature = "std"))]
+    let _ = request;
+    #[cfg(not(feature = "std"))]
+    Err(Error::CannotCopy {
+        device: descriptor.device,
+    })
+}
+
+/// A copy that nobody else holds (CPY-06), in row-major order, 256-byte aligned (CPY-14).
+#[inline(always)]
+fn copy_on_host(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
     let too_large = || Error::TooLarge {
         shape: descriptor.shape.to_vec(),
     };
     let bytes = packed_bytes(&descriptor.shape, descriptor.dtype).ok_or_else(too_large)?;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    let mut strides = Dims::new();
-    extent::push_row_major(&mut strides, &descriptor.shape, 1);
-    let data = if bytes == 0 {
-        core::ptr::null_mut()
-    } else {
-        memory.as_mut_ptr()
-    };
-    let view = TensorRef::of(descriptor);
     if bytes != 0 {
+        let data = memory.as_mut_ptr();
+        let view = TensorRef::of(descriptor);
         match descriptor.dtype.itemsize() {
             Some(itemsize) if view.shared.is_some() => {
                 view.check_words()?;
@@ -567,18 +712,7 @@ fn copy(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
             }
         }
     }
-    let tensor = Exported {
-        data,
-        byte_offset: 0,
-        ndim: strides.len(),
-        lists: Lists::new(&descriptor.shape, &strides),
-        dtype: descriptor.dtype.into(),
-        device: plan.device.into(),
-        legacy: descriptor.legacy,
-        access: Access::Exclusive,
-    };
-    let block = Unfinished::new(memory)?;
-    Ok(block.finish(tensor, plan))
+    over_copy(memory, descriptor, plan)
 }
 
 /// New memory of zeros that all who get it may write.
@@ -594,22 +728,6 @@ pub(crate) fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         shape: extents.to_vec(),
     })?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    let mut strides = Dims::new();
-    extent::push_row_major(&mut strides, &extents, 1);
-    let tensor = Exported {
-        data: if bytes == 0 {
-            core::ptr::null_mut()
-        } else {
-            memory.as_mut_ptr()
-        },
-        byte_offset: 0,
-        ndim: strides.len(),
-        lists: Lists::new(&extents, &strides),
-        dtype: dtype.into(),
-        device: Device::CPU.into(),
-        legacy: LegacyPolicy::Copy,
-        access: Access::Shared(Word::dividing(dtype.alignment(), 0)),
-    };
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
         dtype,
@@ -617,6 +735,44 @@ pub(crate) fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         made: false,
         legacy: LegacyPolicy::Copy,
     });
-    let block = Unfinished::new(memory)?;
-    Ok(block.finish(tensor, &plan))
+    let mut tensor = in_row_major_order(&mut memory, &extents, dtype, &plan);
+    tensor.access = Access::Shared(Word::dividing(dtype.alignment(), 0));
+    Ok(Unfinished::new(memory)?.finish(tensor, &plan))
+}
+
+#[inline(always)]
+fn over_copy(
+    mut memory: AlignedBytes,
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+) -> Result<Managed, Error> {
+    let mut tensor = in_row_major_order(&mut memory, &descriptor.shape, descriptor.dtype, plan);
+    tensor.legacy = descriptor.legacy;
+    Ok(Unfinished::new(memory)?.finish(tensor, plan))
+}
+
+/// The tensor over new memory of the host that has room for its items, one after another.
+#[inline(always)]
+fn in_row_major_order(
+    memory: &mut AlignedBytes,
+    shape: &Dims,
+    dtype: DataType,
+    plan: &Plan,
+) -> Exported {
+    let mut strides = Dims::new();
+    extent::push_row_major(&mut strides, shape, 1);
+    Exported {
+        data: if memory.is_empty() {
+            core::ptr::null_mut()
+        } else {
+            memory.as_mut_ptr()
+        },
+        byte_offset: 0,
+        ndim: strides.len(),
+        lists: Lists::new(shape, &strides),
+        dtype: dtype.into(),
+        device: plan.device.into(),
+        legacy: LegacyPolicy::Copy,
+        access: Access::Exclusive,
+    }
 }

@@ -1,5 +1,7 @@
 //! What other crates' types are to us: one file a crate, each behind the feature of that crate's name.
 
+#[cfg(feature = "cudarc")]
+mod cudarc;
 #[cfg(feature = "glam")]
 mod glam;
 #[cfg(feature = "half")]

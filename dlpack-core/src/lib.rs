@@ -29,7 +29,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `std` (default) | containment of panics in a deleter; without it the crate needs `alloc` only |
+//! | `std` (default) | containment of panics in a deleter, and work on the streams of CUDA and HIP (see [`stream`]); without it the crate needs `alloc` only |
 //! | `derive` (default) | the derive macros |
 //! | `half` | `f16` and `bf16` as elements |
 //! | `num-complex` | `Complex<f32>` and `Complex<f64>` as elements; with `half`, `Complex<f16>` too |
@@ -38,6 +38,7 @@
 //! | `ndarray` | `Array`, `ArcArray` and `CowArray` as buffers, with any strides; tensors become arrays |
 //! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. Needs Rust 1.89, as `nalgebra` does |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
+//! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream. Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
 //!
 //! What dereferences to a slice needs no feature: `bytes::Bytes`, `memmap2::Mmap` and the like can
 //! stand behind `#[dlpack(data)]` as they are.
@@ -83,7 +84,7 @@ mod request;
 mod route;
 mod shape;
 mod shared;
-mod stream;
+pub mod stream;
 mod tensors;
 mod version;
 mod view;
@@ -107,7 +108,8 @@ pub use record::Record;
 pub use request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Subject, Transfer, plan};
 pub use shape::{Int, Shape, Strides};
 pub use shared::SharedBuffer;
-pub use stream::{ProducerStream, StreamHandle};
+pub use stream::rules::{Consumer, consumer};
+pub use stream::{ProducerStream, StreamHandle, StreamRef};
 pub use tensors::DLPackTensors;
 pub use version::{Abi, Version, negotiate};
 pub use view::{Items, TensorRef};

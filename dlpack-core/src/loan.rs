@@ -14,7 +14,8 @@ use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DataType;
 use crate::element::Element;
-use crate::stream::StreamHandle;
+use crate::stream::StreamRef;
+use crate::stream::rules::Queue;
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]
@@ -78,8 +79,8 @@ pub(crate) struct Memory {
     /// Whether the annotation may name another device: a pointer does not say where it leads.
     pub(crate) any_device: bool,
     pub(crate) access: Access,
-    pub(crate) stream: Option<StreamHandle>,
     pub(crate) layout: Option<Layout>,
+    pub(crate) stream: Option<Queue>,
 }
 
 struct Trailing<T>(PhantomData<T>);
@@ -106,8 +107,8 @@ impl Memory {
             device,
             any_device: false,
             access,
-            stream: None,
             layout: None,
+            stream: None,
         }
     }
 }
@@ -346,12 +347,12 @@ impl<'a> Loan<'a> {
     /// use dlpack_core::{Loan, Parts, StreamHandle};
     ///
     /// let loan = Loan::from(&[0_u8; 4][..]).with_stream(StreamHandle::DEFAULT);
-    /// assert_eq!(Parts::new().describe(loan)?.stream(), Some(StreamHandle::DEFAULT));
+    /// assert_eq!(Parts::new().describe(loan)?.stream(), Some(StreamHandle::DEFAULT.into()));
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[must_use]
-    pub fn with_stream(mut self, stream: StreamHandle) -> Self {
-        self.memory.stream = Some(stream);
+    pub fn with_stream(mut self, stream: impl Into<StreamRef<'a>>) -> Self {
+        self.memory.stream = Some(stream.into().queue);
         self
     }
 }

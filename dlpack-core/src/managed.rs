@@ -12,7 +12,7 @@ use core::{fmt, slice};
 
 use crate::abi;
 use crate::atomic::Word;
-use crate::block::ToLegacy;
+use crate::block::Kind;
 use crate::descriptor::{Descriptor, packed_bytes};
 use crate::device::Device;
 use crate::dims::{Dims, MAX_RANK};
@@ -23,6 +23,7 @@ use crate::export::{self, DLPack};
 use crate::extent;
 use crate::loan::Access;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Transfer, plan};
+use crate::stream::rules::{Consumer, Queue, consumer};
 use crate::version::{Abi, Version};
 use crate::view::TensorRef;
 
@@ -54,8 +55,7 @@ pub struct Managed {
 /// What an export from this crate remembers until it is given away as a pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Ours {
-    /// Turns the block into the legacy struct where it stands.
-    pub(crate) to_legacy: ToLegacy,
+    pub(crate) kind: &'static Kind,
     pub(crate) legacy: LegacyPolicy,
     pub(crate) access: Access,
 }
@@ -236,7 +236,7 @@ impl Managed {
         };
         self.forget();
         // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
-        Self::ours_in_legacy(unsafe { (ours.to_legacy)(tensor) }, ours)
+        Self::ours_in_legacy(unsafe { (ours.kind.to_legacy)(tensor) }, ours)
     }
 
     /// The same for a tensor in the legacy struct.
@@ -549,6 +549,19 @@ impl Managed {
         Ok(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 
+    /// The stream that the memory is written on, if it is an export of ours that named one.
+    fn stream(&self) -> Option<Queue> {
+        let kind = self.ours?.kind;
+        let context = match self.tensor {
+            // SAFETY: this is the one owner of a valid struct.
+            Owned::Versioned(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
+            // SAFETY: as above.
+            Owned::Legacy(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
+        };
+        // SAFETY: the context of the very block that the kind was made for.
+        unsafe { (kind.stream)(context) }
+    }
+
     /// Ends the duty to call the deleter.
     fn forget(self) {
         let mut this = ManuallyDrop::new(self);
@@ -628,7 +641,7 @@ impl DLPack for Managed {
             strides: Dims::from(view.strides),
             dtype: view.dtype,
             device: view.device,
-            stream: None,
+            stream: self.stream(),
             // What all may write to can also be written by whoever gets it from a shared reference.
             read_only: view.is_read_only() || !matches!(access, Access::Shared(_)),
             access: if view.is_read_only() {
@@ -665,7 +678,8 @@ impl DLPack for Managed {
         let as_it_is = plan.abi == Abi::Versioned
             && matches!(self.tensor, Owned::Versioned(_))
             && plan.transfer == Transfer::Share
-            && plan.device == subject.device;
+            && plan.device == subject.device
+            && consumer(request, subject.device)? == Consumer::Unordered;
         if as_it_is {
             return Ok(self);
         }

@@ -95,6 +95,10 @@ impl AlignedBytes {
     #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
     fn advise(&self) {}
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The address of the first byte, to write to.
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()

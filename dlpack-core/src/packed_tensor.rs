@@ -136,7 +136,7 @@ pub fn packed<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> O
     core::mem::forget(loan);
 
     let usual = device.device_type.is_addressable()
-        && !device.device_type.has_streams()
+        && device.device_type.api().is_none()
         && axes.extents().is_empty()
         && dtype.itemsize_bits() == element * 8
         && !data.is_null()

@@ -16,7 +16,8 @@ use crate::extent;
 use crate::loan::{Loan, LoanMut, Memory, axes_of};
 use crate::request::{LegacyPolicy, ReleasePolicy};
 use crate::shape::HOLE;
-use crate::stream::StreamHandle;
+use crate::stream::StreamRef;
+use crate::stream::rules::Queue;
 use crate::view::TensorRef;
 
 #[derive(Clone, Debug)]
@@ -49,18 +50,38 @@ enum GivenStrides {
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Parts {
+pub struct Parts<'a> {
     shape: Option<Dims>,
     strides: GivenStrides,
     offset: i64,
     byte_offset: i64,
     kind: Option<Kind>,
     device: Option<Device>,
-    stream: Option<StreamHandle>,
+    stream: Option<Queue>,
     read_only: bool,
     writable: bool,
     legacy: LegacyPolicy,
     release: ReleasePolicy,
+    /// The stream lives so long.
+    lifetime: PhantomData<&'a ()>,
+}
+
+/// The stream that memory is written on, by what the annotation and the data say.
+fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
+    let Some(data) = data else {
+        return Ok(given);
+    };
+    #[cfg(feature = "cudarc")]
+    if let Some(code) = data.failure() {
+        return Err(crate::stream::driver::failure("cudarc", code));
+    }
+    match given {
+        Some(given) if given != data => Err(Error::StreamConflict {
+            data: data.handle,
+            given: given.handle,
+        }),
+        _ => Ok(Some(data)),
+    }
 }
 
 /// What the bytes are read as, where that is not what they were lent as.
@@ -73,13 +94,13 @@ struct Kind {
     any_bits: bool,
 }
 
-impl Default for Parts {
+impl Default for Parts<'_> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
     /// Nothing said: the tensor is what the data says it is.
     ///
     /// ```
@@ -102,6 +123,7 @@ impl Parts {
             writable: false,
             legacy: LegacyPolicy::Copy,
             release: ReleasePolicy::Safe,
+            lifetime: PhantomData,
         }
     }
 
@@ -275,8 +297,8 @@ impl Parts {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[inline]
-    pub fn stream(mut self, stream: StreamHandle) -> Self {
-        self.stream = Some(stream);
+    pub fn stream(mut self, stream: impl Into<StreamRef<'a>>) -> Self {
+        self.stream = Some(stream.into().queue);
         self
     }
 
@@ -357,7 +379,7 @@ impl Parts {
     ///
     /// Whatever would make the tensor reach outside the memory, or contradicts what the data says.
     #[inline]
-    pub fn describe(self, loan: Loan<'_>) -> Result<Descriptor<'_>, Error> {
+    pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
         self.over(loan.memory)
     }
 
@@ -375,7 +397,7 @@ impl Parts {
     ///
     /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
     #[inline]
-    pub fn describe_mut(self, loan: LoanMut<'_>) -> Result<Descriptor<'_>, Error> {
+    pub fn describe_mut(self, loan: LoanMut<'a>) -> Result<Descriptor<'a>, Error> {
         if self.writable && loan.memory.access.is_read_only() {
             return Err(Error::NotWritable);
         }
@@ -384,16 +406,16 @@ impl Parts {
 
     /// The tensor that `tensor` is, computed on request: the descriptor owns it.
     #[doc(hidden)]
-    pub fn via<'a, T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
+    pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
         let mut descriptor = Descriptor::made(tensor.into_dlpack()?)?;
         descriptor.legacy = self.legacy;
         descriptor.release = self.release;
         Ok(descriptor)
     }
 
-    /// The lifetime is the caller's to name: it is that of the loan in both callers.
+    /// The lifetime is that of the loan in both callers.
     #[inline(always)]
-    fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+    fn over(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
         match self.packed(&memory) {
             Some(descriptor) => {
                 // Neither holds anything on the heap then, and without the code that would look for it
@@ -412,7 +434,7 @@ impl Parts {
     /// Inlined into each description, where nearly all of these questions answer themselves, it takes
     /// some sixty instructions; `general` takes ten times as many.
     #[inline(always)]
-    fn packed<'a>(&self, memory: &Memory) -> Option<Descriptor<'a>> {
+    fn packed(&self, memory: &Memory) -> Option<Descriptor<'a>> {
         let usual = self.kind.is_none()
             && matches!(self.strides, GivenStrides::None)
             && self.offset == 0
@@ -420,6 +442,8 @@ impl Parts {
             && self.device.is_none_or(|given| given == memory.device)
             && memory.device.device_type.is_addressable()
             && memory.layout.is_none()
+            && self.stream.is_none()
+            && memory.stream.is_none()
             && memory.axes.extents().is_empty()
             && memory.dtype.itemsize_bits() == memory.element * 8;
         if !usual {
@@ -444,7 +468,7 @@ impl Parts {
             strides,
             dtype: memory.dtype,
             device: memory.device,
-            stream: self.stream.or(memory.stream),
+            stream: None,
             read_only: self.read_only || memory.access.is_read_only(),
             access: memory.access,
             legacy: self.legacy,
@@ -455,7 +479,7 @@ impl Parts {
     }
 
     #[cold]
-    fn general<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+    fn general(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
         let kind = self.kind.unwrap_or(Kind {
             dtype: memory.dtype,
             axes: memory.axes,
@@ -475,6 +499,7 @@ impl Parts {
             Some(given) => given,
             None => memory.device,
         };
+        let stream = written_on(self.stream, memory.stream)?;
         let item_bits = kind.dtype.itemsize_bits();
         let pitch = to_i64(kind.element_bits / item_bits);
         let start = self.start(&memory, kind.element_bits)?;
@@ -500,7 +525,7 @@ impl Parts {
             byte_offset: 0,
             dtype: kind.dtype,
             device,
-            stream: self.stream.or(memory.stream),
+            stream,
             read_only: self.read_only || memory.access.is_read_only(),
             access: memory.access,
             legacy: self.legacy,

@@ -25,6 +25,11 @@ pub use crate::record::{Columns, Rows, Table, record_column};
 pub use crate::route::{Probe, Unsaid, Whole};
 pub use crate::shape::{AnyRank, HOLE, Rank};
 
+#[cfg(feature = "std")]
+pub use crate::stream::driver::{ENTRY_POINTS, around_blocking};
+#[cfg(feature = "std")]
+pub use crate::stream::order::{current_stream, settle};
+
 use crate::buffer::Buffer;
 use crate::descriptor::Descriptor;
 use crate::device::{AsDevice, Device};
@@ -39,7 +44,7 @@ use crate::record::Record;
 use crate::request::ExportRequest;
 use crate::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
 use crate::shape::{Int, Shape, Strides, StridesFor};
-use crate::stream::{ProducerStream, StreamHandle};
+use crate::stream::{ProducerStream, StreamHandle, StreamRef};
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
@@ -234,8 +239,46 @@ pub fn device<D: AsDevice + ?Sized>(device: &D) -> Device {
 
 /// A stream.
 #[inline]
-pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamHandle {
+pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamRef<'_> {
     stream.producer_stream()
+}
+
+/// What the expression behind `stream =` may give.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a stream",
+    label = "expected `StreamHandle`, or a reference to a type implementing `ProducerStream`",
+    note = "the stream has to live as long as the struct: keep it in a field, and give a reference to it"
+)]
+pub trait NamesStream<'a> {
+    /// The stream.
+    fn stream(self) -> StreamRef<'a>;
+}
+
+impl<'a> NamesStream<'a> for StreamHandle {
+    #[inline]
+    fn stream(self) -> StreamRef<'a> {
+        self.into()
+    }
+}
+
+impl<'a> NamesStream<'a> for StreamRef<'a> {
+    #[inline]
+    fn stream(self) -> Self {
+        self
+    }
+}
+
+impl<'a, S: ProducerStream + ?Sized> NamesStream<'a> for &'a S {
+    #[inline]
+    fn stream(self) -> StreamRef<'a> {
+        self.producer_stream()
+    }
+}
+
+/// A stream that an expression names.
+#[inline]
+pub fn stream_of<'a, S: NamesStream<'a>>(stream: S) -> StreamRef<'a> {
+    stream.stream()
 }
 
 /// An order of axes that is known at run time.

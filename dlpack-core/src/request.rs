@@ -4,6 +4,7 @@ use crate::abi;
 use crate::device::{Device, DeviceType};
 use crate::dtype::DataType;
 use crate::error::Error;
+use crate::stream::rules::consumer;
 use crate::version::{Abi, Version, negotiate};
 
 /// What to do with read-only data for a consumer of the legacy struct, which cannot say read-only.
@@ -182,7 +183,10 @@ pub struct Plan {
 /// The first rule that the request breaks: its stream, its device, its copying, the limits of the
 /// legacy struct, in this order. Nothing was done then (ERR-11, ERR-12).
 pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
-    check_stream(request, subject)?;
+    // Most tensors need no more than this look.
+    if subject.device.device_type != DeviceType::CPU || request.stream.is_some() {
+        consumer(request, subject.device)?;
+    }
     let abi = negotiate(request.max_version);
     if abi == Abi::Legacy && subject.dtype.is_padded() {
         return Err(Error::LegacyPadded {
@@ -218,18 +222,11 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
     } else {
         Transfer::Share
     };
-    if transfer == Transfer::Copy && !subject.device.device_type.is_host_readable() {
-        return Err(if moved {
-            Error::UnreachableDevice {
-                data: subject.device,
-                requested: device,
-            }
-        } else {
-            Error::CannotCopy {
-                device: subject.device,
-            }
-        });
-    }
+    let device = if transfer == Transfer::Copy {
+        copied_to(device, subject, moved)?
+    } else {
+        device
+    };
 
     let mut flags = 0;
     if copied {
@@ -241,12 +238,6 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
     if subject.dtype.is_padded() {
         flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
     }
-    // A copy of host memory is ordinary memory, wherever the original was registered.
-    let device = if transfer == Transfer::Copy {
-        Device::CPU
-    } else {
-        device
-    };
     if abi == Abi::Legacy {
         flags = 0;
     }
@@ -255,6 +246,26 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         transfer,
         device,
         flags,
+    })
+}
+
+/// Where a copy lies, if one can be made: it is the processor that copies, or the driver of the device.
+fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
+    let own = subject.device;
+    if own.device_type.is_host_readable() {
+        // A copy of host memory is ordinary memory, wherever the original was registered.
+        return Ok(Device::CPU);
+    }
+    if cfg!(feature = "std") && own.device_type.api().is_some() {
+        return Ok(requested);
+    }
+    Err(if moved {
+        Error::UnreachableDevice {
+            data: own,
+            requested,
+        }
+    } else {
+        Error::CannotCopy { device: own }
     })
 }
 
@@ -273,29 +284,11 @@ fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), 
         {
             Ok((Device::CPU, false))
         }
-        Some(Device::CPU) if own.device_type.has_streams() => Ok((Device::CPU, true)),
+        Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
         Some(requested) => Err(Error::UnreachableDevice {
             data: own,
             requested,
         }),
-    }
-}
-
-/// That the stream is a value that means something for the device, and that the order it asks for
-/// can be had.
-fn check_stream(request: &ExportRequest, subject: &Subject) -> Result<(), Error> {
-    let device = subject.device;
-    let bad = |found| Err(Error::BadStream { found, device });
-    match (device.device_type, request.stream) {
-        (DeviceType::CUDA | DeviceType::CUDA_MANAGED, Some(found)) if found == 0 || found < -1 => {
-            bad(found)
-        }
-        (DeviceType::ROCM, Some(found)) if found == 1 || found == 2 || found < -1 => bad(found),
-        (kind, Some(-1)) if kind.has_streams() => Ok(()),
-        (kind, _) if kind.has_streams() => Err(Error::CannotOrder { device }),
-        (DeviceType::CUDA_HOST | DeviceType::ROCM_HOST, Some(-1)) => Ok(()),
-        (_, Some(found)) => bad(found),
-        (_, None) => Ok(()),
     }
 }
 

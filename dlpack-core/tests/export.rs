@@ -63,10 +63,10 @@ fn seen(managed: Managed) -> Seen {
 #[derive(Clone)]
 struct Over<T: 'static> {
     items: Vec<T>,
-    parts: Parts,
+    parts: Parts<'static>,
 }
 
-fn over<T: Clone>(items: &[T], parts: Parts) -> Over<T> {
+fn over<T: Clone>(items: &[T], parts: Parts<'static>) -> Over<T> {
     Over {
         items: items.to_vec(),
         parts,

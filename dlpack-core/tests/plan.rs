@@ -5,8 +5,8 @@ use dlpack_core::abi::{
     DLPACK_FLAG_BITMASK_READ_ONLY as READ_ONLY,
 };
 use dlpack_core::{
-    Abi, DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Plan, Subject, Transfer,
-    Version, plan,
+    Abi, Consumer, DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Plan, Subject,
+    Transfer, Version, consumer, plan,
 };
 
 const VERSIONS: [Option<(u32, u32)>; 8] = [
@@ -75,7 +75,6 @@ fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Refusal {
     BadStream,
-    CannotOrder,
     LegacyPadded,
     Unreachable,
     CopyForbidden,
@@ -86,7 +85,6 @@ enum Refusal {
 fn refusal(error: &Error) -> Refusal {
     match error {
         Error::BadStream { .. } => Refusal::BadStream,
-        Error::CannotOrder { .. } => Refusal::CannotOrder,
         Error::LegacyPadded { .. } => Refusal::LegacyPadded,
         Error::UnreachableDevice { .. } => Refusal::Unreachable,
         Error::CopyForbidden { .. } => Refusal::CopyForbidden,
@@ -102,20 +100,29 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
     let (cuda, rocm, pinned) = ([2, 13].contains(&kind), kind == 10, [3, 11].contains(&kind));
 
     // What the number means: STC-01 to STC-07 and STR-01 to STR-06, STC-12 and STC-15 for the rest.
-    let meaningless = match request.stream {
-        None => false,
-        Some(-1) => !(cuda || rocm || pinned),
-        Some(0) => !rocm,
-        Some(1 | 2) => !cuda,
-        Some(handle) => handle < 0 || !(cuda || rocm),
+    let (by_cuda, by_hip) = ([2, 3, 13].contains(&kind), [10, 11].contains(&kind));
+    let to_host = request.dl_device == Some(Device::CPU);
+    let reader = match request.stream {
+        // DEV-09.
+        None if (by_cuda || by_hip) && (to_host || pinned || kind == 13) => Consumer::Host,
+        None if by_cuda || by_hip => Consumer::Legacy,
+        None => Consumer::Unordered,
+        Some(_) if to_host => return Err(Refusal::BadStream),
+        Some(-1) if by_cuda || by_hip => Consumer::Unordered,
+        Some(0) if by_hip => Consumer::Legacy,
+        Some(1) if by_cuda => Consumer::Legacy,
+        Some(2) if by_cuda => Consumer::PerThread,
+        Some(handle) if handle > 2 && (by_cuda || by_hip) => {
+            Consumer::Stream(usize::try_from(handle).unwrap())
+        }
+        Some(_) => return Err(Refusal::BadStream),
     };
-    if meaningless {
-        return Err(Refusal::BadStream);
-    }
-    // STC-14: order is made on no stream yet, so only a consumer that wants none is served.
-    if (cuda || rocm) && request.stream != Some(-1) {
-        return Err(Refusal::CannotOrder);
-    }
+
+    assert_eq!(
+        consumer(request, subject.device),
+        Ok(reader),
+        "{request:?}\n{subject:?}"
+    );
 
     // NEG-02, NEG-04, NEG-05, NEG-06.
     let legacy = request.max_version.is_none_or(|version| version.major == 0);
@@ -148,8 +155,9 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
     // CPY-01, CPY-03: a tensor made on request is a copy already, if it may be kept as it is.
     let is_copy = request.copy == Some(true) || !stays || subject.made || cannot_say;
     let copies_now = is_copy && !(subject.made && stays && !cannot_say);
-    // CPY-10: the processor makes the copies.
-    if copies_now && !(kind == 1 || pinned || kind == 13) {
+    // CPY-10: the processor makes the copies, or the driver of a device that has one.
+    let on_host = kind == 1 || pinned || kind == 13;
+    if copies_now && !(on_host || by_cuda || by_hip) {
         return Err(if stays {
             Refusal::CannotCopy
         } else {
@@ -166,7 +174,11 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
         } else {
             Transfer::Share
         },
-        device: if copies_now { Device::CPU } else { wanted },
+        device: if copies_now && on_host {
+            Device::CPU
+        } else {
+            wanted
+        },
         flags: flag(is_copy, COPIED)
             | flag(subject.read_only && !copies_now, READ_ONLY)
             | flag(subject.dtype.is_padded(), PADDED),
@@ -174,7 +186,7 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
 }
 
 /// NEG-02, NEG-03, NEG-04, NEG-05, NEG-06, NEG-07, NEG-10, DEV-04, DEV-05, DEV-06, DEV-08, DEV-10, CPY-01, CPY-02, CPY-03,
-/// CPY-04, CPY-05, CPY-07, CPY-09, CPY-10, STC-05, STC-06, STC-07, STC-12, STC-14, STC-15, STR-03, STR-05, STR-06, DTY-13,
+/// CPY-04, CPY-05, CPY-07, CPY-09, CPY-10, STC-05, STC-06, STC-07, STC-12, STC-15, STR-03, STR-05, STR-06, DTY-13,
 /// FLG-02, FLG-04, FLG-07: every cell of the table; faults 77, 78, 79, 83.
 #[test]
 fn every_cell_is_what_the_rules_say() {
@@ -221,12 +233,14 @@ fn no_plan_breaks_a_promise() {
             request.max_version.is_none_or(|version| version.major < 1),
             "{cell}"
         );
-        if copies {
-            assert!(
-                subject.device.device_type.is_host_readable(),
-                "unreadable: {cell}"
-            );
+        if copies && subject.device.device_type.is_host_readable() {
             assert_eq!(plan.device, Device::CPU, "{cell}");
+        } else if copies {
+            assert!([2, 10].contains(&subject.device.device_type.0), "{cell}");
+            assert!(
+                [subject.device, Device::CPU].contains(&plan.device),
+                "{cell}"
+            );
         }
         let wanted = request.dl_device.unwrap_or(subject.device);
         assert!(
@@ -382,7 +396,7 @@ fn a_strict_producer_refuses_legacy_consumers() {
     ]);
 }
 
-/// DEV-05, DEV-06, DEV-08, DEV-10, CPY-10.
+/// DEV-05, DEV-06, DEV-07, DEV-08, DEV-10, CPY-10.
 #[test]
 fn devices() {
     let to = |device, copy, stream| ExportRequest {
@@ -417,22 +431,21 @@ fn devices() {
             on(Device::cuda(0)),
             Err(Refusal::Unreachable),
         ),
+        (to(Device::CPU, None, None), on(Device::cuda(0)), copy),
+        (to(Device::CPU, None, None), on(Device::rocm(0)), copy),
         (
-            to(Device::CPU, None, Some(-1)),
-            on(Device::cuda(0)),
-            Err(Refusal::Unreachable),
-        ),
-        (
-            to(Device::CPU, Some(false), Some(-1)),
+            to(Device::CPU, Some(false), None),
             on(Device::cuda(0)),
             Err(Refusal::CopyForbidden),
         ),
+        (asked((1, 0), Some(true)), on(Device::cuda(0)), copy),
+        (asked((1, 0), Some(true)), on(Device::rocm(0)), copy),
         (to(Device::CPU, None, None), pinned, share),
         (to(Device::CPU, Some(true), None), pinned, copy),
         (to(Device::CPU, Some(false), None), pinned, share),
-        (to(Device::CPU, None, Some(-1)), managed, copy),
+        (to(Device::CPU, None, None), managed, copy),
         (
-            to(Device::CPU, Some(false), Some(-1)),
+            to(Device::CPU, Some(false), None),
             managed,
             Err(Refusal::CopyForbidden),
         ),
@@ -453,7 +466,17 @@ fn devices() {
         (to(Device::CPU, None, None), pinned, Device::CPU),
         (asked((1, 0), None), pinned, pinned.device),
         (asked((1, 0), Some(true)), pinned, Device::CPU),
-        (to(Device::CPU, None, Some(-1)), managed, Device::CPU),
+        (to(Device::CPU, None, None), managed, Device::CPU),
+        (
+            to(Device::CPU, None, None),
+            on(Device::cuda(3)),
+            Device::CPU,
+        ),
+        (
+            asked((1, 0), Some(true)),
+            on(Device::cuda(3)),
+            Device::cuda(3),
+        ),
     ] {
         assert_eq!(
             plan(&request, &subject).map(|plan| plan.device),
@@ -463,16 +486,25 @@ fn devices() {
     }
 }
 
-/// STC-05, STC-06, STC-07, STC-12, STC-14, STC-15, STR-03, STR-05, STR-06, ERR-04; faults 83.
+/// STC-01, STC-02, STC-03, STC-04, STC-05, STC-06, STC-07, STC-12, STC-15, STC-16, STR-01, STR-02, STR-03, STR-04, STR-05,
+/// STR-06, DEV-09, ERR-04; faults 83.
 #[test]
 fn streams() {
-    let with = |stream| ExportRequest {
-        stream,
-        ..asked((1, 0), None)
-    };
-    let (bad, unordered) = (Err(Refusal::BadStream), Err(Refusal::CannotOrder));
-    let fine = Ok((Abi::Versioned, Transfer::Share, 0));
-    for (kinds, rows) in [
+    use Consumer::{Host, Legacy, PerThread, Stream, Unordered};
+    let bad = Err(Refusal::BadStream);
+    let streams = [
+        None,
+        Some(-1),
+        Some(0),
+        Some(1),
+        Some(2),
+        Some(3),
+        Some(i64::MAX),
+        Some(-2),
+        Some(i64::MIN),
+    ];
+    let last = Stream(usize::try_from(i64::MAX).unwrap());
+    for (kinds, consumers) in [
         (
             &[
                 DeviceType::CPU,
@@ -480,57 +512,94 @@ fn streams() {
                 DeviceType::ONE_API,
                 DeviceType(99),
             ][..],
+            [Ok(Unordered), bad, bad, bad, bad, bad, bad, bad, bad],
+        ),
+        (
+            &[DeviceType::CUDA],
             [
-                (None, fine),
-                (Some(-1), bad),
-                (Some(0), bad),
-                (Some(1), bad),
-                (Some(3), bad),
-                (Some(-2), bad),
+                Ok(Legacy),
+                Ok(Unordered),
+                bad,
+                Ok(Legacy),
+                Ok(PerThread),
+                Ok(Stream(3)),
+                Ok(last),
+                bad,
+                bad,
             ],
         ),
         (
-            &[DeviceType::CUDA, DeviceType::CUDA_MANAGED],
+            &[DeviceType::CUDA_MANAGED, DeviceType::CUDA_HOST],
             [
-                (None, unordered),
-                (Some(-1), fine),
-                (Some(0), bad),
-                (Some(1), unordered),
-                (Some(3), unordered),
-                (Some(-2), bad),
+                Ok(Host),
+                Ok(Unordered),
+                bad,
+                Ok(Legacy),
+                Ok(PerThread),
+                Ok(Stream(3)),
+                Ok(last),
+                bad,
+                bad,
             ],
         ),
         (
             &[DeviceType::ROCM],
             [
-                (None, unordered),
-                (Some(-1), fine),
-                (Some(0), unordered),
-                (Some(1), bad),
-                (Some(3), unordered),
-                (Some(-2), bad),
+                Ok(Legacy),
+                Ok(Unordered),
+                Ok(Legacy),
+                bad,
+                bad,
+                Ok(Stream(3)),
+                Ok(last),
+                bad,
+                bad,
             ],
         ),
         (
-            &[DeviceType::CUDA_HOST, DeviceType::ROCM_HOST],
+            &[DeviceType::ROCM_HOST],
             [
-                (None, fine),
-                (Some(-1), fine),
-                (Some(0), bad),
-                (Some(1), bad),
-                (Some(3), bad),
-                (Some(-2), bad),
+                Ok(Host),
+                Ok(Unordered),
+                Ok(Legacy),
+                bad,
+                bad,
+                Ok(Stream(3)),
+                Ok(last),
+                bad,
+                bad,
             ],
         ),
     ] {
         for &kind in kinds {
-            for (stream, expected) in rows {
-                check(&[(with(stream), on(Device::new(kind, 0)), expected)]);
+            for (stream, expected) in streams.into_iter().zip(consumers) {
+                let subject = on(Device::new(kind, 0));
+                let find = |dl_device| {
+                    let request = ExportRequest {
+                        stream,
+                        dl_device,
+                        ..asked((1, 0), None)
+                    };
+                    plan(&request, &subject)
+                        .and_then(|_| consumer(&request, subject.device))
+                        .map_err(|error| refusal(&error))
+                };
+                assert_eq!(find(None), expected, "{kind} {stream:?}");
+                // DEV-09: whoever wants the data on the processor waits with no stream of theirs.
+                if kind.is_host_readable() || [DeviceType::CUDA, DeviceType::ROCM].contains(&kind) {
+                    let expected = match (stream, kind) {
+                        (Some(_), _) => bad,
+                        (None, DeviceType::CPU) => Ok(Unordered),
+                        (None, _) => Ok(Host),
+                    };
+                    assert_eq!(
+                        find(Some(Device::CPU)),
+                        expected,
+                        "{kind} {stream:?} to the cpu"
+                    );
+                }
             }
         }
-    }
-    for stream in [1, 2] {
-        check(&[(with(Some(stream)), on(Device::rocm(0)), bad)]);
     }
 }
 

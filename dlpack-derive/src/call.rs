@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
-use crate::expr::{Entry, receiver};
+use crate::expr::{Entry, is_place, receiver};
 use crate::input::{Field, Input};
 use crate::krate::{Root, end_site, parenthesis, site};
 use crate::role::Role;
@@ -263,6 +263,12 @@ fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStrea
             let function = Ident::new(function.name(), at);
             let (ty, member) = (field.ty, &field.member);
             quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
+        }
+        // A stream is tied to what keeps it, and a value that is gone at the end of the line keeps nothing.
+        Slot::Expr(expr) if role == Role::Stream && !is_place(expr) => {
+            let at = site(expr);
+            let k = paths.k(at);
+            quote_spanned!(at=> #k::stream_of::<_>(#expr))
         }
         Slot::Expr(expr) => {
             let at = site(expr);

@@ -142,6 +142,15 @@ fn ranges(index: &Group) -> bool {
     trees.windows(2).any(pair)
 }
 
+/// Whether an expression is a field, or a field of one, and so on.
+pub(crate) fn is_place(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().all(|tree| match tree {
+        TokenTree::Ident(_) | TokenTree::Literal(_) => true,
+        TokenTree::Punct(punct) => punct.as_char() == '.',
+        TokenTree::Group(_) => false,
+    })
+}
+
 /// Puts the plain names of fields in scope: `rows` becomes `self.rows`.
 pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
     let trees: Vec<_> = tokens.into_iter().collect();

@@ -16,7 +16,7 @@ use dlpack_core::{DataType, Dims, Error, Parts};
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub name: &'static str,
-    pub apply: fn(Parts) -> Parts,
+    pub apply: fn(Parts<'static>) -> Parts<'static>,
     pub item_bits: i128,
     pub alignment: usize,
     /// The axes of the element.
@@ -152,7 +152,7 @@ impl Tensor {
 
 impl Case {
     /// The same annotation as the crate takes it.
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> Parts<'static> {
         let mut parts = Parts::new()
             .offset(self.offset)
             .byte_offset(self.byte_offset);

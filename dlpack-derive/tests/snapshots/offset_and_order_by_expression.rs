@@ -19,7 +19,7 @@ impl ::dlpack_core::DLPack for Part {
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
-            .stream(::dlpack_core::__private::stream::<_>(&(self.queue())))
+            .stream(::dlpack_core::__private::stream_of::<_>(self.queue()))
             .describe(
                 ::dlpack_core::__private::data::<
                     Pool,
@@ -34,7 +34,7 @@ impl ::dlpack_core::DLPack for Part {
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
-            .stream(::dlpack_core::__private::stream::<_>(&(self.queue())))
+            .stream(::dlpack_core::__private::stream_of::<_>(self.queue()))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Pool,

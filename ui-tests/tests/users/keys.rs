@@ -148,7 +148,7 @@ fn a_pointer_lies_where_the_device_says() -> Result<(), Error> {
         (described.device(), described.as_ptr()),
         (Device::rocm(1), data)
     );
-    assert_eq!(described.stream(), Some(StreamHandle::DEFAULT));
+    assert_eq!(described.stream(), Some(StreamHandle::DEFAULT.into()));
     assert_eq!(described.shape(), [5]);
     Ok(())
 }
@@ -236,7 +236,7 @@ fn every_key_speaks_of_its_own_tensor() -> Result<(), Error> {
     assert_eq!((pairs.shape(), pairs.strides()), (&[2][..], &[2][..]));
     let words = multi.describe_words()?;
     assert_eq!((words.shape(), words.strides()), (&[2][..], &[2][..]));
-    assert_eq!(words.stream(), Some(StreamHandle::DEFAULT));
+    assert_eq!(words.stream(), Some(StreamHandle::DEFAULT.into()));
     Ok(())
 }
 

@@ -250,7 +250,9 @@ fn memory_of_a_device_with_its_stream() -> Result<(), Error> {
         dims: (2, 3, 4),
         s: Arc::new(CudaStream(StreamHandle::DEFAULT)),
     };
-    assert_eq!(page.describe()?.stream(), Some(StreamHandle::DEFAULT));
+    let described = page.describe()?;
+    assert_eq!(described.stream(), Some(StreamHandle::DEFAULT.into()));
+    drop(described);
     let expected = plain(data, &[2, 3, 4], &[12, 4, 1], DataType::BF16).on(Device::cuda(0));
     exports(page, &expected);
 

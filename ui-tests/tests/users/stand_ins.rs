@@ -3,7 +3,9 @@
 use core::ops::Deref;
 use std::sync::Arc;
 
-use dlpack_core::{Buffer, Device, Dims, Element, Loan, LoanMut, ProducerStream, StreamHandle};
+use dlpack_core::{
+    Buffer, Device, Dims, Element, Loan, LoanMut, ProducerStream, StreamHandle, StreamRef,
+};
 
 /// Memory of another library, reached through a pointer.
 pub(crate) struct Storage(Box<[f32]>);
@@ -89,8 +91,8 @@ pub(crate) struct CudaContext;
 pub(crate) struct CudaStream(pub(crate) StreamHandle);
 
 impl ProducerStream for CudaStream {
-    fn producer_stream(&self) -> StreamHandle {
-        self.0
+    fn producer_stream(&self) -> StreamRef<'_> {
+        self.0.into()
     }
 }
 

@@ -1,0 +1,181 @@
+//! Before the consumer reads: its work is put behind the producer's.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use std::thread_local;
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::export::DLPack;
+use crate::managed::Managed;
+use crate::stream::driver::{Capture, Visit, driver};
+use crate::stream::release::{Release, retry};
+use crate::stream::rules::{Api, Consumer, Queue, producer};
+
+/// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
+///
+/// | | consumer does not capture | captures |
+/// |---|---|---|
+/// | producer does not capture | an event | the host waits: nothing from outside may enter a capture |
+/// | captures | refused: the consumer would be drawn into it | the same one: an event. Another: refused |
+///
+/// Every refusal comes before anything is touched (ERR-11).
+pub(crate) fn order(
+    device: Device,
+    said: Option<Queue>,
+    consumer: Consumer,
+) -> Result<Release, Error> {
+    let Some(api) = device.device_type.api() else {
+        return Ok(Release::Free);
+    };
+    let producer = producer(device, said);
+    if consumer == Consumer::Unordered {
+        return Ok(Release::AfterAll);
+    }
+    let Some(producer) = producer else {
+        return unpending(device, api, consumer);
+    };
+    if consumer.is(producer, api) {
+        return Ok(if consumer == Consumer::PerThread {
+            // That default stream is another one on the thread which frees.
+            Release::AfterLegacy
+        } else if device.device_type.is_host_readable() {
+            Release::AfterOwn
+        } else {
+            Release::Free
+        });
+    }
+
+    let driver = driver(api)?;
+    retry(api);
+    let visit = driver.visit(device)?;
+    visit.enter_that_of(producer)?;
+    let producing = capture(&visit, producer.handle)?;
+    let Some(consumer_handle) = consumer.handle() else {
+        if producing.is_some() {
+            return Err(Error::Capturing {
+                what: "the producer's stream captures, so the host cannot wait for it",
+            });
+        }
+        visit.synchronize(producer.handle)?;
+        return Ok(Release::of(consumer));
+    };
+
+    enter_for(&visit, consumer)?;
+    let consuming = capture(&visit, consumer_handle)?;
+    visit.enter_that_of(producer)?;
+    match (producing, consuming) {
+        (Some(_), None) => Err(Error::Capturing {
+            what: "the producer's stream captures and the consumer's does not",
+        }),
+        (Some(own), Some(other)) if own != other => Err(Error::Capturing {
+            what: "the streams of producer and consumer belong to two captures",
+        }),
+        (None, Some(_)) => {
+            visit.synchronize(producer.handle)?;
+            Ok(Release::Captured)
+        }
+        (None, None) | (Some(_), Some(_)) => {
+            let event = visit.event()?;
+            visit.record(&event, producer.handle)?;
+            enter_for(&visit, consumer)?;
+            visit.wait(consumer_handle, &event)?;
+            Ok(match consuming {
+                Some(_) => Release::Captured,
+                None => Release::of(consumer),
+            })
+        }
+    }
+}
+
+/// For memory that nobody is writing to: there is nothing to order, but a graph may outlive the tensor.
+fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<Release, Error> {
+    // Where there is no driver, nothing captures.
+    let (Some(handle), Ok(driver)) = (consumer.handle(), driver(api)) else {
+        return Ok(Release::of(consumer));
+    };
+    let visit = driver.visit(device)?;
+    visit.enter_primary()?;
+    Ok(match capture(&visit, handle)? {
+        Some(_) => Release::Captured,
+        None => Release::of(consumer),
+    })
+}
+
+/// Waits until the processor may read a tensor that somebody else exported to work on the default stream.
+///
+/// # Errors
+///
+/// What the driver says.
+pub fn settle(tensor: &Managed) -> Result<(), Error> {
+    crate::stream::order_only(&tensor.describe()?, Consumer::Host)
+}
+
+/// Default streams are those of the primary context; a handle means the same in every context.
+fn enter_for(visit: &Visit, consumer: Consumer) -> Result<(), Error> {
+    match consumer {
+        Consumer::Legacy | Consumer::PerThread => visit.enter_primary(),
+        Consumer::Unordered | Consumer::Host | Consumer::Stream(_) => Ok(()),
+    }
+}
+
+/// The capture that a stream takes part in.
+fn capture(visit: &Visit, stream: usize) -> Result<Option<u64>, Error> {
+    match visit.capture(stream)? {
+        Capture::No => Ok(None),
+        Capture::Yes(id) => Ok(Some(id)),
+        Capture::Blocked => Err(Error::Capturing {
+            what: "a default stream is needed, and a stream that it waits for captures",
+        }),
+    }
+}
+
+/// The streams of tensors that were exported from this thread without order, while these live.
+struct Exported {
+    device: Device,
+    stream: Queue,
+    alive: Weak<()>,
+}
+
+thread_local! {
+    static EXPORTED: RefCell<Vec<Exported>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Remembers the stream of an export that nobody ordered, until the result is dropped.
+pub(crate) fn remember(device: Device, said: Option<Queue>) -> Option<Arc<()>> {
+    let stream = producer(device, said)?;
+    let token = Arc::new(());
+    let exported = Exported {
+        device,
+        stream,
+        alive: Arc::downgrade(&token),
+    };
+    // Not on a thread that is being torn down: whoever asks there gets the default stream.
+    let _ = EXPORTED.try_with(|list| {
+        let mut list = list.borrow_mut();
+        list.retain(|one| one.device != device && one.alive.strong_count() > 0);
+        list.push(exported);
+    });
+    Some(token)
+}
+
+/// The stream that the tensor was written on which this thread exported last from a device, without order, if that
+/// tensor still lives; the default stream otherwise (XAP-25).
+///
+/// The handle is the owner's, and so it is given out only while the owner has to keep it alive.
+#[must_use]
+pub fn current_stream(device: Device) -> usize {
+    EXPORTED
+        .try_with(|list| {
+            list.borrow()
+                .iter()
+                .find(|one| one.device == device && one.alive.strong_count() > 0)
+                // The default streams of other contexts have no number of their own.
+                .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
+                .map(|one| one.stream.handle)
+        })
+        .ok()
+        .flatten()
+        .unwrap_or(0)
+}

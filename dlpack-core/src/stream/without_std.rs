@@ -1,0 +1,59 @@
+//! Without the standard library no driver is found: what needs no driver works, and the rest is refused.
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::stream::Origin;
+use crate::stream::rules::{Consumer, Queue, producer};
+
+/// That there is nothing to order.
+pub(crate) fn order(device: Device, said: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
+    let Some(api) = device.device_type.api() else {
+        return Ok(());
+    };
+    match producer(device, said) {
+        Some(producer) if consumer != Consumer::Unordered && !consumer.is(producer, api) => {
+            Err(Error::CannotOrder { device })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An owner of memory of a device; nothing can be done for it here but to drop it.
+pub(crate) struct Streamed<O> {
+    link: Link,
+    _owner: O,
+}
+
+/// How it hangs together with streams.
+pub(crate) struct Link(Origin);
+
+impl Link {
+    pub(crate) fn new(origin: Origin) -> Self {
+        Self(origin)
+    }
+
+    pub(crate) fn said(&self) -> Option<Queue> {
+        self.0.said.map(Queue::on_any_thread)
+    }
+
+    pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
+        order(self.0.device, self.0.said, consumer)
+    }
+}
+
+impl<O> Streamed<O> {
+    pub(crate) fn new(owner: O, link: Link) -> Self {
+        Self {
+            link,
+            _owner: owner,
+        }
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(crate) fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
