@@ -10,7 +10,8 @@ use crate::tree::{files, read, relative};
 const LIST: &str = "spec/unsafe-files.tsv";
 
 /// Where users' code begins: tests, benchmarks and fuzz targets play a foreign producer and need `unsafe` for it.
-const LOOKED_AT: [&str; 5] = [
+const LOOKED_AT: [&str; 6] = [
+    "dlpack-core/simulator/src",
     "dlpack-core/src",
     "dlpack-derive/src",
     "dlpack-pyo3/src",

@@ -1,0 +1,187 @@
+//! Contexts: one primary context per device, others by request, and the one that a thread works in.
+//!
+//! Modelled: a primary context exists while somebody retains it and keeps its handle when it comes back; each thread of
+//! the operating system has at most one current context (CUDA) or device (HIP, device 0 at first). The end of a context
+//! "destroys and cleans up all resources associated with the context": streams, events and memory, but "will not
+//! destroy memory allocations by cuMemAllocAsync". Where it is still current, calls give 709.
+//! Our reading: everything that takes a stream or an event, or allocates or frees, gives 201 without a current context,
+//! even where the handle would say which context is meant; a context that has ended gives 201 when it is made current.
+//! The stack of contexts (push, pop) is left out. HIP has one context per device, which is always there. A machine
+//! without devices gives 100 to `cuInit`, `hipInit` and `hipGetDeviceCount` and 101 to others, as the real libraries
+//! were seen to.
+
+use std::collections::BTreeMap;
+
+use crate::access::Work;
+use crate::clock::Line;
+use crate::codes::{Answer, Code};
+use crate::memory::MemoryKind;
+use crate::stream::{Kind, StreamId};
+use crate::world::{Api, HostId, World};
+
+pub(crate) struct Context {
+    pub(crate) api: Api,
+    pub(crate) device: i32,
+    pub(crate) primary: bool,
+    pub(crate) legacy: StreamId,
+    pub(crate) per_thread: BTreeMap<HostId, StreamId>,
+}
+
+/// The handle of a primary context: always the same, as one process's driver does it.
+fn primary_handle(api: Api, device: i32) -> usize {
+    let base = match api {
+        Api::Cuda => 0x1000,
+        Api::Hip => 0x8000,
+    };
+    base + 0x10 * usize::try_from(device).unwrap_or(0)
+}
+
+impl World {
+    pub(crate) fn open_context(&mut self, api: Api, device: i32, primary: bool) -> usize {
+        let handle = if primary {
+            primary_handle(api, device)
+        } else {
+            self.new_handle()
+        };
+        let name = format!("the legacy stream of {} context {handle:#x}", api.name());
+        let legacy = self.add_stream(api, handle, Kind::Legacy, Some(name));
+        let context = Context {
+            api,
+            device,
+            primary,
+            legacy,
+            per_thread: BTreeMap::new(),
+        };
+        self.contexts.insert(handle, context);
+        handle
+    }
+
+    pub(crate) fn check_device(&self, device: i32) -> Answer {
+        if (0..self.devices).contains(&device) {
+            Ok(())
+        } else {
+            Err(Code::INVALID_DEVICE)
+        }
+    }
+
+    pub(crate) fn retain_primary(&mut self, device: i32) -> Answer<usize> {
+        self.check_device(device)?;
+        let handle = primary_handle(Api::Cuda, device);
+        if !self.contexts.contains_key(&handle) {
+            self.open_context(Api::Cuda, device, true);
+        }
+        *self.lasting.retained.entry(device).or_default() += 1;
+        Ok(handle)
+    }
+
+    pub(crate) fn release_primary(&mut self, device: i32) -> Answer {
+        self.check_device(device)?;
+        let Some(count) = self.lasting.retained.get_mut(&device) else {
+            return Err(Code::INVALID_CONTEXT);
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.lasting.retained.remove(&device);
+            self.end_context(primary_handle(Api::Cuda, device));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn create_context(&mut self, host: HostId, device: i32) -> Answer<usize> {
+        self.check_device(device)?;
+        let handle = self.open_context(Api::Cuda, device, false);
+        // "If a context is already current to the thread, it is supplanted by the newly created context."
+        self.host(host).context = handle;
+        Ok(handle)
+    }
+
+    pub(crate) fn destroy_context(&mut self, host: HostId, handle: usize) -> Answer {
+        match self.contexts.get(&handle) {
+            Some(context) if context.api == Api::Cuda && !context.primary => {}
+            _ => return Err(Code::INVALID_CONTEXT),
+        }
+        self.end_context(handle);
+        // "If ctx is current to the calling thread then ctx will also be popped from the current thread's context
+        // stack."
+        if self.host(host).context == handle {
+            self.host(host).context = 0;
+        }
+        Ok(())
+    }
+
+    fn end_context(&mut self, handle: usize) {
+        // The primary context of HIP lasts for ever, so what is ended here is CUDA's.
+        let Some(context) = self.contexts.remove(&handle) else {
+            return;
+        };
+        for stream in self.streams.values_mut() {
+            if stream.context == handle {
+                stream.destroyed = true;
+            }
+        }
+        for event in self.events.values_mut() {
+            if event.context == handle {
+                event.destroyed = true;
+            }
+        }
+        let line = self.streams[&context.legacy.0].line;
+        for earlier in self.lines_of(|stream| stream.context == handle) {
+            self.join(line, earlier);
+        }
+        let left: Vec<_> = self
+            .blocks
+            .values()
+            .filter(|block| block.context == handle && !block.freed)
+            .filter(|block| block.kind != MemoryKind::Ordered)
+            .map(|block| block.start)
+            .collect();
+        for address in left {
+            let stamp = self.step(line);
+            // What goes wrong is in the list of faults.
+            let _ = self.run(&stamp, "the end of the context", &Work::Free { address });
+        }
+    }
+
+    /// The lines of the streams that are asked for.
+    pub(crate) fn lines_of(&self, wanted: impl Fn(&crate::stream::Stream) -> bool) -> Vec<Line> {
+        self.streams
+            .values()
+            .filter(|stream| wanted(stream))
+            .map(|stream| stream.line)
+            .collect()
+    }
+
+    pub(crate) fn set_current(&mut self, host: HostId, handle: usize) -> Answer {
+        let known = self.contexts.get(&handle);
+        if handle != 0 && known.is_none_or(|context| context.api != Api::Cuda) {
+            return Err(Code::INVALID_CONTEXT);
+        }
+        self.host(host).context = handle;
+        Ok(())
+    }
+
+    /// The context that the calling thread works in.
+    pub(crate) fn current(&mut self, api: Api, host: HostId) -> Answer<usize> {
+        let handle = match api {
+            Api::Cuda => self.host(host).context,
+            Api::Hip => {
+                let device = self.host(host).device;
+                self.check_device(device)?;
+                primary_handle(api, device)
+            }
+        };
+        if handle == 0 {
+            Err(Code::INVALID_CONTEXT)
+        } else if self.contexts.contains_key(&handle) {
+            Ok(handle)
+        } else {
+            Err(Code::CONTEXT_IS_DESTROYED)
+        }
+    }
+
+    pub(crate) fn device_of(&self, context: usize) -> Option<(Api, i32)> {
+        self.contexts
+            .get(&context)
+            .map(|context| (context.api, context.device))
+    }
+}

@@ -1,0 +1,156 @@
+//! What every entry point has in common: one lock, the list of calls, failures on request.
+
+use core::fmt::{self, Display};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use crate::codes::{Answer, Code};
+use crate::gate;
+use crate::user_object::Due;
+use crate::world::{Api, HostId, Lasting, World};
+
+static WORLD: LazyLock<Mutex<World>> =
+    LazyLock::new(|| Mutex::new(World::new(1, Lasting::default())));
+
+pub(crate) fn with_world<T>(body: impl FnOnce(&mut World) -> T) -> T {
+    body(&mut WORLD.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The calling thread of the operating system.
+pub(crate) fn host() -> HostId {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    std::thread_local! {
+        static ID: HostId = HostId(COUNT.fetch_add(1, Ordering::Relaxed));
+    }
+    // While a thread ends, its own number may be gone; number 0 stands for all such threads.
+    ID.try_with(|id| *id).unwrap_or(HostId(0))
+}
+
+/// Whether a call waits on the host.
+pub(crate) enum Waits {
+    No,
+    Yes,
+    /// If this is memory whose free waits.
+    ForFree(usize),
+    /// If this is pageable memory, to which a copy waits.
+    ForCopyTo(usize),
+}
+
+/// Does a call: `entry` and its `arguments` are written down, then it fails if that is planned, waits at the gate if it
+/// waits at all, and does its work.
+pub(crate) fn call(
+    api: Api,
+    entry: &str,
+    arguments: &str,
+    waits: &Waits,
+    body: impl FnOnce(&mut World, HostId) -> Answer<Due>,
+) -> i32 {
+    let waiting = with_world(|world| {
+        world.admit(entry, arguments)?;
+        let needs_nothing = entry == "cuInit" || entry.starts_with("cuGetError");
+        if api == Api::Cuda && !world.lasting.initialized && !needs_nothing {
+            return Err(Code::NOT_INITIALIZED);
+        }
+        Ok(match waits {
+            Waits::No => false,
+            Waits::Yes => true,
+            Waits::ForFree(address) => world.free_waits(*address),
+            Waits::ForCopyTo(address) => world.block(*address).is_none(),
+        })
+    });
+    if waiting == Ok(true) {
+        gate::pass();
+    }
+    let host = host();
+    match waiting.and_then(|_| with_world(|world| body(world, host))) {
+        Ok(due) => {
+            for (destructor, data) in due {
+                destructor(data);
+            }
+            0
+        }
+        Err(Code(code)) => code,
+    }
+}
+
+/// An argument, as the list of calls shows it: streams, events and contexts with their handles, others not at all.
+pub(crate) trait Argument {
+    fn show(&self, _line: &mut String) {}
+}
+
+macro_rules! handles {
+    ($($(#[$meta:meta])* $type:ident $name:literal,)*) => {$(
+        $(#[$meta])*
+        #[repr(transparent)]
+        #[derive(Clone, Copy)]
+        pub(crate) struct $type(pub(crate) usize);
+
+        impl Display for $type {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, concat!(" ", $name, "={:#x}"), self.0)
+            }
+        }
+
+        impl Argument for $type {
+            fn show(&self, line: &mut String) {
+                line.push_str(&self.to_string());
+            }
+        }
+    )*};
+}
+
+handles! {
+    /// `CUstream`, `hipStream_t`.
+    StreamHandle "stream",
+    /// `CUevent`, `hipEvent_t`.
+    EventHandle "event",
+    /// `CUcontext`.
+    ContextHandle "context",
+}
+
+impl Argument for usize {}
+impl Argument for i32 {}
+impl Argument for u32 {}
+impl Argument for u64 {}
+impl Argument for u8 {}
+impl Argument for Option<crate::user_object::Destructor> {}
+impl<T> Argument for crate::raw::Out<T> {}
+
+/// Defines entry points, in C's words on the left and in the simulator's on the right. `waits` marks those that may
+/// wait on the host.
+macro_rules! entries {
+    ($api:ident $($(#[waits($waits:expr)])? fn $entry:ident($($argument:ident: $type:ty),* $(,)?)
+        |$world:ident, $host:ident, $label:ident| $body:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $entry($($argument: $type),*) -> i32 {
+            #[allow(unused_mut, reason = "most entry points have arguments to show")]
+            let mut line = String::new();
+            $($crate::entry::Argument::show(&$argument, &mut line);)*
+            let waits = entries!(@waits $($waits)?);
+            let $label = stringify!($entry);
+            $crate::entry::call($crate::world::Api::$api, $label, &line, &waits, |$world, $host| {
+                $crate::entry::Done::done($body)
+            })
+        }
+    )*};
+    (@waits) => { $crate::entry::Waits::No };
+    (@waits $waits:expr) => { $waits };
+}
+pub(crate) use entries;
+
+/// What the body of an entry point gives: nothing to do, or destructors to call.
+pub(crate) trait Done {
+    fn done(self) -> Answer<Due>;
+}
+
+impl Done for Answer {
+    fn done(self) -> Answer<Due> {
+        self.map(|()| Due::new())
+    }
+}
+
+impl Done for Answer<Due> {
+    fn done(self) -> Answer<Due> {
+        self
+    }
+}

@@ -1,0 +1,133 @@
+//! The entry points of HIP.
+//!
+//! HIP keeps a current device per thread, 0 at first, and numbers its codes and statuses as CUDA does.
+#![expect(unsafe_code, reason = "functions with the names of C")]
+
+use core::ffi::{CStr, c_char};
+
+use crate::access::Copied;
+use crate::codes::Code;
+use crate::copy::Direction;
+use crate::entry::{EventHandle, StreamHandle, Waits, entries};
+use crate::memory::MemoryKind;
+use crate::raw::Out;
+use crate::world::Api::Hip;
+
+/// Not among `entries!`, since it gives a name and no code; it is no call that can fail.
+#[unsafe(no_mangle)]
+extern "C" fn hipGetErrorName(code: i32) -> *const c_char {
+    Code(code)
+        .name(Hip)
+        .map_or(c"hipErrorUnknown".as_ptr(), CStr::as_ptr)
+}
+
+entries! { Hip
+    fn hipInit(flags: u32) |world, _host, _label| world.initialize(flags);
+    fn hipGetDeviceCount(count: Out<i32>) |world, _host, _label| {
+        count.give(world.devices);
+        world.initialize(0)
+    };
+    fn hipGetDevice(device: Out<i32>) |world, host, _label| {
+        device.give(world.host(host).device);
+        world.check_device(0)
+    };
+    fn hipSetDevice(device: i32) |world, host, _label| {
+        world.check_device(device).map(|()| world.host(host).device = device)
+    };
+    #[waits(Waits::Yes)]
+    fn hipDeviceSynchronize() |world, host, _label| {
+        let current = world.current(Hip, host);
+        current.and_then(|context| world.synchronize_all(host, |stream| stream.context == context))
+    };
+
+    fn hipStreamCreate(stream: Out<usize>) |world, host, _label| {
+        world.create_stream(Hip, host, 0).map(|handle| stream.give(handle))
+    };
+    fn hipStreamCreateWithFlags(stream: Out<usize>, flags: u32) |world, host, _label| {
+        world.create_stream(Hip, host, flags).map(|handle| stream.give(handle))
+    };
+    fn hipStreamDestroy(stream: StreamHandle) |world, host, _label| world.destroy_stream(Hip, host, stream.0);
+    #[waits(Waits::Yes)]
+    fn hipStreamSynchronize(stream: StreamHandle) |world, host, _label| {
+        world.synchronize_stream(Hip, host, stream.0)
+    };
+    fn hipStreamQuery(stream: StreamHandle)
+        |world, host, _label| world.synchronize_stream(Hip, host, stream.0);
+    fn hipStreamWaitEvent(stream: StreamHandle, event: EventHandle, flags: u32) |world, host, _label| {
+        world.wait(Hip, host, stream.0, event.0, flags)
+    };
+
+    fn hipEventCreateWithFlags(event: Out<usize>, _flags: u32) |world, host, _label| {
+        world.create_event(Hip, host).map(|handle| event.give(handle))
+    };
+    fn hipEventDestroy(event: EventHandle) |world, host, _label| world.destroy_event(Hip, host, event.0);
+    fn hipEventRecord(event: EventHandle, stream: StreamHandle) |world, host, _label| {
+        world.record(Hip, host, event.0, stream.0)
+    };
+    #[waits(Waits::Yes)]
+    fn hipEventSynchronize(event: EventHandle)
+        |world, host, _label| world.synchronize_event(Hip, host, event.0);
+    fn hipEventQuery(event: EventHandle) |world, host, _label| world.synchronize_event(Hip, host, event.0);
+
+    fn hipStreamBeginCapture(stream: StreamHandle, mode: i32) |world, host, _label| {
+        world.begin_capture(Hip, host, stream.0, mode)
+    };
+    fn hipStreamEndCapture(stream: StreamHandle, graph: Out<usize>) |world, host, _label| {
+        graph.give(0);
+        world.end_capture(Hip, host, stream.0).map(|handle| graph.give(handle))
+    };
+    fn hipStreamIsCapturing(stream: StreamHandle, status: Out<i32>) |world, host, _label| {
+        world.capture_status(Hip, host, stream.0).map(|(value, _)| status.give(value))
+    };
+    fn hipStreamGetCaptureInfo(stream: StreamHandle, status: Out<i32>, id: Out<u64>) |world, host, _label| {
+        world.capture_status(Hip, host, stream.0).map(|(value, number)| {
+            status.give(value);
+            id.give(number);
+        })
+    };
+    fn hipThreadExchangeStreamCaptureMode(mode: Out<i32>) |world, host, _label| {
+        match mode.take() {
+            Some(wanted) => world.exchange_mode(host, wanted).map(|before| mode.give(before)),
+            None => Err(Code::INVALID_VALUE),
+        }
+    };
+    fn hipGraphInstantiate(executable: Out<usize>, graph: usize, _node: usize, _log: usize, _bytes: usize)
+        |world, _host, _label| {
+        world.instantiate(graph, false).map(|handle| executable.give(handle))
+    };
+    fn hipGraphLaunch(executable: usize, stream: StreamHandle) |world, host, _label| {
+        world.launch(Hip, host, executable, stream.0)
+    };
+    fn hipGraphExecDestroy(executable: usize) |world, _host, _label| world.destroy_graph(executable, true);
+    fn hipGraphDestroy(graph: usize) |world, _host, _label| world.destroy_graph(graph, false);
+
+    fn hipMalloc(address: Out<usize>, bytes: usize) |world, host, _label| {
+        world.allocate(Hip, host, bytes, MemoryKind::Plain).map(|start| address.give(start))
+    };
+    fn hipMallocManaged(address: Out<usize>, bytes: usize, _flags: u32) |world, host, _label| {
+        world.allocate(Hip, host, bytes, MemoryKind::Managed).map(|start| address.give(start))
+    };
+    fn hipHostMalloc(address: Out<usize>, bytes: usize, _flags: u32) |world, host, _label| {
+        world.allocate(Hip, host, bytes, MemoryKind::Pinned).map(|start| address.give(start))
+    };
+    fn hipMallocAsync(address: Out<usize>, bytes: usize, stream: StreamHandle) |world, host, label| {
+        world.allocate_ordered(Hip, host, bytes, stream.0, label).map(|start| address.give(start))
+    };
+    #[waits(Waits::ForFree(address))]
+    fn hipFree(address: usize) |world, host, label| world.free(Hip, host, address, false, label);
+    #[waits(Waits::ForFree(address))]
+    fn hipHostFree(address: usize) |world, host, label| world.free(Hip, host, address, true, label);
+    fn hipFreeAsync(address: usize, stream: StreamHandle) |world, host, label| {
+        world.free_ordered(Hip, host, address, stream.0, label)
+    };
+    fn hipMemcpyHtoDAsync(to: usize, from: usize, bytes: usize, stream: StreamHandle) |world, host, label| {
+        world.copy_with_host(Hip, host, stream.0, Copied { to, from, bytes }, Direction::ToDevice, label)
+    };
+    #[waits(Waits::ForCopyTo(to))]
+    fn hipMemcpyDtoHAsync(to: usize, from: usize, bytes: usize, stream: StreamHandle) |world, host, label| {
+        world.copy_with_host(Hip, host, stream.0, Copied { to, from, bytes }, Direction::ToHost, label)
+    };
+    fn hipMemcpyDtoDAsync(to: usize, from: usize, bytes: usize, stream: StreamHandle) |world, host, label| {
+        world.copy_on_device(Hip, host, stream.0, Copied { to, from, bytes }, label)
+    };
+}

@@ -1,0 +1,198 @@
+//! The drivers' entry points for kernels, contexts, streams and events.
+
+use super::{Answer, Api, answer, library, result};
+
+/// The entry points of one driver, as far as both have them; CUDA's own ones panic with HIP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Driver {
+    pub(crate) api: Api,
+}
+
+impl Driver {
+    pub(super) fn name(self, cuda: &'static str, hip: &'static str) -> &'static str {
+        let name = match self.api {
+            Api::Cuda => cuda,
+            Api::Hip => hip,
+        };
+        assert!(
+            !name.is_empty(),
+            "{:?} has no entry point for this",
+            self.api
+        );
+        name
+    }
+
+    /// A kernel that reads or writes these bytes.
+    pub(crate) fn kernel(self, stream: usize, address: usize, bytes: usize, write: bool) -> Answer {
+        let api = i32::from(self.api == Api::Hip);
+        answer(call!(
+            "sim_kernel",
+            (api => i32, stream => usize, address => usize, bytes => usize, i32::from(write) => i32) -> i32
+        ))
+    }
+
+    #[track_caller]
+    pub(crate) fn read(self, stream: usize, address: usize, bytes: usize) {
+        assert_eq!(self.kernel(stream, address, bytes, false), Ok(()));
+    }
+
+    #[track_caller]
+    pub(crate) fn write(self, stream: usize, address: usize, bytes: usize) {
+        assert_eq!(self.kernel(stream, address, bytes, true), Ok(()));
+    }
+
+    // Contexts and devices.
+
+    pub(crate) fn retain(self, device: i32) -> Answer<usize> {
+        let mut context = 0;
+        let name = self.name("cuDevicePrimaryCtxRetain", "");
+        let code = call!(name, (&raw mut context => *mut usize, device => i32) -> i32);
+        result(code, context)
+    }
+
+    pub(crate) fn release(self, device: i32) -> Answer {
+        let name = self.name("cuDevicePrimaryCtxRelease_v2", "");
+        answer(call!(name, (device => i32) -> i32))
+    }
+
+    /// A context beside the primary one; it becomes current.
+    pub(crate) fn create_context(self, device: i32) -> Answer<usize> {
+        let mut context = 0;
+        let name = self.name("cuCtxCreate_v4", "");
+        let code = call!(
+            name,
+            (&raw mut context => *mut usize, 0 => usize, 0 => u32, device => i32) -> i32
+        );
+        result(code, context)
+    }
+
+    pub(crate) fn destroy_context(self, context: usize) -> Answer {
+        let name = self.name("cuCtxDestroy_v2", "");
+        answer(call!(name, (context => usize) -> i32))
+    }
+
+    pub(crate) fn set_current(self, context: usize) -> Answer {
+        let name = self.name("cuCtxSetCurrent", "");
+        answer(call!(name, (context => usize) -> i32))
+    }
+
+    pub(crate) fn current(self) -> Answer<usize> {
+        let mut context = 0;
+        let name = self.name("cuCtxGetCurrent", "");
+        let code = call!(name, (&raw mut context => *mut usize) -> i32);
+        result(code, context)
+    }
+
+    pub(crate) fn set_device(self, device: i32) -> Answer {
+        let name = self.name("", "hipSetDevice");
+        answer(call!(name, (device => i32) -> i32))
+    }
+
+    pub(crate) fn device(self) -> Answer<i32> {
+        let mut device = -1;
+        let name = self.name("", "hipGetDevice");
+        let code = call!(name, (&raw mut device => *mut i32) -> i32);
+        answer(code).map(|()| device)
+    }
+
+    /// Waits for the whole context (CUDA) or device (HIP).
+    pub(crate) fn synchronize(self) -> Answer {
+        let name = self.name("cuCtxSynchronize", "hipDeviceSynchronize");
+        answer(call!(name, () -> i32))
+    }
+
+    pub(crate) fn record_context(self, context: usize, event: usize) -> Answer {
+        let name = self.name("cuCtxRecordEvent", "");
+        answer(call!(name, (context => usize, event => usize) -> i32))
+    }
+
+    // Streams.
+
+    fn stream(self, flags: u32) -> Answer<usize> {
+        let mut stream = 0;
+        let name = self.name("cuStreamCreate", "hipStreamCreateWithFlags");
+        let code = call!(name, (&raw mut stream => *mut usize, flags => u32) -> i32);
+        result(code, stream)
+    }
+
+    /// A stream that the legacy stream waits for, and the other way round.
+    #[track_caller]
+    pub(crate) fn blocking(self) -> usize {
+        self.stream(0).expect("a context is current")
+    }
+
+    #[track_caller]
+    pub(crate) fn non_blocking(self) -> usize {
+        self.stream(1).expect("a context is current")
+    }
+
+    pub(crate) fn destroy_stream(self, stream: usize) -> Answer {
+        let name = self.name("cuStreamDestroy_v2", "hipStreamDestroy");
+        answer(call!(name, (stream => usize) -> i32))
+    }
+
+    pub(crate) fn synchronize_stream(self, stream: usize) -> Answer {
+        let name = self.name("cuStreamSynchronize", "hipStreamSynchronize");
+        answer(call!(name, (stream => usize) -> i32))
+    }
+
+    pub(crate) fn query_stream(self, stream: usize) -> Answer {
+        let name = self.name("cuStreamQuery", "hipStreamQuery");
+        answer(call!(name, (stream => usize) -> i32))
+    }
+
+    pub(crate) fn wait(self, stream: usize, event: usize) -> Answer {
+        let name = self.name("cuStreamWaitEvent", "hipStreamWaitEvent");
+        answer(call!(name, (stream => usize, event => usize, 0 => u32) -> i32))
+    }
+
+    pub(crate) fn context_of(self, stream: usize) -> Answer<usize> {
+        let mut context = 0;
+        let name = self.name("cuStreamGetCtx", "");
+        let code = call!(name, (stream => usize, &raw mut context => *mut usize) -> i32);
+        result(code, context)
+    }
+
+    // Events.
+
+    pub(crate) fn create_event(self) -> Answer<usize> {
+        let mut event = 0;
+        let name = self.name("cuEventCreate", "hipEventCreateWithFlags");
+        let code = call!(name, (&raw mut event => *mut usize, 2 => u32) -> i32);
+        result(code, event)
+    }
+
+    #[track_caller]
+    pub(crate) fn event(self) -> usize {
+        self.create_event().expect("a context is current")
+    }
+
+    pub(crate) fn destroy_event(self, event: usize) -> Answer {
+        let name = self.name("cuEventDestroy_v2", "hipEventDestroy");
+        answer(call!(name, (event => usize) -> i32))
+    }
+
+    pub(crate) fn record(self, event: usize, stream: usize) -> Answer {
+        let name = self.name("cuEventRecord", "hipEventRecord");
+        answer(call!(name, (event => usize, stream => usize) -> i32))
+    }
+
+    pub(crate) fn synchronize_event(self, event: usize) -> Answer {
+        let name = self.name("cuEventSynchronize", "hipEventSynchronize");
+        answer(call!(name, (event => usize) -> i32))
+    }
+
+    pub(crate) fn query_event(self, event: usize) -> Answer {
+        let name = self.name("cuEventQuery", "hipEventQuery");
+        answer(call!(name, (event => usize) -> i32))
+    }
+
+    /// `later` waits for all that `earlier` has begun, by an event that is destroyed at once.
+    #[track_caller]
+    pub(crate) fn order(self, earlier: usize, later: usize) {
+        let event = self.event();
+        assert_eq!(self.record(event, earlier), Ok(()));
+        assert_eq!(self.wait(later, event), Ok(()));
+        assert_eq!(self.destroy_event(event), Ok(()));
+    }
+}
