@@ -11,6 +11,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
+use crate::waiting;
+
 /// One keyword of the method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keyword {
@@ -52,6 +54,7 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    waiting::prepare(py);
     for ((name, _), place) in KEYWORDS.iter().zip(&INTERNED) {
         if place.load(Ordering::Relaxed).is_null() {
             // The reference is kept for good.
@@ -248,7 +251,11 @@ fn stream(value: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
     if value.is_instance_of::<PyBool>() {
         return Err(no_integer(value, "stream"));
     }
-    integer(value, "stream")
+    match integer(value, "stream")? {
+        // Larger ones end here too, and no handle has so many bits.
+        i64::MAX => Err(out_of_range(value, "stream")),
+        stream => Ok(stream),
+    }
 }
 
 /// The two numbers of a tuple.

@@ -18,6 +18,7 @@ use pyo3::types::PyCapsule;
 
 use crate::error::{Raised, py_err, refuse};
 use crate::guard::{Held, Pending};
+use crate::waiting::while_attached;
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) const LEGACY: &CStr = c"dltensor";
@@ -82,13 +83,23 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject
     // SAFETY: a valid pointer and name, and the destructor for what it points to.
     let capsule = unsafe { ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destructor)) };
     if capsule.is_null() {
-        let pending = Pending::set_aside();
         // SAFETY: no capsule has it (CAP-21).
-        unsafe { delete(pointer, name) };
-        pending.restore();
+        unsafe { delete_attached(py, pointer, name) };
         return Err(Raised);
     }
     Ok(capsule)
+}
+
+/// Calls the deleter of a tensor that nobody took, which may wait for its device.
+///
+/// # Safety
+///
+/// As [`delete`].
+unsafe fn delete_attached(py: Python<'_>, tensor: *mut c_void, name: &'static CStr) {
+    let pending = Pending::set_aside();
+    // SAFETY: passed on to the caller.
+    while_attached(py, || unsafe { delete(tensor, name) });
+    pending.restore();
 }
 
 /// Calls the deleter of a tensor that nobody took.
@@ -149,10 +160,10 @@ unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
 unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor of our capsule.
     if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
-        let pending = Pending::set_aside();
+        // SAFETY: a capsule dies attached.
+        let py = unsafe { Python::assume_attached() };
         // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete(tensor.as_ptr(), VERSIONED) };
-        pending.restore();
+        unsafe { delete_attached(py, tensor.as_ptr(), VERSIONED) };
     }
 }
 
@@ -160,10 +171,10 @@ unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
 unsafe extern "C" fn delete_legacy(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor of our capsule.
     if let Some(tensor) = unsafe { unconsumed(capsule, LEGACY) } {
-        let pending = Pending::set_aside();
+        // SAFETY: as above.
+        let py = unsafe { Python::assume_attached() };
         // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete(tensor.as_ptr(), LEGACY) };
-        pending.restore();
+        unsafe { delete_attached(py, tensor.as_ptr(), LEGACY) };
     }
 }
 

@@ -4,16 +4,19 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicBool;
 use std::ffi::CString;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dlpack_core::__private::MAX_RANK;
+use dlpack_core::__private::{MAX_RANK, current_stream as work_stream};
 use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
-use dlpack_core::{DLPack, DataType, Device, Error, FromDLPack, Managed, Version, export_with};
+use dlpack_core::{
+    DLPack, DataType, Device, DeviceType, Error, FromDLPack, Managed, Version, export_with,
+};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -38,13 +41,29 @@ type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
+/// A table of ours, and what only we ask it.
+#[repr(C)]
+struct Table {
+    api: DLPackExchangeAPI,
+    device: DeviceOf,
+}
+
+/// Where the data of an object lies, if that can be said.
+type DeviceOf = fn(&Bound<'_, PyAny>) -> Option<Device>;
+
+/// The context of a capsule with a table of ours: an address that is nobody else's.
+fn mark() -> *mut c_void {
+    static MARK: AtomicBool = AtomicBool::new(false);
+    MARK.as_ptr().cast()
+}
+
 /// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
 pub(crate) fn install<'py, T: Exports>(
     class: &Bound<'py, PyType>,
     import: Option<ToPyObject>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let py = class.py();
-    let table = keep_for_good(DLPackExchangeAPI {
+    let api = DLPackExchangeAPI {
         header: DLPackExchangeAPIHeader {
             version: Version::CURRENT.into(),
             prev_api: ptr::null_mut(),
@@ -55,6 +74,10 @@ pub(crate) fn install<'py, T: Exports>(
         // XAP-08: null where it would have nothing to point to.
         dltensor_from_py_object_no_sync: if T::LISTS { Some(borrow::<T>) } else { None },
         current_work_stream: Some(current_stream),
+    };
+    let table = keep_for_good(Table {
+        api,
+        device: |object| export::device(object.cast::<T>().ok()?).ok(),
     });
     let table = ptr::from_ref(table).cast_mut();
     class.setattr("__c_dlpack_exchange_api__", table.addr())?;
@@ -62,6 +85,10 @@ pub(crate) fn install<'py, T: Exports>(
     let capsule = unsafe { ffi::PyCapsule_New(table.cast(), NAME.as_ptr(), None) };
     // SAFETY: a new reference, or null with an exception.
     let capsule = unsafe { Bound::from_owned_ptr_or_err(py, capsule) }?;
+    // SAFETY: a capsule, which does nothing with its context.
+    if unsafe { ffi::PyCapsule_SetContext(capsule.as_ptr(), mark()) } != 0 {
+        return Err(PyErr::fetch(py));
+    }
     Ok(capsule.cast_into()?)
 }
 
@@ -463,17 +490,33 @@ unsafe fn allocate_like(prototype: &DLTensor) -> Result<Managed, Error> {
     Managed::zeroed(shape, DataType::new(code, bits, lanes))
 }
 
-/// XAP-24, XAP-26: no stream of ours is the current one.
-unsafe extern "C" fn current_stream(_: i32, _: i32, out: *mut *mut c_void) -> c_int {
+/// XAP-24, XAP-25, XAP-26: the stream that the tensors of this thread are written on; null where there are no streams.
+unsafe extern "C" fn current_stream(kind: i32, id: i32, out: *mut *mut c_void) -> c_int {
+    let stream = work_stream(Device::new(DeviceType(kind), id));
     if !out.is_null() {
         // SAFETY: a place for the result.
-        unsafe { out.write(ptr::null_mut()) };
+        unsafe { out.write(ptr::without_provenance_mut(stream)) };
     }
     0
 }
 
+/// The table of a class.
+pub(crate) struct Found {
+    pub(crate) api: &'static DLPackExchangeAPI,
+    /// It is a table of ours.
+    device: Option<DeviceOf>,
+}
+
+impl Found {
+    /// Where an object's data lies, if our own table knows it.
+    #[inline]
+    pub(crate) fn device_of(&self, object: &Bound<'_, PyAny>) -> Option<Device> {
+        self.device.and_then(|device| device(object))
+    }
+}
+
 /// The table of somebody else's class, if it has one that we can read (XAP-27).
-pub(crate) fn of_class<'py>(class: &Bound<'py, PyType>) -> Option<&'static DLPackExchangeAPI> {
+pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<Found> {
     let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
     let capsule = capsule.ok()?;
     let capsule = capsule.cast_into::<PyCapsule>().ok()?;
@@ -490,7 +533,16 @@ pub(crate) fn of_class<'py>(class: &Bound<'py, PyType>) -> Option<&'static DLPac
         let found = unsafe { header.as_ref() }?;
         if found.version.major == abi::DLPACK_MAJOR_VERSION {
             // SAFETY: of this version, the header is the start of such a table.
-            return unsafe { header.cast::<DLPackExchangeAPI>().as_ref() };
+            let api = unsafe { header.cast::<DLPackExchangeAPI>().as_ref() }?;
+            // SAFETY: a capsule; no exception is raised.
+            let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
+            let device = if context == mark() {
+                // SAFETY: only `install` marks capsules, around such tables.
+                Some(unsafe { (*table.cast::<Table>()).device })
+            } else {
+                None
+            };
+            return Some(Found { api, device });
         }
         header = found.prev_api;
     }

@@ -18,6 +18,7 @@ use crate::capsule;
 use crate::error::{OrRaise, Raised, py_err, refuse};
 use crate::guard::{Borrowing, Held};
 use crate::named::ExportsTensors;
+use crate::waiting::while_attached;
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(
@@ -119,7 +120,13 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     let py = object.py();
     // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
     let (value, guard) = unsafe { T::Frozen::share(&object) }.or_raise(py)?;
-    match value.share(&REQUEST) {
+    // Where the order is not ours, the request depends on the device, which only the long way looks up.
+    let shared = if S::UNORDERED {
+        None
+    } else {
+        while_attached(py, || value.share(&REQUEST))
+    };
+    match shared {
         None => {}
         Some(Ok(shared)) => return sink.other(shared),
         // The long way knows why, and whether it matters.
@@ -153,7 +160,7 @@ pub(crate) fn export<T: Exports, S: Sink>(
         Ok(descriptor) => {
             let unordered = S::UNORDERED.then(|| unordered(descriptor.device()));
             let request = unordered.as_ref().unwrap_or(request);
-            if let Some(shared) = value.share(request) {
+            if let Some(shared) = while_attached(py, || value.share(request)) {
                 return sink.other(shared.map_err(|error| refuse(py, error))?);
             }
             if T::EXCLUSIVE && descriptor.is_read_only() {
@@ -202,8 +209,11 @@ unsafe fn finish<G: Send + 'static, S: Sink>(
     sink: S,
 ) -> Result<S::Output, Raised> {
     let owner = || Held::new(guard, object);
-    // SAFETY: passed on to the caller.
-    match unsafe { hand_over(owner, descriptor, request) } {
+    let handed = while_attached(object.py(), || {
+        // SAFETY: passed on to the caller.
+        unsafe { hand_over(owner, descriptor, request) }
+    });
+    match handed {
         Ok(Handed::Kept(tensor)) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<G>(tensor) }

@@ -72,7 +72,7 @@ impl<G> Drop for Held<G> {
 ///
 /// `PyGILState_Ensure` and `PyGILState_Release` would look for the thread's state twice, and count.
 #[inline]
-fn attached() -> bool {
+pub(crate) fn attached() -> bool {
     // Wins over the function below where PyO3 has it: everywhere but in the stable ABI.
     #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
     use pyo3::ffi::compat::*;

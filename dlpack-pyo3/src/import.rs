@@ -7,7 +7,7 @@
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
-use dlpack_core::abi::DLPackExchangeAPI;
+use dlpack_core::__private::{settle, unordered};
 use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -15,13 +15,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::error::py_err;
+use crate::waiting::{self, while_attached};
 use crate::{capsule, exchange};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
 /// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and
-/// without arguments if that is a `TypeError`. A DLPack capsule will do as well. What the producer
+/// for less if that is a `TypeError`. A DLPack capsule will do as well. What the producer
 /// raises is passed on (ERR-07).
+///
+/// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
+/// CUDA, which the processor reads, has been waited for.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{from_dlpack, py_err};
@@ -40,10 +44,10 @@ use crate::{capsule, exchange};
 /// whatever the producer raises.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
-        return capsule::consume(capsule);
+        return readable(object.py(), capsule::consume(capsule)?);
     }
     if let Some(table) = exchange::of_class(&object.get_type()) {
-        if let Some(tensor) = through_table(object, table)? {
+        if let Some(tensor) = through_table(object, &table)? {
             return Ok(tensor);
         }
     }
@@ -77,7 +81,7 @@ pub fn from_dlpack_with(
         return from_dlpack(object);
     }
     let (tensor, heard) = match object.cast::<PyCapsule>() {
-        Ok(capsule) => (capsule::consume(capsule)?, false),
+        Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
         Err(_) => ask(object, device, copy)?,
     };
     let found = tensor.view().device();
@@ -99,7 +103,12 @@ pub fn from_dlpack_with(
             copy: Some(true),
             ..ExportRequest::versioned()
         };
-        return dlpack_core::DLPack::into_dlpack_with(tensor, &request).map_err(py_err);
+        let py = object.py();
+        waiting::prepare(py);
+        let copied = while_attached(py, || {
+            dlpack_core::DLPack::into_dlpack_with(tensor, &request)
+        });
+        return copied.map_err(py_err);
     }
     Ok(tensor)
 }
@@ -110,12 +119,13 @@ fn is_host(wanted: Device, found: Device) -> bool {
 }
 
 /// Through the exchange table; nothing if the table cannot do it, but the method may (XAP-32).
-fn through_table(
-    object: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
-) -> PyResult<Option<Managed>> {
+fn through_table(object: &Bound<'_, PyAny>, table: &exchange::Found) -> PyResult<Option<Managed>> {
     let py = object.py();
-    let Some(from_object) = table.managed_tensor_from_py_object_no_sync else {
+    // To give back what nobody has ordered, its producer waits for all work on the device.
+    if table.device_of(object).is_some_and(has_order) {
+        return Ok(None);
+    }
+    let Some(from_object) = table.api.managed_tensor_from_py_object_no_sync else {
         return Ok(None);
     };
     let mut tensor = ptr::null_mut();
@@ -135,10 +145,13 @@ fn through_table(
     let tensor = unsafe { Managed::from_raw(tensor) }
         .map_err(py_err)?
         .shared();
-    // Nothing was waited for. The method puts work on streams in order.
-    let unordered = !is_host(Device::CPU, tensor.view().device())
-        || tensor.view().device().device_type == DeviceType::CUDA_MANAGED;
-    Ok((!unordered).then_some(tensor))
+    // Nothing was waited for.
+    Ok((!has_order(tensor.view().device())).then_some(tensor))
+}
+
+/// Whether work on the data may have to be waited for, which the method sees to, and the table does not.
+fn has_order(device: Device) -> bool {
+    unordered(device).is_some() || !is_host(Device::CPU, device)
 }
 
 /// Asks `__dlpack__` for the tensor; also says whether the producer heard the wishes.
@@ -152,35 +165,85 @@ fn ask(
         .getattr(intern!(py, "__dlpack__"))
         .map_err(|error| no_protocol(object, error))?;
     // Every producer has it; one without is none (ERR-08).
-    object
+    let where_it_is = object
         .getattr(intern!(py, "__dlpack_device__"))
         .map_err(|error| no_protocol(object, error))?;
+    let stream = match device {
+        // DEV-09: what goes to the processor is waited for.
+        Some(Device::CPU) => None,
+        _ => default_stream(py, where_it_is.call0(), device)?,
+    };
 
     let newest = (Version::CURRENT.major, Version::CURRENT.minor);
-    let keywords = PyDict::new(py);
-    keywords.set_item(intern!(py, "max_version"), newest)?;
-    if let Some(device) = device {
-        let pair = (device.device_type.0, device.device_id);
-        keywords.set_item(intern!(py, "dl_device"), pair)?;
-    }
-    if let Some(copy) = copy {
-        keywords.set_item(intern!(py, "copy"), copy)?;
-    }
+    let ask_for = |wishes: bool, version: bool| -> PyResult<_> {
+        let keywords = PyDict::new(py);
+        if version {
+            keywords.set_item(intern!(py, "max_version"), newest)?;
+        }
+        if let Some(stream) = stream {
+            keywords.set_item(intern!(py, "stream"), stream)?;
+        }
+        if let Some(device) = device.filter(|_| wishes) {
+            let pair = (device.device_type.0, device.device_id);
+            keywords.set_item(intern!(py, "dl_device"), pair)?;
+        }
+        if let Some(copy) = copy.filter(|_| wishes) {
+            keywords.set_item(intern!(py, "copy"), copy)?;
+        }
+        method.call((), Some(&keywords))
+    };
     let wishes = device.is_some() || copy.is_some();
     let mut heard = true;
-    let mut answer = method.call((), Some(&keywords));
+    let mut answer = ask_for(true, true);
     if wishes && is_type_error(py, &answer) {
         heard = false;
-        let keywords = PyDict::new(py);
-        keywords.set_item(intern!(py, "max_version"), newest)?;
-        answer = method.call((), Some(&keywords));
+        answer = ask_for(false, true);
+    }
+    if stream.is_some() && is_type_error(py, &answer) {
+        heard = false;
+        answer = ask_for(false, false);
     }
     if is_type_error(py, &answer) {
         heard = false;
         answer = method.call0();
     }
     let capsule = capsule::expect(answer?, "__dlpack__")?;
-    Ok((capsule::consume(&capsule)?, heard))
+    Ok((readable(py, capsule::consume(&capsule)?)?, heard))
+}
+
+/// The default stream of a producer's device, as its API numbers it (STC-10, STC-11, STR-07). The core takes it for
+/// the one that a tensor without a stream of its own is written on.
+///
+/// Nothing is said of memory that the processor can read, as others do (STC-15), and nothing where the data is
+/// wanted elsewhere.
+fn default_stream(
+    py: Python<'_>,
+    said: PyResult<Bound<'_, PyAny>>,
+    wanted: Option<Device>,
+) -> PyResult<Option<i64>> {
+    let said = match said {
+        Ok(said) => said.extract::<(i32, i32)>().ok(),
+        // DEV-11: it has none, which the other method will say too.
+        Err(error) if error.is_instance_of::<PyBufferError>(py) => None,
+        Err(error) => return Err(error),
+    };
+    let kind = said.map(|(kind, _)| DeviceType(kind));
+    Ok(match kind {
+        Some(kind) if wanted.is_some_and(|wanted| wanted.device_type != kind) => None,
+        Some(DeviceType::CUDA) => Some(1),
+        Some(DeviceType::ROCM) => Some(0),
+        _ => None,
+    })
+}
+
+/// The tensor, when the processor may read it if it can.
+#[inline]
+fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
+    if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
+        waiting::prepare(py);
+        while_attached(py, || settle(&tensor)).map_err(py_err)?;
+    }
+    Ok(tensor)
 }
 
 /// A producer from before a keyword existed says so by this error (NEG-14).

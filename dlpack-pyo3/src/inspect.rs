@@ -67,8 +67,8 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let table = match exchange::of_class(&object.get_type()) {
         None => "none".to_owned(),
         Some(table) => {
-            let version = Version::from(table.header.version);
-            let borrows = table.dltensor_from_py_object_no_sync.is_some();
+            let version = Version::from(table.api.header.version);
+            let borrows = table.api.dltensor_from_py_object_no_sync.is_some();
             let borrows = if borrows {
                 "and lends"
             } else {

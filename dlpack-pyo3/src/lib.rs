@@ -52,11 +52,26 @@
 //! sub-interpreter of CPython 3.11 or older is the one exception: CPython cannot say there which interpreter to
 //! attach to, and PyO3 does not refuse to load.)
 //!
+//! # Memory of GPUs
+//!
+//! Work on memory of CUDA and ROCm is ordered as the consumer asks: its `stream` waits for the key `stream`, and the
+//! memory is freed behind the consumer's work. Whoever has to wait on the processor lets go of Python meanwhile, in
+//! `__dlpack__` and in the deleter. (With the stable ABI nobody can tell before Python 3.12 that the thread on which a
+//! consumer calls the deleter is attached: there Python waits too.) [`from_dlpack`] names the default stream, so that
+//! what it gives may be used in work on that stream.
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Tensor`] is the way in: a function
 //! that takes one accepts any producer, as [`Imported`] does for types that derive
 //! [`FromDLPack`](macro@FromDLPack). [`Protocol`] adds the methods to a class without a macro.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream |
+//! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The macros name the crate from outside, and are used inside it too.
@@ -75,6 +90,7 @@ mod inspect;
 mod install;
 mod named;
 mod tensor;
+mod waiting;
 
 #[doc(hidden)]
 #[path = "private.rs"]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::args::Args;
-use crate::python::{Venv, extension, interpreter, venv_of};
+use crate::python::{Venv, extension, interpreter, library, venv_of};
 use crate::step::{
     Outcome, Step, StepResult, cargo, nightly, output, program, root, run, run_all, succeeds,
     target_dir,
@@ -40,6 +40,8 @@ usage: cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WO
 const TESTS: &str = "dlpack-pyo3/pytests/tests";
 const PACKAGE: &str = "dlpack-pytests";
 const MODULE: &str = "dlpack_probe";
+/// The driver without a GPU.
+const SIMULATOR: &str = "dlpack-simulator";
 const NEEDED: [&str; 2] = ["pytest", "numpy"];
 
 pub(crate) fn main(mut args: Args) -> Result<(), String> {
@@ -80,10 +82,11 @@ pub(crate) fn with_manifest(manifest: &Path) -> Result<Option<Command>, String> 
     Ok(Some(here.pytest(&[])))
 }
 
-/// One interpreter with its environment and the module built for it.
+/// One interpreter with its environment and the module built for it, and the driver that all of them use.
 struct Run {
     venv: Venv,
     module: PathBuf,
+    driver: PathBuf,
 }
 
 impl Run {
@@ -92,7 +95,11 @@ impl Run {
         let path = venv.python();
         let env = [("PYO3_PYTHON", &*path.to_string_lossy())];
         let module = extension(PACKAGE, MODULE, MODULE, false, &env)?;
-        Ok(Self { venv, module })
+        Ok(Self {
+            venv,
+            module,
+            driver: driver()?,
+        })
     }
 
     /// With a module that `build` makes below `target`, in the folder `built`.
@@ -109,7 +116,11 @@ impl Run {
         std::fs::create_dir_all(&module)
             .and_then(|()| std::fs::copy(&library, module.join("dlpack_probe.so")))
             .map_err(|error| format!("cannot copy {}: {error}", library.display()))?;
-        Ok(Self { venv, module })
+        Ok(Self {
+            venv,
+            module,
+            driver: driver()?,
+        })
     }
 
     fn pytest(&self, words: &[String]) -> Command {
@@ -118,9 +129,16 @@ impl Run {
         command.args(["-p", "no:cacheprovider", "--rootdir", TESTS, TESTS]);
         command.args(words);
         command.env("PYTHONPATH", &self.module);
+        command.env("DLPACK_SIMULATOR", &self.driver);
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
     }
+}
+
+/// Builds the driver without a GPU, which needs no Python.
+fn driver() -> Result<PathBuf, String> {
+    run(cargo(&["build", "--quiet", "-p", SIMULATOR]))?;
+    Ok(target_dir().join("debug").join(library("dlpack_simulator")))
 }
 
 /// numpy is left out where it cannot be had: the tests that need it skip themselves.
@@ -202,11 +220,13 @@ fn stable_abi() -> StepResult {
         "pyo3/abi3-py310",
     ]);
     let target = target_dir().join("stable-python");
-    let Run { module, .. } = Run::built(environment(oldest)?, build, &target, "debug")?;
+    let built = Run::built(environment(oldest)?, build, &target, "debug")?;
+    let Run { module, driver, .. } = built;
     for (_, python) in &pythons {
         let here = Run {
             venv: environment(python)?,
             module: module.clone(),
+            driver: driver.clone(),
         };
         run(here.pytest(&[]))?;
     }
@@ -281,6 +301,7 @@ fn valgrind() -> StepResult {
         ])
         .args(["--rootdir", TESTS, TESTS, "-k", UNDER_VALGRIND])
         .env("PYTHONPATH", &here.module)
+        .env("DLPACK_SIMULATOR", &here.driver)
         .env("PYTHONMALLOC", "malloc")
         .env("PYTHONDONTWRITEBYTECODE", "1");
     run(command)

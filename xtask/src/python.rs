@@ -278,7 +278,7 @@ pub(crate) fn extension(
 }
 
 /// How cargo names a cdylib here.
-fn library(lib: &str) -> String {
+pub(crate) fn library(lib: &str) -> String {
     use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
     format!("{DLL_PREFIX}{lib}{DLL_SUFFIX}")
 }

@@ -136,6 +136,36 @@ pub(crate) fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             },
         ),
         ("cannot order", Error::CannotOrder { device: cpu }),
+        (
+            "stream conflict",
+            Error::StreamConflict {
+                data: 0x10,
+                given: 0x20,
+            },
+        ),
+        (
+            "no driver",
+            Error::NoDriver {
+                library: "libcuda",
+                why: "none is there".to_owned(),
+            },
+        ),
+        (
+            "no entry point",
+            Error::NoEntryPoint {
+                library: "libcuda.so.1".to_owned(),
+                symbol: "cuEventCreate",
+            },
+        ),
+        (
+            "driver failed",
+            Error::DriverFailed {
+                call: "cuEventCreate".to_owned(),
+                code: 2,
+                name: "CUDA_ERROR_OUT_OF_MEMORY".to_owned(),
+            },
+        ),
+        ("capturing", Error::Capturing { what: "of a test" }),
         ("copy forbidden", Error::CopyForbidden { why: "of a test" }),
         ("legacy read-only", Error::LegacyReadOnly),
         (

@@ -13,6 +13,7 @@ mod panics;
 mod probe;
 mod raw;
 mod several;
+mod streams;
 mod variants;
 
 /// Classes and functions for the tests of dlpack-pyo3.
@@ -43,6 +44,10 @@ mod dlpack_probe {
     use crate::raw::{status_of_export, status_of_import};
     #[pymodule_export]
     use crate::several::{Batch, Owned, Tables};
+    #[pymodule_export]
+    use crate::streams::{
+        Handed, Hasty, Pair, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,
+    };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
     #[pymodule_export]

@@ -63,7 +63,7 @@ def test_copies_that_are_forbidden():
     """ERR-02, CPY-02, CPY-13: copy=False where a copy is needed is a BufferError."""
     refused(p.Doubled([1.0]), copy=False, max_version=(1, 0))
     refused(p.Probe([2]), copy=False)
-    refused(p.Elsewhere(2), copy=False, dl_device=(1, 0), max_version=(1, 0), stream=-1)
+    refused(p.Elsewhere(2), copy=False, dl_device=(1, 0), max_version=(1, 0))
 
 
 BAD_ARGUMENTS = [

@@ -1,0 +1,259 @@
+//! [`Queued`] and its sisters: memory of a GPU, by its address, with the stream that it is written on.
+//!
+//! The tests get the memory from a driver, and say which of its functions frees it.
+#![expect(
+    unsafe_code,
+    reason = "lends memory that a driver gave, and calls the driver to free it"
+)]
+
+use core::mem::transmute;
+use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use std::sync::Arc;
+
+use dlpack_pyo3::{Buffer, DLPack, Device, DeviceType, Loan, StreamHandle, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+use crate::memory;
+
+/// Memory of floats, which is given back in the order of its stream.
+struct Memory {
+    address: usize,
+    items: usize,
+    device: Device,
+    stream: StreamHandle,
+    /// The driver's function that frees memory, by its address; 0 for memory that is the test's.
+    free: usize,
+    _alive: Alive,
+}
+
+impl Memory {
+    fn new(
+        address: usize,
+        items: usize,
+        device: (i32, i32),
+        stream: usize,
+        context: usize,
+        free: usize,
+    ) -> Self {
+        // SAFETY: the test passes a stream that outlives its tensors.
+        let stream = unsafe { StreamHandle::from_raw(stream) };
+        Self {
+            address,
+            items,
+            device: Device::new(DeviceType(device.0), device.1),
+            stream: if context == 0 {
+                stream
+            } else {
+                // SAFETY: the test passes the context of that stream.
+                unsafe { stream.in_context(context) }
+            },
+            free,
+            _alive: Alive::new(),
+        }
+    }
+
+    fn start(&self) -> *mut f32 {
+        with_exposed_provenance_mut(self.address)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        type Free = extern "C" fn(usize, usize) -> i32;
+
+        if self.free == 0 {
+            return;
+        }
+        let free: *const () = with_exposed_provenance(self.free);
+        // SAFETY: the test passes a function of a driver that takes an address and a stream.
+        let free = unsafe { transmute::<*const (), Free>(free) };
+        free(self.address, self.stream.as_raw());
+    }
+}
+
+/// How the items lie.
+struct Layout {
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    offset: i64,
+}
+
+impl Layout {
+    fn new(items: usize, shape: Option<Vec<i64>>, strides: Option<Vec<i64>>, offset: i64) -> Self {
+        let shape = shape.unwrap_or_else(|| vec![i64::try_from(items).unwrap_or(i64::MAX)]);
+        let strides = strides.unwrap_or_else(|| memory::row_major(&shape));
+        Self {
+            shape,
+            strides,
+            offset,
+        }
+    }
+}
+
+macro_rules! classes {
+    ($($(#[$doc:meta])* $name:ident { $($key:tt)* })*) => {$(
+        $(#[$doc])*
+        #[pyclass(frozen, module = "dlpack_probe")]
+        #[derive(DLPack)]
+        #[dlpack(
+            // SAFETY: the driver gave so much memory, and has it back when `memory` is dropped.
+            unsafe(data = self.memory.start(), len = self.memory.items),
+            shape = &self.layout.shape[..],
+            strides = &self.layout.strides[..],
+            offset = self.layout.offset,
+            device = self.memory.device,
+            $($key)*
+        )]
+        pub(crate) struct $name {
+            memory: Memory,
+            layout: Layout,
+        }
+
+        #[dlpack_pymethods]
+        #[pymethods]
+        impl $name {
+            #[new]
+            #[pyo3(signature = (address, items, device, stream=0, *, shape=None, strides=None, offset=0, context=0, free=0))]
+            #[expect(clippy::too_many_arguments, reason = "keywords of a constructor for tests")]
+            fn new(
+                address: usize,
+                items: usize,
+                device: (i32, i32),
+                stream: usize,
+                shape: Option<Vec<i64>>,
+                strides: Option<Vec<i64>>,
+                offset: i64,
+                context: usize,
+                free: usize,
+            ) -> Self {
+                Self {
+                    memory: Memory::new(address, items, device, stream, context, free),
+                    layout: Layout::new(items, shape, strides, offset),
+                }
+            }
+        }
+    )*};
+}
+
+classes! {
+    /// Written on a stream, and freed behind its consumers.
+    Queued { stream = self.memory.stream }
+    /// The same, freed at once.
+    Hasty { stream = self.memory.stream, release = "immediate" }
+    /// Nobody may write.
+    Sealed { stream = self.memory.stream, readonly }
+    /// Nothing is said of a stream.
+    Unsaid {}
+}
+
+/// Exports hold the memory, and not the object.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Handed {
+    #[dlpack(data, owner)]
+    memory: Handle,
+}
+
+/// What lends the memory, and says on which stream it is written, however many there are of it.
+#[derive(Clone)]
+struct Handle(Arc<Memory>);
+
+impl Buffer for Handle {
+    fn lend(&self) -> Loan<'_> {
+        // SAFETY: the driver gave so much memory, and has it back when the last handle is dropped; nobody
+        // but devices and, when they are done, consumers look at it.
+        let loan = unsafe { Loan::from_raw_parts_mut(self.0.start(), self.0.items, self.0.device) };
+        loan.with_stream(self.0.stream)
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Handed {
+    #[new]
+    #[pyo3(signature = (address, items, device, stream=0, *, free=0))]
+    fn new(address: usize, items: usize, device: (i32, i32), stream: usize, free: usize) -> Self {
+        Self {
+            memory: Handle(Arc::new(Memory::new(
+                address, items, device, stream, 0, free,
+            ))),
+        }
+    }
+}
+
+/// Two tensors over one piece of memory, of which the object is none.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(
+    tensor(
+        name = "all",
+        // SAFETY: the driver gave so much memory, and has it back when `memory` is dropped.
+        unsafe(data = self.memory.start(), len = self.memory.items),
+        device = self.memory.device,
+        stream = self.memory.stream
+    ),
+    tensor(
+        name = "half",
+        // SAFETY: as above.
+        unsafe(data = self.memory.start(), len = self.memory.items / 2),
+        device = self.memory.device,
+        stream = self.memory.stream
+    )
+)]
+pub(crate) struct Pair {
+    memory: Memory,
+}
+
+#[dlpack_pymethods(tensors)]
+#[pymethods]
+impl Pair {
+    #[new]
+    #[pyo3(signature = (address, items, device, stream=0, *, free=0))]
+    fn new(address: usize, items: usize, device: (i32, i32), stream: usize, free: usize) -> Self {
+        Self {
+            memory: Memory::new(address, items, device, stream, 0, free),
+        }
+    }
+}
+
+/// A tensor in another one's place: asked in a way of its own.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Wrapped {
+    inner: Inner,
+}
+
+#[derive(DLPack)]
+struct Inner {
+    #[dlpack(data, owner)]
+    memory: Handle,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Wrapped {
+    #[new]
+    #[pyo3(signature = (address, items, device, stream=0, *, free=0))]
+    fn new(address: usize, items: usize, device: (i32, i32), stream: usize, free: usize) -> Self {
+        let memory = Memory::new(address, items, device, stream, 0, free);
+        Self {
+            inner: Inner {
+                memory: Handle(Arc::new(memory)),
+            },
+        }
+    }
+}
+
+/// How many owners are kept because a graph may read their data.
+#[pyfunction]
+pub(crate) fn captured() -> usize {
+    dlpack_pyo3::stream::captured()
+}
+
+/// Drops them: the test launches no graph any more.
+#[pyfunction]
+pub(crate) fn release_captured() {
+    // SAFETY: as it says.
+    unsafe { dlpack_pyo3::stream::release_captured() };
+}
