@@ -5,7 +5,7 @@ use crate::packages::{examples, features_of, minimum_rust};
 use crate::step::{
     Outcome, Step, StepResult, cargo, output, program, run, run_all, succeeds, target_dir,
 };
-use crate::{consumers, coverage, demo, pyo3_versions, pytests};
+use crate::{consumers, coverage, demo, drivers, pyo3_versions, pytests};
 
 pub(crate) const HELP: &str = "
 Runs, in this order:
@@ -15,6 +15,7 @@ Runs, in this order:
   a build for every installed target without an operating system
   a build with the minimum Rust version
   each example
+  the real drivers of CUDA and HIP, which find no GPU and say so
   the tests of dlpack-pyo3 in Python, with each version of PyO3 that it accepts
   the tests of the Python package in examples/showcase
   the array libraries that install quickly, each reading what the test classes export
@@ -55,6 +56,7 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>, String> {
             cargo(&["run", "--quiet", "-p", &example]),
         ));
     }
+    steps.push(drivers::step());
     steps.push(pytests::step());
     steps.extend(pyo3_versions::steps());
     steps.push(demo::step());

@@ -8,8 +8,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::debian::{self, Archive, make_folder};
 use crate::python::{cache, interpreter_of};
-use crate::step::{Outcome, Step, StepResult, output, program, run, succeeds};
+use crate::step::{Outcome, Step, StepResult, output, run};
 
 /// The versions that an ordinary interpreter is looked for.
 const VERSIONS: [u32; 6] = [10, 11, 12, 13, 14, 15];
@@ -55,7 +56,7 @@ pub(super) fn steps() -> Vec<Step> {
 }
 
 fn build(name: &str, minor: u32, options: &[&str]) -> StepResult {
-    if !succeeds(program("apt-get", &["--version"])) {
+    if !debian::is_here() {
         return Ok(Outcome::Skipped(
             "the sources come with Debian's package manager, which is not here".into(),
         ));
@@ -123,56 +124,21 @@ fn fetch(sources: &Path, minor: u32) -> Result<(), String> {
     unpack(sources, &package)
 }
 
-/// The archive that this machine installs its packages from.
-fn mirror() -> Result<String, String> {
-    let told = output(program("apt-get", &["indextargets", "--format", "$(SITE)"]))?;
-    told.lines()
-        .find(|site| site.trim_end_matches('/').ends_with("/debian"))
-        .map(str::to_owned)
-        .ok_or_else(|| "this machine installs its packages from no archive of Debian".into())
-}
-
-/// A program of `apt` that knows one archive only, and keeps its lists in our folder.
-fn apt(sources: &Path, name: &str) -> Command {
-    let state = sources.join("apt");
-    let mut apt = Command::new(name);
-    apt.current_dir(sources).stdin(Stdio::null());
-    for (key, value) in [
-        ("Dir::Etc::sourcelist", state.join("sources.list")),
-        ("Dir::Etc::sourceparts", "-".into()),
-        ("Dir::State", state.join("state")),
-        ("Dir::Cache", state.join("cache")),
-    ] {
-        apt.arg("-o").arg(format!("{key}={}", value.display()));
-    }
-    apt.args(["-o", "APT::Sandbox::User=root", "-qq"]);
-    apt
-}
-
 /// Fetches the archive of the original source, as the newest suite that still has it holds it.
 fn download(sources: &Path, package: &str) -> Result<(), String> {
-    let state = sources.join("apt");
-    make_folder(&state.join("state/lists/partial"))?;
-    make_folder(&state.join("cache/archives/partial"))?;
-    let archive = mirror()?;
-    let lines: String = ["sid", "trixie"]
-        .map(|suite| format!("deb-src {archive} {suite} main\n"))
-        .concat();
-    std::fs::write(state.join("sources.list"), lines).map_err(|error| error.to_string())?;
-    let mut update = apt(sources, "apt-get");
-    update.arg("update");
-    run(update)?;
-    let mut versions = apt(sources, "apt-cache");
-    versions.args(["showsrc", package]);
+    let archive = Archive::open(sources, &["deb-src {} sid main", "deb-src {} trixie main"])?;
+    let versions = archive.apt("apt-cache", &["showsrc", package]);
     let told = output(versions)?;
     let versions = told
         .lines()
         .filter_map(|line| line.strip_prefix("Version: "));
     // An index may name what its archive has replaced since.
     for version in versions {
-        let mut source = apt(sources, "apt-get");
-        source.args(["source", "--download-only", "--only-source"]);
-        source.arg(format!("{package}={version}"));
+        let wanted = format!("{package}={version}");
+        let source = archive.apt(
+            "apt-get",
+            &["source", "--download-only", "--only-source", &wanted],
+        );
         // The original source may come though Debian's patches do not, and is all that is needed.
         if run(source).is_ok() || newest(sources, package, ".orig.tar.xz").is_some() {
             return Ok(());
@@ -201,9 +167,4 @@ fn newest(folder: &Path, prefix: &str, suffix: &str) -> Option<PathBuf> {
         .collect();
     found.sort();
     found.pop()
-}
-
-fn make_folder(path: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(path)
-        .map_err(|error| format!("cannot make {}: {error}", path.display()))
 }
