@@ -10,6 +10,7 @@ mod debian;
 mod demo;
 mod drivers;
 mod fuzz;
+mod gpu;
 mod packages;
 mod pyo3_versions;
 mod pytests;
@@ -35,7 +36,7 @@ struct Command {
     run: fn(Args) -> Result<(), String>,
 }
 
-const COMMANDS: [Command; 11] = [
+const COMMANDS: [Command; 12] = [
     Command {
         name: "demo",
         summary: "run the demonstration: annotated structs, exported and read back",
@@ -65,6 +66,12 @@ const COMMANDS: [Command; 11] = [
         summary: "let every array library read every kind of tensor, and write the table",
         help: consumers::HELP,
         run: consumers::main,
+    },
+    Command {
+        name: "gpu",
+        summary: "check on a real GPU that work on streams is ordered, and write the table",
+        help: gpu::HELP,
+        run: gpu::main,
     },
     Command {
         name: "pytest",

@@ -5,7 +5,7 @@ use crate::packages::{examples, features_of, minimum_rust};
 use crate::step::{
     Outcome, Step, StepResult, cargo, output, program, run, run_all, succeeds, target_dir,
 };
-use crate::{consumers, coverage, demo, drivers, pyo3_versions, pytests};
+use crate::{consumers, coverage, demo, drivers, gpu, pyo3_versions, pytests};
 
 pub(crate) const HELP: &str = "
 Runs, in this order:
@@ -16,6 +16,7 @@ Runs, in this order:
   a build with the minimum Rust version
   each example
   the real drivers of CUDA and HIP, which find no GPU and say so
+  what can be known of the checks on a GPU (see `gpu`) without one
   the tests of dlpack-pyo3 in Python, with each version of PyO3 that it accepts
   the tests of the Python package in examples/showcase
   the array libraries that install quickly, each reading what the test classes export
@@ -57,6 +58,7 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>, String> {
         ));
     }
     steps.push(drivers::step());
+    steps.extend(gpu::steps());
     steps.push(pytests::step());
     steps.extend(pyo3_versions::steps());
     steps.push(demo::step());

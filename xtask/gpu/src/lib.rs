@@ -1,0 +1,25 @@
+//! `dlpack_gpu`: producers and a consumer on a GPU, for `run.py`.
+
+mod device;
+mod graph;
+mod kernels;
+mod producers;
+mod queue;
+mod reading;
+
+/// Producers and a consumer on a GPU.
+#[pyo3::pymodule(gil_used = false)]
+mod dlpack_gpu {
+    #[pymodule_export]
+    use crate::device::describe;
+    #[pymodule_export]
+    use crate::graph::Graph;
+    #[pymodule_export]
+    use crate::kernels::faults;
+    #[pymodule_export]
+    use crate::producers::{Immediate, Managed, Pinned, Prod, release_captured};
+    #[pymodule_export]
+    use crate::queue::Stream;
+    #[pymodule_export]
+    use crate::reading::Reading;
+}

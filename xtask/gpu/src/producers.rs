@@ -1,0 +1,145 @@
+//! Tensors in each kind of memory, which a kernel writes late.
+#![expect(unsafe_code, reason = "allocates memory that is written at once")]
+
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice, UnifiedSlice, sys,
+};
+use dlpack_pyo3::{DLPack, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::device::{failed, gpu};
+use crate::queue::Stream;
+
+/// Queues a wait and then the writing of `value` to all elements.
+fn spin_write(
+    stream: &CudaStream,
+    data: &mut impl DevicePtrMut<f32>,
+    nanoseconds: u64,
+    value: f32,
+) -> PyResult<()> {
+    let kernels = &gpu()?.kernels;
+    kernels
+        .spin(stream, nanoseconds)
+        .and_then(|()| kernels.fill(stream, data, value))
+        .map_err(failed)
+}
+
+/// Zeros on the device, all there already.
+fn zeros(stream: &Arc<CudaStream>, n: usize) -> Result<CudaSlice<f32>, DriverError> {
+    let data = stream.alloc_zeros(n)?;
+    stream.synchronize()?;
+    Ok(data)
+}
+
+macro_rules! on_device {
+    ($($(#[$meta:meta])* $name:ident;)*) => {$(
+        #[pyclass(module = "dlpack_gpu")]
+        #[derive(DLPack)]
+        $(#[$meta])*
+        pub(crate) struct $name {
+            #[dlpack(data)]
+            data: CudaSlice<f32>,
+            on: Arc<CudaStream>,
+        }
+
+        #[dlpack_pymethods]
+        #[pymethods]
+        impl $name {
+            #[new]
+            fn new(stream: &Stream, n: usize) -> PyResult<Self> {
+                let on = Arc::clone(&stream.inner);
+                let data = zeros(&on, n).map_err(failed)?;
+                Ok(Self { data, on })
+            }
+
+            /// Queues a wait of so many nanoseconds, and then the writing of this value all over.
+            fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
+                spin_write(&self.on, &mut self.data, nanoseconds, value)
+            }
+        }
+    )*};
+}
+
+on_device! {
+    /// Memory of the device, freed behind the consumer's work.
+    Prod;
+    /// Freed at once, as other libraries do: what must go wrong, for the tests to mean something.
+    #[dlpack(release = "immediate")]
+    Immediate;
+}
+
+/// Memory of the host that the device reaches.
+#[pyclass(module = "dlpack_gpu")]
+#[derive(DLPack)]
+pub(crate) struct Pinned {
+    #[dlpack(data)]
+    data: PinnedHostSlice<f32>,
+    scratch: CudaSlice<f32>,
+    on: Arc<CudaStream>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Pinned {
+    #[new]
+    fn new(stream: &Stream, n: usize) -> PyResult<Self> {
+        let on = Arc::clone(&stream.inner);
+        let scratch = zeros(&on, n).map_err(failed)?;
+        // SAFETY: it is written below.
+        let data = unsafe {
+            on.context()
+                .alloc_pinned_with_flags(n, sys::CU_MEMHOSTALLOC_PORTABLE)
+        };
+        let mut data: PinnedHostSlice<f32> = data.map_err(failed)?;
+        on.memcpy_dtoh(&scratch, &mut data).map_err(failed)?;
+        on.synchronize().map_err(failed)?;
+        Ok(Self { data, scratch, on })
+    }
+
+    /// As that of `Prod`.
+    fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
+        spin_write(&self.on, &mut self.scratch, nanoseconds, value)?;
+        self.on
+            .memcpy_dtoh(&self.scratch, &mut self.data)
+            .map_err(failed)
+    }
+}
+
+/// Memory that wanders between host and device.
+#[pyclass(module = "dlpack_gpu")]
+#[derive(DLPack)]
+pub(crate) struct Managed {
+    #[dlpack(data)]
+    data: UnifiedSlice<f32>,
+    on: Arc<CudaStream>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Managed {
+    #[new]
+    fn new(stream: &Stream, n: usize) -> PyResult<Self> {
+        let on = Arc::clone(&stream.inner);
+        // SAFETY: it is written below.
+        let data = unsafe { on.context().alloc_unified(n, true) };
+        let mut data: UnifiedSlice<f32> = data.map_err(failed)?;
+        data.as_mut_slice().map_err(failed)?.fill(0.0);
+        Ok(Self { data, on })
+    }
+
+    /// As that of `Prod`.
+    fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
+        spin_write(&self.on, &mut self.data, nanoseconds, value)
+    }
+}
+
+/// Frees what was read in captures. No graph that reads it may be launched any more.
+#[pyfunction]
+pub(crate) fn release_captured() -> usize {
+    let kept = dlpack_pyo3::stream::captured();
+    // SAFETY: the script says so.
+    unsafe { dlpack_pyo3::stream::release_captured() };
+    kept
+}
