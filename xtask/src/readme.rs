@@ -1,19 +1,32 @@
-//! The README shows programs that exist: one of Rust at its head, and one class for Python.
+//! The README shows programs that exist: one of Rust at its head, one class for Python, and one for a GPU.
 
 use crate::step::root;
 use crate::tree::read;
 
-/// How the code block begins, and the file that it shows.
-const SHOWN: [(&str, &str); 2] = [
-    ("```rust\n", "examples/quickstart/src/bin/ten_lines.rs"),
+/// The heading under which the code block is, how it begins, and the file that it shows.
+const SHOWN: [(&str, &str, &str); 3] = [
+    ("", "```rust\n", "examples/quickstart/src/bin/ten_lines.rs"),
     // Not compiled from the README: a doctest of it would have to link Python.
-    ("```rust,ignore\n", "examples/python-quickstart/src/lib.rs"),
+    (
+        "## Python\n",
+        "```rust,ignore\n",
+        "examples/python-quickstart/src/lib.rs",
+    ),
+    // Nor this: it would need a feature.
+    (
+        "## GPUs\n",
+        "```rust,ignore\n",
+        "examples/cuda-slice/src/lib.rs",
+    ),
 ];
 
 pub(crate) fn check() -> Result<(), String> {
     let readme = read(&root().join("README.md"))?;
-    for (fence, program) in SHOWN {
-        compare(&readme, fence, program, &read(&root().join(program))?)?;
+    for (heading, fence, program) in SHOWN {
+        let (_, section) = readme
+            .split_once(heading)
+            .ok_or_else(|| format!("README.md has no section {}", heading.trim()))?;
+        compare(section, fence, program, &read(&root().join(program))?)?;
     }
     Ok(())
 }

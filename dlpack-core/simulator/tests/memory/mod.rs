@@ -1,0 +1,327 @@
+//! Memory of both drivers, the streams that work on it, and an owner that frees it in the order of its stream.
+#![allow(unsafe_code, reason = "lends memory by its address")]
+#![allow(dead_code, reason = "each test needs a part of it")]
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, Loan, Parts, StreamHandle};
+
+use crate::simulator::{Answer, Api, Driver, PER_THREAD, RELAXED, Sim, on_host};
+
+pub(crate) const BYTES: usize = 64;
+
+/// A kind of memory, as a device of DLPack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Cuda,
+    CudaManaged,
+    CudaHost,
+    Rocm,
+    RocmHost,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Cuda,
+        Self::CudaManaged,
+        Self::CudaHost,
+        Self::Rocm,
+        Self::RocmHost,
+    ];
+
+    pub(crate) fn api(self) -> Api {
+        match self {
+            Self::Cuda | Self::CudaManaged | Self::CudaHost => Api::Cuda,
+            Self::Rocm | Self::RocmHost => Api::Hip,
+        }
+    }
+
+    pub(crate) fn device(self) -> Device {
+        let kind = match self {
+            Self::Cuda => DeviceType::CUDA,
+            Self::CudaManaged => DeviceType::CUDA_MANAGED,
+            Self::CudaHost => DeviceType::CUDA_HOST,
+            Self::Rocm => DeviceType::ROCM,
+            Self::RocmHost => DeviceType::ROCM_HOST,
+        };
+        Device::new(kind, 0)
+    }
+
+    /// Whether the processor reads and frees it.
+    pub(crate) fn is_on_host(self) -> bool {
+        !matches!(self, Self::Cuda | Self::Rocm)
+    }
+
+    /// Whether nothing is pending there unless somebody says so.
+    pub(crate) fn is_pinned(self) -> bool {
+        matches!(self, Self::CudaHost | Self::RocmHost)
+    }
+}
+
+/// How a stream stands to the legacy stream of its context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blocks {
+    /// It is that stream.
+    Legacy,
+    PerThread,
+    Yes,
+    No,
+}
+
+/// A stream: its handle, and the context (CUDA) or device (HIP) in which the handle has its meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lane {
+    pub(crate) handle: usize,
+    pub(crate) place: usize,
+    pub(crate) blocks: Blocks,
+}
+
+impl Lane {
+    /// Whether the two wait for each other without being told to.
+    pub(crate) fn is_ordered_with(self, other: Self) -> bool {
+        let waits = |one: Self| matches!(one.blocks, Blocks::PerThread | Blocks::Yes);
+        let legacy = |one: Self| one.blocks == Blocks::Legacy;
+        let one_of_each = legacy(self) && waits(other) || waits(self) && legacy(other);
+        self == other || (self.place == other.place && one_of_each)
+    }
+}
+
+/// Two devices, and in CUDA a second context of the first one.
+pub(crate) struct World {
+    pub(crate) sim: Sim,
+    pub(crate) driver: Driver,
+    /// The first device, or its primary context.
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+    /// A context beside the primary one; in HIP the first device.
+    pub(crate) other: usize,
+}
+
+impl World {
+    pub(crate) fn new(api: Api) -> Self {
+        let sim = Sim::new(2);
+        let driver = sim.driver(api);
+        let (first, second, other) = match api {
+            Api::Hip => (0, 1, 0),
+            Api::Cuda => {
+                let first = sim.current_context();
+                let second = driver.retain(1).expect("there are two devices");
+                (first, second, driver.create_context(0).expect("no limit"))
+            }
+        };
+        let world = Self {
+            sim,
+            driver,
+            first,
+            second,
+            other,
+        };
+        world.enter(first);
+        world
+    }
+
+    pub(crate) fn enter(&self, place: usize) {
+        assert_eq!(try_enter(self.driver, place), Ok(()));
+    }
+
+    /// The current context or device of this thread.
+    pub(crate) fn current(&self) -> usize {
+        match self.driver.api {
+            Api::Cuda => self.sim.current_context(),
+            Api::Hip => self.driver.device().expect("always known").unsigned_abs() as usize,
+        }
+    }
+
+    /// Does something in another place, and comes back.
+    pub(crate) fn within<T>(&self, place: usize, body: impl FnOnce(Driver) -> T) -> T {
+        let before = self.current();
+        self.enter(place);
+        let done = body(self.driver);
+        self.enter(before);
+        done
+    }
+
+    pub(crate) fn lane(&self, place: usize, blocks: Blocks) -> Lane {
+        let handle = self.within(place, |driver| match blocks {
+            Blocks::Legacy => 0,
+            Blocks::PerThread => PER_THREAD,
+            Blocks::Yes => driver.blocking(),
+            Blocks::No => driver.non_blocking(),
+        });
+        Lane {
+            handle,
+            place,
+            blocks,
+        }
+    }
+
+    pub(crate) fn alloc(&self, kind: Kind) -> usize {
+        let address = self.within(self.first, |driver| match kind {
+            Kind::Cuda | Kind::Rocm => driver.alloc(BYTES),
+            Kind::CudaManaged => driver.alloc_managed(BYTES),
+            Kind::CudaHost | Kind::RocmHost => driver.alloc_pinned(BYTES),
+        });
+        self.sim
+            .host_write(address, if kind.is_on_host() { BYTES } else { 0 });
+        address
+    }
+
+    pub(crate) fn kernel(&self, lane: Lane, address: usize, write: bool) -> Answer {
+        self.within(lane.place, |driver| {
+            driver.kernel(lane.handle, address, BYTES, write)
+        })
+    }
+
+    #[track_caller]
+    pub(crate) fn read(&self, lane: Lane, address: usize) {
+        assert_eq!(self.kernel(lane, address, false), Ok(()));
+    }
+
+    #[track_caller]
+    pub(crate) fn write(&self, lane: Lane, address: usize) {
+        assert_eq!(self.kernel(lane, address, true), Ok(()));
+    }
+
+    /// Writes there, and gives an event for the end of that.
+    #[track_caller]
+    pub(crate) fn write_and_record(&self, lane: Lane, address: usize) -> usize {
+        self.write(lane, address);
+        self.within(lane.place, |driver| {
+            let event = driver.event();
+            assert_eq!(driver.record(event, lane.handle), Ok(()));
+            event
+        })
+    }
+
+    /// `later` waits for all that `earlier` has begun.
+    #[track_caller]
+    pub(crate) fn order(&self, earlier: Lane, later: Lane) {
+        let event = self.within(earlier.place, |driver| {
+            let event = driver.event();
+            assert_eq!(driver.record(event, earlier.handle), Ok(()));
+            event
+        });
+        self.within(later.place, |driver| {
+            assert_eq!(driver.wait(later.handle, event), Ok(()));
+            assert_eq!(driver.destroy_event(event), Ok(()));
+        });
+    }
+}
+
+fn try_enter(driver: Driver, place: usize) -> Answer {
+    match driver.api {
+        Api::Cuda => driver.set_current(place),
+        Api::Hip => driver.set_device(i32::try_from(place).expect("a small number")),
+    }
+}
+
+/// What became of owners.
+#[derive(Default)]
+pub(crate) struct Log {
+    drops: AtomicUsize,
+    forgotten: AtomicBool,
+    problems: Mutex<Vec<String>>,
+}
+
+impl Log {
+    pub(crate) fn drops(&self) -> usize {
+        self.drops.load(Ordering::SeqCst)
+    }
+
+    /// From now on its owners free nothing.
+    pub(crate) fn forget(&self) {
+        self.forgotten.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.problems.lock().expect("nobody panics with it").clone()
+    }
+}
+
+/// An owner of memory, which it frees on a stream, or on the host after using it once more.
+pub(crate) struct Owner {
+    pub(crate) driver: Driver,
+    pub(crate) kind: Kind,
+    pub(crate) address: usize,
+    /// What it tells of the stream that its data is written on.
+    pub(crate) said: Option<StreamHandle>,
+    pub(crate) freed_on: Lane,
+    /// After its own work on the memory, which it waits for where the host frees.
+    pub(crate) written: Option<usize>,
+    pub(crate) immediate: bool,
+    pub(crate) log: Arc<Log>,
+}
+
+impl DLPack for Owner {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let start = core::ptr::with_exposed_provenance_mut::<u8>(self.address);
+        // SAFETY: so many bytes were allocated there, and are freed when `self` is dropped. Who touches them as well is
+        // what these tests are about; the simulator never gives the bytes themselves to anybody else.
+        let mut loan = unsafe { Loan::from_raw_parts_mut(start, BYTES, self.kind.device()) };
+        if let Some(stream) = self.said {
+            loan = loan.with_stream(stream);
+        }
+        let mut parts = Parts::new();
+        if self.immediate {
+            parts = parts.release_immediate();
+        }
+        parts.describe(loan)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.log.drops.fetch_add(1, Ordering::SeqCst);
+        if self.log.forgotten.load(Ordering::SeqCst) {
+            return;
+        }
+        let Self {
+            driver, address, ..
+        } = *self;
+        // Like cudarc, it leaves its own context behind.
+        let mut outcome = twice(|| try_enter(driver, self.freed_on.place));
+        if self.kind.is_on_host() {
+            let mode = driver.exchange_mode(RELAXED).unwrap_or(RELAXED);
+            if let Some(event) = self.written {
+                outcome = outcome.and(twice(|| driver.synchronize_event(event)));
+            }
+            // The next user of the memory, for whom it is ordinary memory.
+            on_host(address, BYTES, true);
+            let freed = twice(|| match self.kind {
+                Kind::CudaManaged => driver.free(address),
+                _ => driver.free_pinned(address),
+            });
+            let before = twice(|| driver.exchange_mode(mode).map(drop));
+            outcome = outcome.and(freed).and(before);
+        } else {
+            outcome = outcome.and(twice(|| driver.free_async(address, self.freed_on.handle)));
+        }
+        if let Err(code) = outcome {
+            let mut problems = self.log.problems.lock().expect("nobody panics with it");
+            problems.push(format!("the owner's free gives {code}"));
+        }
+    }
+}
+
+/// Where a test makes one call fail, the owner's may be the one.
+fn twice(call: impl Fn() -> Answer) -> Answer {
+    call().or_else(|_| call())
+}
+
+/// A tensor without elements, to have core do something with a driver.
+pub(crate) struct Nothing(pub(crate) Kind);
+
+impl DLPack for Nothing {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let start = core::ptr::null_mut::<u8>();
+        // SAFETY: there are no elements.
+        let loan = unsafe { Loan::from_raw_parts_mut(start, 0, self.0.device()) };
+        Parts::new().describe(loan)
+    }
+}
+
+/// Has core try again to drop what it could not drop before.
+pub(crate) fn nudge(kind: Kind) {
+    drop(Nothing(kind).into_dlpack().expect("nothing can go wrong"));
+}
