@@ -4,6 +4,7 @@
     reason = "puts what was described together with the owner that keeps it"
 )]
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
@@ -284,7 +285,13 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
 ) -> Result<Managed, Error> {
     let plan = plan(request, &subject(&descriptor))?;
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(&mut descriptor, &plan, Some(request));
+        return match descriptor.device.device_type {
+            DeviceType::CPU => transfer(&mut descriptor, &plan),
+            _ => {
+                let outcome = elsewhere(&mut descriptor, &plan, Some(request));
+                keep_elsewhere((), outcome, Some(request))
+            }
+        };
     }
     let block = Unfinished::new(field.clone())?;
     let kept = lend(block.owner()).memory;
@@ -384,11 +391,12 @@ pub unsafe fn hand_over<O: Send + 'static>(
     request: &ExportRequest,
 ) -> Result<Handed, Error> {
     let plan = plan(request, &subject(descriptor))?;
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, &plan, Some(request)).map(Handed::Other);
-    }
     if descriptor.device.device_type != DeviceType::CPU {
-        return keep_elsewhere(owner, descriptor, &plan, Some(request)).map(Handed::Other);
+        let outcome = elsewhere(descriptor, &plan, Some(request));
+        return keep_elsewhere(owner(), outcome, Some(request)).map(Handed::Other);
+    }
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, &plan).map(Handed::Other);
     }
     let block = Unfinished::new(owner())?;
     if plan.abi == Abi::Versioned {
@@ -485,43 +493,26 @@ pub(crate) fn export_moved_unasked<T: DLPack + 'static>(value: T) -> Result<Mana
 fn move_out<T: DLPack + 'static>(
     value: T,
     request: Option<&ExportRequest>,
-    plan: impl Fn(&Descriptor<'_>) -> Result<Plan, Error>,
+    plan: impl FnOnce(&Descriptor<'_>) -> Result<Plan, Error>,
 ) -> Result<Managed, Error> {
     let mut block = Unfinished::new(value)?;
     let planned = match &mut block.owner_mut().describe_mut() {
         Ok(descriptor) => {
             let plan = plan(descriptor)?;
-            if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-                return transfer(descriptor, &plan, request);
+            if descriptor.device.device_type != DeviceType::CPU {
+                Err(elsewhere(descriptor, &plan, request))
+            } else if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+                return transfer(descriptor, &plan);
+            } else {
+                Ok((Exported::of(descriptor, &plan), plan))
             }
-            (descriptor.device.device_type == DeviceType::CPU)
-                .then(|| (Exported::of(descriptor, &plan), plan))
         }
         Err(error) => return Err(error.clone()),
     };
     match planned {
-        Some((tensor, plan)) => Ok(block.finish(tensor, &plan)),
-        None => move_out_elsewhere(block, request, plan),
-    }
-}
-
-/// The same for memory that is not the processor's own. The value stays where it is: its block is the owner in another one.
-///
-/// It is described again, so that other values need not carry along what only these want to know.
-#[cold]
-#[inline(never)]
-fn move_out_elsewhere<T: DLPack + 'static>(
-    mut block: Unfinished<T>,
-    request: Option<&ExportRequest>,
-    plan: impl Fn(&Descriptor<'_>) -> Result<Plan, Error>,
-) -> Result<Managed, Error> {
-    let descriptor = block.owner_mut().describe_mut()?;
-    let plan = plan(&descriptor)?;
-    let (origin, tensor) = (Origin::of(&descriptor), Exported::of(&descriptor, &plan));
-    drop(descriptor);
-    match origin {
-        Some(origin) => finish_streamed(block, origin, tensor, &plan, request),
-        None => Ok(block.finish(tensor, &plan)),
+        Ok((tensor, plan)) => Ok(block.finish(tensor, &plan)),
+        // The value stays where it was described: its block is the owner in another one.
+        Err(outcome) => keep_elsewhere(block, outcome, request),
     }
 }
 
@@ -537,29 +528,90 @@ unsafe fn carry_out<O: Send + 'static>(
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, plan, request);
-    }
     if descriptor.device.device_type != DeviceType::CPU {
-        return keep_elsewhere(|| owner, descriptor, plan, request);
+        let outcome = elsewhere(descriptor, plan, request);
+        return keep_elsewhere(owner, outcome, request);
+    }
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, plan);
     }
     let block = Unfinished::new(owner)?;
     Ok(block.finish(Exported::of(descriptor, plan), plan))
 }
 
-/// Keeps memory that is not the processor's own: work on it may be pending.
+/// Hands over memory of the processor's that is the consumer's alone: a copy, or a tensor made for it.
+#[cold]
+fn transfer(descriptor: &mut Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
+    if plan.transfer == Transfer::Copy {
+        return copy_on_host(descriptor, plan);
+    }
+    let made = descriptor.made.take();
+    made.expect("only called for a copy or a tensor that was made")
+        .stamped(plan)
+}
+
+/// What comes of a description of memory that is not the processor's own. Boxed, so that other memory does not pay for
+/// its size.
+struct Elsewhere {
+    origin: Option<Origin>,
+    /// The tensor, if it needs no owner.
+    done: Option<Result<Managed, Error>>,
+    tensor: Exported,
+    plan: Plan,
+}
+
+#[cold]
+#[inline(never)]
+fn elsewhere(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Box<Elsewhere> {
+    let origin = Origin::of(descriptor);
+    let done = if plan.transfer == Transfer::Copy {
+        Some(copy_from_elsewhere(descriptor, plan, request))
+    } else {
+        let made = descriptor.made.take();
+        made.map(|made| match origin {
+            // Who reads it also decides when it can be freed: a graph may outlive it.
+            Some(origin) => {
+                let tensor = Exported::of(descriptor, plan);
+                finish_streamed(made, origin, tensor, plan, request)
+            }
+            None => made.stamped(plan),
+        })
+    };
+    Box::new(Elsewhere {
+        origin,
+        done,
+        tensor: Exported::of(descriptor, plan),
+        plan: *plan,
+    })
+}
+
+/// Puts the owner where it has to be: work on the memory may be pending.
 #[cold]
 #[inline(never)]
 fn keep_elsewhere<O: Send + 'static>(
-    owner: impl FnOnce() -> O,
-    descriptor: &Descriptor<'_>,
-    plan: &Plan,
+    owner: O,
+    outcome: Box<Elsewhere>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let tensor = Exported::of(descriptor, plan);
-    match Origin::of(descriptor) {
-        Some(origin) => finish_streamed(owner(), origin, tensor, plan, request),
-        None => Ok(Unfinished::new(owner())?.finish(tensor, plan)),
+    let Elsewhere {
+        origin,
+        done,
+        tensor,
+        plan,
+    } = *outcome;
+    match (done, origin) {
+        (None, Some(origin)) => finish_streamed(owner, origin, tensor, &plan, request),
+        (None, None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
+        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+        (Some(done), Some(origin)) => {
+            drop(Streamed::new(owner, Link::new(origin)));
+            done
+        }
+        (Some(done), None) => done,
     }
 }
 
@@ -585,33 +637,6 @@ fn finish_streamed<O: Send + 'static>(
         block.owner_mut().link_mut().order(consumer)?;
     }
     Ok(block.finish_streamed(tensor, plan))
-}
-
-/// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
-#[cold]
-fn transfer(
-    descriptor: &mut Descriptor<'_>,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    if plan.transfer == Transfer::Copy {
-        if descriptor.device.device_type == DeviceType::CPU {
-            return copy_on_host(descriptor, plan);
-        }
-        return copy_from_elsewhere(descriptor, plan, request);
-    }
-    let made = descriptor
-        .made
-        .take()
-        .expect("only called for a copy or a tensor that was made");
-    match Origin::of(descriptor) {
-        // Who reads it also decides when it can be freed: a graph may outlive it.
-        Some(origin) => {
-            let tensor = Exported::of(descriptor, plan);
-            finish_streamed(made, origin, tensor, plan, request)
-        }
-        None => made.stamped(plan),
-    }
 }
 
 /// A copy of memory that is not the processor's own.

@@ -97,9 +97,9 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<Release, Er
     };
     let visit = driver.visit(device)?;
     visit.enter_primary()?;
-    Ok(match capture(&visit, handle)? {
-        Some(_) => Release::Captured,
-        None => Release::of(consumer),
+    Ok(match visit.capture(handle)? {
+        Capture::Yes(_) => Release::Captured,
+        Capture::No | Capture::Blocked => Release::of(consumer),
     })
 }
 

@@ -164,6 +164,10 @@ fn settle(driver: &'static Driver, link: &Link) -> Result<Settled, Error> {
         said,
         policy,
     } = link.origin;
+    // Before anything that can fail: this is not to be tried again.
+    if policy == ReleasePolicy::Safe && link.release == Release::Captured {
+        return Ok(Settled::Captured);
+    }
     let visit = driver.visit(device)?;
     let producer = producer(device, said);
     let own = producer.unwrap_or(Queue::DEFAULT);
@@ -172,7 +176,6 @@ fn settle(driver: &'static Driver, link: &Link) -> Result<Settled, Error> {
         return Ok(Settled::Free(visit));
     }
     match link.release {
-        Release::Captured => return Ok(Settled::Captured),
         Release::Free | Release::AfterOwn => {
             match producer {
                 // What is freed in a capture is freed by the graph, and again at every launch.
@@ -184,7 +187,7 @@ fn settle(driver: &'static Driver, link: &Link) -> Result<Settled, Error> {
             }
             return Ok(Settled::Free(visit));
         }
-        Release::AfterLegacy | Release::AfterAll => {}
+        Release::AfterLegacy | Release::AfterAll | Release::Captured => {}
     }
     let waiting = producer.filter(|_| !link.at_once);
     if let Some(producer) = waiting {

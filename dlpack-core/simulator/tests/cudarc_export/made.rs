@@ -1,0 +1,190 @@
+//! What cudarc allocates, with writes pending; and who reads it.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, PinnedHostSlice, UnifiedSlice};
+use dlpack_core::{DLPack, Device, Error, ExportRequest, Managed};
+
+use crate::simulator::{Api, Driver, PER_THREAD, Sim};
+
+pub(crate) const LENGTH: usize = 16;
+pub(crate) const BYTES: usize = 4 * LENGTH;
+
+/// What can be exported, as cudarc allocates it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    Slice,
+    /// On the default stream, alone: cudarc tracks no events.
+    SliceOfDefault,
+    /// Where there are no pools, so that it is freed at once.
+    PlainSlice,
+    View,
+    Pinned,
+    Unified,
+}
+
+pub(crate) const ALL: [What; 6] = [
+    What::Slice,
+    What::SliceOfDefault,
+    What::PlainSlice,
+    What::View,
+    What::Pinned,
+    What::Unified,
+];
+
+/// A part of a slice.
+#[derive(DLPack)]
+#[dlpack(data = self.slice.slice(4..))]
+pub(crate) struct Tail {
+    pub(crate) slice: CudaSlice<u32>,
+}
+
+/// Memory that is freed by cudarc, and described by hand.
+#[derive(DLPack)]
+#[dlpack(
+    // SAFETY: so many elements lie there, until the slice is dropped that is kept beside.
+    unsafe(data = self.start, len = self.len)
+)]
+pub(crate) struct Raw {
+    pub(crate) start: *mut u32,
+    pub(crate) len: usize,
+    #[dlpack(device)]
+    pub(crate) device: Device,
+    #[dlpack(stream)]
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) _slice: CudaSlice<u32>,
+}
+
+// SAFETY: the address is never read through, and the rest may be sent.
+unsafe impl Send for Raw {}
+
+/// Something of cudarc's that is being written on another stream than its own.
+pub(crate) enum Made {
+    Slice(CudaSlice<u32>),
+    View(Tail),
+    Pinned(PinnedHostSlice<u32>),
+    Unified(UnifiedSlice<u32>),
+}
+
+impl Made {
+    pub(crate) fn export(self, request: &ExportRequest) -> Result<Managed, Error> {
+        match self {
+            Self::Slice(slice) => slice.into_dlpack_with(request),
+            Self::View(tail) => tail.into_dlpack_with(request),
+            Self::Pinned(pinned) => pinned.into_dlpack_with(request),
+            Self::Unified(unified) => unified.into_dlpack_with(request),
+        }
+    }
+
+    pub(crate) fn describe(&self) -> Result<(), Error> {
+        match self {
+            Self::Slice(slice) => slice.describe().map(drop),
+            Self::View(tail) => tail.describe().map(drop),
+            Self::Pinned(pinned) => pinned.describe().map(drop),
+            Self::Unified(unified) => unified.describe().map(drop),
+        }
+    }
+}
+
+impl What {
+    pub(crate) fn is_on_host(self) -> bool {
+        matches!(self, Self::Pinned | Self::Unified)
+    }
+
+    /// Makes one in a context, with a write pending on another stream of cudarc's.
+    pub(crate) fn make(self, sim: &Sim, context: &Arc<CudaContext>) -> Made {
+        sim.switch("no-memory-pools", self == Self::PlainSlice);
+        if self == Self::SliceOfDefault {
+            let stream = context.default_stream();
+            return Made::Slice(stream.clone_htod(&[1; LENGTH]).unwrap());
+        }
+        let own = context.new_stream().unwrap();
+        let other = context.new_stream().unwrap();
+        let mut slice = own.clone_htod(&[1_u32; LENGTH]).unwrap();
+        other.memset_zeros(&mut slice).unwrap();
+        match self {
+            Self::View => Made::View(Tail { slice }),
+            Self::Pinned => {
+                // SAFETY: it is written right below.
+                let mut pinned = unsafe { context.alloc_pinned(LENGTH) }.unwrap();
+                other.memcpy_dtoh(&slice, &mut pinned).unwrap();
+                // It is not what is tested here.
+                other.synchronize().unwrap();
+                drop(slice);
+                let slice = own.clone_htod(&[1_u32; LENGTH]).unwrap();
+                other.memcpy_dtoh(&slice, &mut pinned).unwrap();
+                Made::Pinned(pinned)
+            }
+            Self::Unified => {
+                // SAFETY: as above.
+                let mut unified = unsafe { context.alloc_unified(LENGTH, true) }.unwrap();
+                other.memset_zeros(&mut unified).unwrap();
+                Made::Unified(unified)
+            }
+            _ => Made::Slice(slice),
+        }
+    }
+}
+
+/// Who reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reader {
+    Absent,
+    Legacy,
+    PerThread,
+    Blocking,
+    NonBlocking,
+}
+
+pub(crate) const READERS: [Reader; 5] = [
+    Reader::Absent,
+    Reader::Legacy,
+    Reader::PerThread,
+    Reader::Blocking,
+    Reader::NonBlocking,
+];
+
+impl Reader {
+    /// The handle, none for the host, and the number. The streams belong to the current context.
+    pub(crate) fn stream(self, what: What) -> (Option<usize>, Option<i64>) {
+        let made = |handle: usize| (Some(handle), i64::try_from(handle).ok());
+        match self {
+            Self::Absent if what.is_on_host() => (None, None),
+            Self::Absent => (Some(0), None),
+            Self::Legacy => (Some(0), Some(1)),
+            Self::PerThread => (Some(PER_THREAD), Some(2)),
+            Self::Blocking => made(cuda().blocking()),
+            Self::NonBlocking => made(cuda().non_blocking()),
+        }
+    }
+}
+
+pub(crate) fn asking(stream: Option<i64>) -> ExportRequest {
+    ExportRequest {
+        stream,
+        ..ExportRequest::versioned()
+    }
+}
+
+/// The context that is current, whoever it is.
+pub(crate) fn cuda() -> Driver {
+    Driver { api: Api::Cuda }
+}
+
+pub(crate) fn raw(context: &CudaContext) -> usize {
+    context.cu_ctx().expose_provenance()
+}
+
+/// The contexts that data can lie in: of either device, and one that is not primary.
+pub(crate) fn contexts(sim: &Sim) -> [Arc<CudaContext>; 3] {
+    let first = CudaContext::new(0).unwrap();
+    let second = CudaContext::new(1).unwrap();
+    let other = sim.cuda().create_context(0).unwrap();
+    [first, second, wrap(other)]
+}
+
+pub(crate) fn wrap(context: usize) -> Arc<CudaContext> {
+    // SAFETY: the context was made just now, on device 0, and nobody else destroys it.
+    unsafe { CudaContext::from_raw_context(0, 0, core::ptr::without_provenance_mut(context)) }
+        .unwrap()
+}

@@ -1,0 +1,292 @@
+//! Each call that core makes of a driver fails in turn: an error that names it, or what is promised instead, and never
+//! a double drop, a leak, an early free or another current context. What comes next works.
+#![cfg(target_os = "linux")]
+
+#[path = "../memory/mod.rs"]
+mod memory;
+mod once;
+#[path = "../simulator/mod.rs"]
+mod simulator;
+
+use std::sync::Arc;
+
+use dlpack_core::__private::ENTRY_POINTS;
+use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
+
+use memory::{Blocks, Kind, Lane, Log, Owner, World, nudge};
+use simulator::{ALLOCATIONS, Api, BOTH, EVENTS, GLOBAL, RELAXED};
+
+/// What is done with a tensor: each way through core once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// By an event, and freed behind all work.
+    Event,
+    /// The same, and the driver cannot record a context.
+    EventAndSynchronize,
+    /// By an event, and freed behind the default stream.
+    Legacy,
+    /// Nothing to order, and the host is the next user.
+    Same,
+    /// The host waits.
+    Host,
+    /// The host waits at the end.
+    HostAtTheEnd,
+    /// The same for work on the default stream.
+    HostBehindLegacy,
+    /// Into a capture.
+    Captured,
+    /// Freed at once.
+    Immediate,
+    /// Nobody is ordered.
+    Unordered,
+    CopyToHost,
+    CopyOnDevice,
+    CopyOnDeviceAtOnce,
+}
+
+const WAYS: [Way; 13] = [
+    Way::Event,
+    Way::EventAndSynchronize,
+    Way::Legacy,
+    Way::Same,
+    Way::Host,
+    Way::HostAtTheEnd,
+    Way::HostBehindLegacy,
+    Way::Captured,
+    Way::Immediate,
+    Way::Unordered,
+    Way::CopyToHost,
+    Way::CopyOnDevice,
+    Way::CopyOnDeviceAtOnce,
+];
+
+/// When the call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Export,
+    Drop,
+}
+
+impl Way {
+    fn kind(self, api: Api) -> Kind {
+        let on_host = matches!(
+            self,
+            Self::Same | Self::Host | Self::HostAtTheEnd | Self::HostBehindLegacy
+        );
+        match (api, on_host) {
+            (Api::Cuda, true) => Kind::CudaManaged,
+            (Api::Cuda, false) => Kind::Cuda,
+            (Api::Hip, true) => Kind::RocmHost,
+            (Api::Hip, false) => Kind::Rocm,
+        }
+    }
+
+    /// The consumer's stream, none for the host, and its request.
+    fn consumer(self, world: &World, producer: Lane) -> (Option<Lane>, ExportRequest) {
+        let number = |lane: Lane| i64::try_from(lane.handle).ok();
+        let legacy = world.lane(world.first, Blocks::Legacy);
+        let default = Some(i64::from(world.driver.api == Api::Cuda));
+        let plain = ExportRequest::versioned();
+        let with = |stream| ExportRequest { stream, ..plain };
+        let copy = |stream| ExportRequest {
+            copy: Some(true),
+            ..with(stream)
+        };
+        let other = world.lane(world.first, Blocks::No);
+        match self {
+            Self::Legacy | Self::HostBehindLegacy => (Some(legacy), with(default)),
+            Self::Same => (Some(producer), with(number(producer))),
+            Self::Host => (None, plain),
+            Self::Immediate => (None, with(number(other))),
+            Self::Unordered => (Some(other), with(Some(-1))),
+            Self::CopyToHost => {
+                let dl_device = Some(Device::CPU);
+                (None, ExportRequest { dl_device, ..plain })
+            }
+            Self::CopyOnDevice => (Some(other), copy(number(other))),
+            Self::CopyOnDeviceAtOnce => (Some(other), copy(Some(-1))),
+            _ => (Some(other), with(number(other))),
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "a handle is a promise")]
+fn said(lane: Lane) -> StreamHandle {
+    // SAFETY: no stream is destroyed here.
+    unsafe { StreamHandle::from_raw(lane.handle) }
+}
+
+/// Where a call is to fail: the entry point, which of its calls, and when.
+#[derive(Clone, Copy, Debug)]
+struct Failure {
+    entry: &'static str,
+    nth: u64,
+    phase: Phase,
+}
+
+const CODE: i32 = 719;
+
+/// Does it all, with or without a failure. `None` if the call was not reached.
+fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
+    let sim = &world.sim;
+    let kind = way.kind(world.driver.api);
+    sim.switch("no-ctx-record-event", way == Way::EventAndSynchronize);
+    let producer = world.lane(world.first, Blocks::No);
+    let (reader, request) = way.consumer(world, producer);
+    let log = Arc::<Log>::default();
+    let address = world.alloc(kind);
+    let written = world.write_and_record(producer, address);
+    let owner = Owner {
+        driver: world.driver,
+        kind,
+        address,
+        said: Some(said(producer)),
+        freed_on: producer,
+        written: Some(written),
+        immediate: way == Way::Immediate,
+        log: Arc::clone(&log),
+    };
+    if way == Way::Captured {
+        let stream = reader.expect("it captures").handle;
+        world.driver.begin_capture(stream, RELAXED).unwrap();
+    }
+    let at = |phase| failure.filter(|failure| failure.phase == phase);
+    let (exported, reached) = failing(world, at(Phase::Export), || {
+        owner.into_dlpack_with(&request)
+    });
+    let mut reached = reached;
+    match exported {
+        Ok(tensor) => {
+            let read = reader.filter(|_| way != Way::Unordered);
+            let address = tensor.view().as_ptr().expose_provenance();
+            match read {
+                Some(lane) => world.read(lane, address),
+                None if way != Way::Immediate && way != Way::Unordered => {
+                    sim.host_read(address, memory::BYTES);
+                }
+                None => {}
+            }
+            let ((), dropped) = failing(world, at(Phase::Drop), || drop(tensor));
+            reached |= dropped;
+        }
+        Err(error) => {
+            let failure = failure.unwrap_or_else(|| panic!("{way:?}: {error}"));
+            let expected = Error::DriverFailed {
+                call: failure.entry.trim_end_matches("_v2").to_owned(),
+                code: CODE,
+                name: simulator::error_name(world.driver.api, CODE).unwrap(),
+            };
+            assert_eq!(error, expected, "{way:?}");
+        }
+    }
+    if way == Way::Captured {
+        let stream = reader.expect("it captures").handle;
+        let graph = world.driver.end_capture(stream).unwrap();
+        world.driver.destroy_graph(graph).unwrap();
+    }
+    // Whatever was kept is freed by the next one to come.
+    nudge(kind);
+    release();
+    assert_eq!(
+        log.drops(),
+        1,
+        "{way:?} {failure:?}: the owner is dropped once"
+    );
+    world.enter(world.first);
+    world.driver.destroy_event(written).unwrap();
+    reached.then_some(())
+}
+
+#[expect(unsafe_code, reason = "frees what graphs have read")]
+fn release() {
+    // SAFETY: no graph is launched.
+    unsafe { dlpack_core::stream::release_captured() };
+}
+
+/// Does something while the call fails; whether it was made.
+fn failing<T>(world: &World, failure: Option<Failure>, body: impl FnOnce() -> T) -> (T, bool) {
+    let sim = &world.sim;
+    world.enter(world.second);
+    let before = world.current();
+    sim.forget_calls();
+    if let Some(failure) = failure {
+        sim.fail(failure.entry, failure.nth, CODE);
+    }
+    let done = body();
+    let mut reached = false;
+    if let Some(failure) = failure {
+        sim.fail(failure.entry, 0, 0);
+        let names = sim.call_names();
+        let count = names.iter().filter(|name| *name == failure.entry).count();
+        reached = count >= usize::try_from(failure.nth).expect("a small number");
+    }
+    let entry = failure.map_or("", |failure| failure.entry);
+    // Where the driver refuses to go back there is nothing to be done.
+    if !["cuCtxSetCurrent", "hipSetDevice"].contains(&entry) {
+        assert_eq!(world.current(), before, "{entry}");
+    }
+    let mode = world.driver.exchange_mode(GLOBAL).unwrap();
+    let exchange = entry.contains("ExchangeStreamCaptureMode");
+    assert!(mode == GLOBAL || exchange, "{entry} leaves mode {mode}");
+    world.enter(world.first);
+    (done, reached)
+}
+
+#[test]
+fn every_call_fails_in_turn() {
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    let mut never = Vec::new();
+    for api in BOTH {
+        let library = match api {
+            Api::Cuda => "libcuda",
+            Api::Hip => "libamdhip64",
+        };
+        go(&World::new(api), Way::Event, None);
+        for &(_, entry, _) in ENTRY_POINTS.iter().filter(|(name, _, _)| *name == library) {
+            let mut seen = false;
+            for way in WAYS {
+                for phase in [Phase::Export, Phase::Drop] {
+                    for nth in 1.. {
+                        let world = World::new(api);
+                        let failure = Failure { entry, nth, phase };
+                        if go(&world, way, Some(failure)).is_none() {
+                            break;
+                        }
+                        (seen, count) = (true, count + 1);
+                        // And what comes next works.
+                        go(&world, way, None);
+                        let events = i32::from(entry.contains("EventDestroy"));
+                        let left = (world.sim.live(EVENTS), world.sim.live(ALLOCATIONS));
+                        let faults = world.sim.faults();
+                        if left != (events, 0) || !faults.is_empty() {
+                            wrong.push(format!(
+                                "{way:?} {phase:?} {entry} {nth}: {left:?} {faults:?}"
+                            ));
+                        }
+                    }
+                }
+            }
+            if !seen {
+                never.push(entry);
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    // These are called once in a process, and not at all where they have failed.
+    let once = [
+        "cuInit",
+        "cuDeviceGet",
+        "cuDevicePrimaryCtxRetain",
+        "cuGetErrorName",
+        "hipInit",
+        "hipGetErrorName",
+    ];
+    assert_eq!(never, once);
+    assert!(count > 300, "{count} failures");
+}

@@ -1,0 +1,84 @@
+//! What core calls once in a process.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use dlpack_core::{DLPack, Error, ExportRequest, Managed};
+
+use crate::memory::{Blocks, Log, Owner, World, nudge};
+use crate::simulator::{ALLOCATIONS, Api, EVENTS};
+use crate::{CODE, Way, said};
+
+/// What a process of its own makes fail.
+const CASE: &str = "DLPACK_TEST_CASE";
+
+#[test]
+fn what_is_called_once_in_a_process_fails() {
+    for entry in [
+        "cuInit",
+        "hipInit",
+        "cuDeviceGet",
+        "cuDevicePrimaryCtxRetain",
+    ] {
+        let test = std::env::current_exe().expect("a test knows its own file");
+        let output = Command::new(test)
+            .args(["--exact", "once::in_a_process_of_its_own", "--nocapture"])
+            .env(CASE, entry)
+            .output()
+            .expect("a test can be started");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{entry}:\n{text}");
+    }
+}
+
+#[test]
+fn in_a_process_of_its_own() {
+    let Ok(entry) = std::env::var(CASE) else {
+        return;
+    };
+    let api = match entry.starts_with("hip") {
+        true => Api::Hip,
+        false => Api::Cuda,
+    };
+    let remembered = entry.ends_with("Init");
+    let world = World::new(api);
+    let kind = Way::Event.kind(api);
+    let producer = world.lane(world.first, Blocks::No);
+    let address = world.alloc(kind);
+    let owner = |log: &Arc<Log>| Owner {
+        driver: world.driver,
+        kind,
+        address,
+        said: Some(said(producer)),
+        freed_on: producer,
+        written: None,
+        immediate: false,
+        log: Arc::clone(log),
+    };
+    let request = ExportRequest {
+        // The one that the device's primary context is needed for.
+        stream: Some(i64::from(api == Api::Cuda)),
+        ..ExportRequest::versioned()
+    };
+    let log = Arc::<Log>::default();
+    let owner = Arc::new(owner(&log));
+    let export = || -> Result<Managed, Error> { owner.to_dlpack_with(&request) };
+    world.sim.fail(&entry, 1, CODE);
+    let failed = export().unwrap_err();
+    assert!(
+        matches!(&failed, Error::DriverFailed { call, code: CODE, .. } if *call == entry),
+        "{failed:?}"
+    );
+    let again = export();
+    if remembered {
+        assert_eq!(again.unwrap_err(), failed);
+    } else {
+        drop(again.unwrap());
+    }
+    drop(owner);
+    nudge(kind);
+    assert_eq!(log.drops(), 1);
+    world.sim.assert_clean();
+    assert_eq!(world.sim.live(EVENTS), 0);
+    assert_eq!(world.sim.live(ALLOCATIONS), 0);
+}

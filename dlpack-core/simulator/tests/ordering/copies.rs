@@ -1,0 +1,233 @@
+//! Copies by the driver: right values, behind the producer, before the consumer, and everything is freed.
+
+use std::sync::Arc;
+
+use dlpack_core::{DLPack, Device, Error, ExportRequest};
+
+use crate::cells::{Ask, Captures, Cell, Current, Drops, Producer};
+use crate::lanes::Lanes;
+use crate::memory::{BYTES, Kind, Log, Owner, World};
+use crate::oracle::{Export, Rules};
+use crate::simulator::{ALLOCATIONS, Api, EVENTS};
+use crate::tensors::{asking, written};
+
+/// Exports a copy, uses it, and drops it while it is in use.
+fn copy(cell: &Cell) -> Result<(), String> {
+    let world = World::new(cell.kind.api());
+    world
+        .sim
+        .switch("no-ctx-record-event", !cell.records_contexts);
+    let lanes = Lanes::of(cell, &world);
+    let captures = lanes.captures(cell.captures);
+    let rules = Rules {
+        cell,
+        lanes: &lanes,
+        world: &world,
+        captures: &captures,
+    };
+    let log = Arc::<Log>::default();
+    let address = world.alloc(cell.kind);
+    let (Some(producer), Some(reader)) = (lanes.producer, lanes.reader) else {
+        return Err("there are streams on both sides".to_owned());
+    };
+    world.write(producer, address);
+    for capture in &captures {
+        world.within(capture[0].place, |driver| {
+            assert_eq!(driver.begin_capture(capture[0].handle, cell.mode), Ok(()));
+        });
+        for joining in &capture[1..] {
+            world.order(capture[0], *joining);
+        }
+    }
+    let owner = Owner {
+        driver: world.driver,
+        kind: cell.kind,
+        address,
+        said: lanes.said,
+        freed_on: lanes.freed_on,
+        written: None,
+        immediate: false,
+        log: Arc::clone(&log),
+    };
+    match (cell.current, cell.kind.api()) {
+        (Current::Second, _) => world.enter(world.second),
+        (Current::Nothing, Api::Cuda) => world.enter(0),
+        _ => world.enter(world.first),
+    }
+    let before = world.current();
+    world.sim.forget_calls();
+    // The owner is kept by somebody else, so that a refusal frees nothing; and is gone right afterwards.
+    let owner = Arc::new(owner);
+    let request = ExportRequest {
+        copy: Some(true),
+        ..asking(lanes.number)
+    };
+    let exported = owner.to_dlpack_with(&request);
+    if world.current() != before {
+        return Err("another context is current".to_owned());
+    }
+    let calls = world.sim.calls();
+    let in_capture = rules.is_busy(producer) || rules.is_busy(reader);
+    let reader_unknown = cell.ask == Ask::NoOrder;
+    let refused = match reader_unknown {
+        true => rules.is_busy(producer),
+        false => in_capture,
+    };
+    let failed = !refused && rules.export() == Export::TwoDevices;
+    match exported {
+        Err(Error::Capturing { .. }) if refused => {}
+        Err(Error::DriverFailed { code: 400, .. }) if failed => {}
+        Ok(tensor) if !refused && !failed => {
+            let own = lanes.said.map_or(0, |stream| stream.as_raw());
+            let on = if reader_unknown { own } else { reader.handle };
+            let expected = format!(" stream={on:#x}");
+            let copied = calls.iter().find(|call| call.contains("MemcpyDtoD"));
+            if !copied.is_some_and(|call| call.ends_with(&expected)) {
+                return Err(format!("not copied on{expected}: {copied:?}"));
+            }
+            drop_original(owner, &rules);
+            let copy = tensor.view().as_ptr().expose_provenance();
+            if !in_capture {
+                world.read(reader, copy);
+                world.write(reader, copy);
+            }
+            end_captures(&rules);
+            drop(tensor);
+            crate::memory::nudge(cell.kind);
+            return over(&world, &log);
+        }
+        other => return Err(format!("refused {refused}, failed {failed}: {other:?}")),
+    }
+    end_captures(&rules);
+    drop_original(owner, &rules);
+    crate::memory::nudge(cell.kind);
+    over(&world, &log)
+}
+
+/// The producer frees the original as soon as it has been copied, unless its stream captures.
+fn drop_original(owner: Arc<Owner>, rules: &Rules<'_>) {
+    rules.world.enter(rules.world.first);
+    drop(owner);
+}
+
+fn end_captures(rules: &Rules<'_>) {
+    for capture in rules.captures {
+        for joining in &capture[1..] {
+            rules.world.order(*joining, capture[0]);
+        }
+        rules.world.within(capture[0].place, |driver| {
+            let graph = driver.end_capture(capture[0].handle);
+            assert_eq!(graph.and_then(|graph| driver.destroy_graph(graph)), Ok(()));
+        });
+    }
+}
+
+fn over(world: &World, log: &Log) -> Result<(), String> {
+    let found = (
+        world.sim.faults(),
+        log.problems(),
+        log.drops(),
+        world.sim.live(EVENTS),
+        world.sim.live(ALLOCATIONS),
+    );
+    if found == (vec![], vec![], 1, 0, 0) {
+        return Ok(());
+    }
+    Err(format!("at the end: {found:?}"))
+}
+
+#[track_caller]
+fn check(cells: impl Iterator<Item = Cell>) {
+    let on_device = |cell: &Cell| !cell.kind.is_on_host() && !cell.immediate;
+    // Whoever works with a copy on another device than its own says so to nobody.
+    let cells =
+        cells.filter(|cell| (cell.producer, cell.ask) != (Producer::SecondDevice, Ask::Same));
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for cell in cells.filter(on_device) {
+        count += 1;
+        if let Err(what) = copy(&cell) {
+            wrong.push(format!("{cell:?}\n    {what}"));
+        }
+    }
+    assert!(
+        wrong.is_empty() && count > 200,
+        "{} of {count} cases are wrong:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+#[test]
+fn copies_on_the_device_without_captures() {
+    check(Cell::all_without_captures());
+}
+
+#[test]
+fn copies_on_the_device_beside_captures() {
+    // A stream that captures may not be used for anything else, so the original is in use until the end.
+    check(Cell::all_with_captures(Drops::After));
+}
+
+#[test]
+fn copies_to_the_host_wait_for_the_producer() {
+    let mut count = 0;
+    let cells = Cell::all_without_captures().chain(Cell::all_with_captures(Drops::After));
+    let plain = |cell: &Cell| cell.ask == Ask::Absent && cell.records_contexts && !cell.immediate;
+    for cell in cells.filter(plain) {
+        let world = World::new(cell.kind.api());
+        let lanes = Lanes::of(&cell, &world);
+        let captures = lanes.captures(cell.captures);
+        let rules = Rules {
+            cell: &cell,
+            lanes: &lanes,
+            world: &world,
+            captures: &captures,
+        };
+        let Some(producer) = lanes.producer else {
+            continue;
+        };
+        if cell.captures == Captures::Both {
+            continue;
+        }
+        count += 1;
+        let (mut owner, log) = written(&world, cell.kind, producer);
+        owner.said = lanes.said;
+        for capture in &captures {
+            world.within(capture[0].place, |driver| {
+                assert_eq!(driver.begin_capture(capture[0].handle, cell.mode), Ok(()));
+            });
+        }
+        let address = owner.address;
+        let owner = Arc::new(owner);
+        let request = ExportRequest {
+            dl_device: Some(Device::CPU),
+            ..ExportRequest::versioned()
+        };
+        let exported = owner.to_dlpack_with(&request);
+        if rules.is_busy(producer) {
+            assert!(
+                matches!(exported, Err(Error::Capturing { .. })),
+                "{cell:?}: {exported:?}"
+            );
+        } else {
+            let tensor = exported.unwrap_or_else(|error| panic!("{cell:?}: {error}"));
+            let view = tensor.view();
+            assert_eq!(view.device(), Device::CPU);
+            let pinned = matches!(cell.kind, Kind::CudaHost | Kind::RocmHost);
+            assert_eq!(view.is_copied(), !pinned, "{cell:?}");
+            let at = view.as_ptr().expose_provenance();
+            assert_eq!(at == address, pinned);
+            world.sim.host_read(at, BYTES);
+            drop(tensor);
+        }
+        end_captures(&rules);
+        world.enter(world.first);
+        world.within(producer.place, |driver| {
+            driver.synchronize_stream(producer.handle).unwrap();
+        });
+        drop(owner);
+        crate::memory::nudge(cell.kind);
+        assert_eq!(over(&world, &log), Ok(()), "{cell:?}");
+    }
+    assert!(count > 100, "{count}");
+}

@@ -1,0 +1,113 @@
+//! The streams of a case.
+
+use dlpack_core::StreamHandle;
+
+use crate::cells::{Ask, Captures, Cell, Producer};
+use crate::memory::{Blocks, Lane, World};
+use crate::simulator::Api;
+
+/// The streams of a case.
+pub(crate) struct Lanes {
+    /// Where the write is pending, if any is.
+    pub(crate) producer: Option<Lane>,
+    pub(crate) said: Option<StreamHandle>,
+    /// Where the consumer reads; on the host if nowhere.
+    pub(crate) reader: Option<Lane>,
+    /// The number that the consumer passes.
+    pub(crate) number: Option<i64>,
+    pub(crate) freed_on: Lane,
+    /// A stream that nobody uses but a capture.
+    pub(crate) bystander: Option<Lane>,
+}
+
+impl Lanes {
+    pub(crate) fn of(cell: &Cell, world: &World) -> Self {
+        let (first, other) = (world.first, world.other);
+        let legacy = world.lane(first, Blocks::Legacy);
+        let lane = match cell.producer {
+            Producer::Unsaid | Producer::Default | Producer::One => legacy,
+            Producer::PerThread => world.lane(first, Blocks::PerThread),
+            Producer::Blocking => world.lane(first, Blocks::Yes),
+            Producer::NonBlocking => world.lane(first, Blocks::No),
+            Producer::OtherDefault => world.lane(other, Blocks::Legacy),
+            Producer::OtherStream | Producer::OtherStreamSaid => world.lane(other, Blocks::No),
+            Producer::SecondDevice => world.lane(world.second, Blocks::No),
+        };
+        let handle = if cell.producer == Producer::One {
+            1
+        } else {
+            lane.handle
+        };
+        let said = match cell.producer {
+            Producer::Unsaid => None,
+            Producer::OtherDefault | Producer::OtherStreamSaid => {
+                Some(in_context(named(handle), other))
+            }
+            _ => Some(named(handle)),
+        };
+        let nothing_pending = cell.producer == Producer::Unsaid && cell.kind.is_pinned();
+        let producer = (!nothing_pending).then_some(lane);
+
+        let default = i64::from(cell.kind.api() == Api::Cuda);
+        let made = |place, blocks| {
+            let lane = world.lane(place, blocks);
+            let number = i64::try_from(lane.handle).expect("a handle is no large number");
+            (Some(lane), Some(number))
+        };
+        let (reader, number) = match cell.ask {
+            Ask::Absent if cell.kind.is_on_host() => (None, None),
+            Ask::Absent => (Some(legacy), None),
+            Ask::NoOrder => (made(first, Blocks::No).0, Some(-1)),
+            Ask::Default => (Some(legacy), Some(default)),
+            Ask::PerThread => made(first, Blocks::PerThread),
+            Ask::Same if lane == legacy => (Some(legacy), Some(default)),
+            Ask::Same => (
+                Some(lane),
+                Some(i64::try_from(lane.handle).expect("as above")),
+            ),
+            Ask::Blocking => made(first, Blocks::Yes),
+            Ask::NonBlocking => made(first, Blocks::No),
+            Ask::OtherStream => made(other, Blocks::No),
+        };
+        let bystander = match cell.captures {
+            Captures::Blocking => Some(world.lane(first, Blocks::Yes)),
+            Captures::NonBlocking => Some(world.lane(first, Blocks::No)),
+            _ => None,
+        };
+        Self {
+            producer,
+            said,
+            reader,
+            number,
+            freed_on: lane,
+            bystander,
+        }
+    }
+
+    /// The streams that capture: one list for each capture, begun on its first stream.
+    pub(crate) fn captures(&self, captures: Captures) -> Vec<Vec<Lane>> {
+        let both = (self.freed_on, self.reader.unwrap_or(self.freed_on));
+        match captures {
+            Captures::Nobody => vec![],
+            Captures::Consumer => vec![vec![both.1]],
+            Captures::Producer => vec![vec![both.0]],
+            Captures::Both => vec![vec![both.0, both.1]],
+            Captures::Two => vec![vec![both.0], vec![both.1]],
+            Captures::Blocking | Captures::NonBlocking => {
+                vec![self.bystander.into_iter().collect()]
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "a handle is a promise")]
+fn named(handle: usize) -> StreamHandle {
+    // SAFETY: the streams of a case live until the next case begins, and all its tensors are dropped by then.
+    unsafe { StreamHandle::from_raw(handle) }
+}
+
+#[expect(unsafe_code, reason = "a context is a promise")]
+fn in_context(stream: StreamHandle, context: usize) -> StreamHandle {
+    // SAFETY: the stream was made in this context, which lives until the next case begins.
+    unsafe { stream.in_context(context) }
+}

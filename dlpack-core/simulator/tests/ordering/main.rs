@@ -1,0 +1,65 @@
+//! Every way to hand over memory of a device, on the simulator: nobody reads too early, and nothing is freed too early.
+//!
+//! A case (`cells.rs`, `lanes.rs`) says who wrote, who asks, what is captured and when the tensor is dropped. What has
+//! to come of it follows from rules that are written down a second time (`oracle.rs`), and not from the code. The
+//! runner (`run.rs`, `graphs.rs`) does it all and compares. That the comparison sees something is shown by drivers in
+//! which one call orders nothing (`controls.rs`): exactly those cases go wrong that hang on the call.
+#![cfg(target_os = "linux")]
+
+mod cells;
+mod controls;
+mod copies;
+mod graphs;
+mod kept;
+mod lanes;
+#[path = "../memory/mod.rs"]
+mod memory;
+mod oracle;
+mod run;
+#[path = "../simulator/mod.rs"]
+mod simulator;
+mod tensors;
+mod threads;
+mod values;
+
+use cells::{Cell, Drops};
+use run::{Run, run};
+
+/// Runs all cases that are asked for, and reports what is wrong in any of them.
+#[track_caller]
+fn check(cells: impl Iterator<Item = Cell>) -> usize {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for cell in cells {
+        count += 1;
+        if let Err(what) = run(&cell, Run::Whole) {
+            wrong.push(format!("{cell:?}\n    {what}"));
+        }
+    }
+    let first = wrong.iter().take(20).cloned().collect::<Vec<_>>();
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} cases are wrong:\n{}",
+        wrong.len(),
+        first.join("\n")
+    );
+    count
+}
+
+#[test]
+fn without_captures() {
+    let count = check(Cell::all_without_captures());
+    assert!(count > 2000, "{count} cases");
+}
+
+#[test]
+fn beside_captures_and_dropped_after_them() {
+    let count = check(Cell::all_with_captures(Drops::After));
+    assert!(count > 2000, "{count} cases");
+}
+
+#[test]
+fn beside_captures_and_dropped_in_them() {
+    let count = check(Cell::all_with_captures(Drops::Before));
+    assert!(count > 2000, "{count} cases");
+}

@@ -1,0 +1,348 @@
+//! Runs a case, and compares what happens with the rules.
+#![expect(unsafe_code, reason = "frees what graphs have read")]
+
+use std::sync::Arc;
+
+use dlpack_core::{DLPack, Error, ExportRequest, Managed};
+
+use crate::cells::{Ask, Cell, Current, Drops};
+use crate::lanes::Lanes;
+use crate::memory::{Log, Owner, World, nudge};
+use crate::oracle::{Export, Fate, Release, Rules};
+use crate::simulator::{ALLOCATIONS, Api, EVENTS, hand_over};
+
+/// What is different from a driver and a consumer that do as they should.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Run {
+    Whole,
+    /// This call orders nothing while core is at work.
+    Ignoring(&'static str),
+    /// Whoever asked for no order makes none.
+    Hasty,
+}
+
+/// What went wrong where it was expected; an error where it was not.
+pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
+    let world = World::new(cell.kind.api());
+    let off = !cell.records_contexts;
+    world.sim.switch("no-ctx-record-event", off);
+    let lanes = Lanes::of(cell, &world);
+    let captures = lanes.captures(cell.captures);
+    let rules = Rules {
+        cell,
+        lanes: &lanes,
+        world: &world,
+        captures: &captures,
+    };
+    let stage = Stage {
+        address: world.alloc(cell.kind),
+        log: Arc::default(),
+        how,
+        rules: &rules,
+    };
+    if cell.immediate && rules.is_busy(lanes.freed_on) {
+        // Its owner has to free it elsewhere.
+        return Ok(Vec::new());
+    }
+    stage.play().inspect_err(|_| stage.clear_away())
+}
+
+pub(crate) struct Stage<'a> {
+    pub(crate) address: usize,
+    log: Arc<Log>,
+    how: Run,
+    pub(crate) rules: &'a Rules<'a>,
+}
+
+fn same<T: PartialEq + core::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}: {found:?} instead of {expected:?}"))
+}
+
+impl Stage<'_> {
+    pub(crate) fn world(&self) -> &World {
+        self.rules.world
+    }
+
+    pub(crate) fn cell(&self) -> &Cell {
+        self.rules.cell
+    }
+
+    fn play(&self) -> Result<Vec<String>, String> {
+        let (world, rules) = (self.world(), self.rules);
+        let lanes = rules.lanes;
+        let captured = rules.capture(lanes.freed_on).is_some();
+        let pending = lanes.producer;
+        let written = pending
+            .filter(|_| !captured)
+            .map(|lane| world.write_and_record(lane, self.address));
+        let played = self.play_on(written);
+        if let Some(event) = written {
+            world.enter(world.first);
+            assert_eq!(world.driver.destroy_event(event), Ok(()));
+        }
+        let early = played?;
+        self.finish(early)
+    }
+
+    /// With a write pending, or captured; whether the memory is freed too early.
+    fn play_on(&self, written: Option<usize>) -> Result<bool, String> {
+        let (world, cell, rules) = (self.world(), self.cell(), self.rules);
+        let lanes = rules.lanes;
+        self.begin_captures()?;
+        if let (Some(lane), None) = (lanes.producer, written) {
+            world.write(lane, self.address);
+        }
+
+        let exported = self.export(written)?;
+        let Some(tensor) = exported else {
+            let fate = rules.fate(Release::Free);
+            self.check_drops("after the refusal", fate == Fate::Dropped)?;
+            self.end_captures(None)?;
+            nudge(cell.kind);
+            self.check_drops("after the captures", true)?;
+            return Ok(false);
+        };
+        let read = self.read();
+        if self.how == Run::Whole {
+            self.check_clean("after the read")?;
+        }
+        let fate = rules.fate(rules.release());
+        let in_graph = rules.release() == Release::Graphs;
+        let mut graphs = Vec::new();
+        let mut dropped = fate;
+        if cell.drops == Drops::Before {
+            self.drop(tensor)?;
+            self.check_drops("at the drop", fate == Fate::Dropped)?;
+            let broken = match fate {
+                Fate::Breaks(place) => Some(place),
+                _ => None,
+            };
+            graphs = self.end_captures(broken)?;
+        } else {
+            graphs.extend(self.end_captures(None)?);
+            self.drop(tensor)?;
+            dropped = match fate {
+                Fate::KeptForGraphs => fate,
+                _ => Fate::Dropped,
+            };
+            self.check_drops("at the drop", dropped == Fate::Dropped)?;
+        }
+        self.at_work(|| nudge(cell.kind));
+        self.check_drops("after all", dropped != Fate::KeptForGraphs)?;
+        if dropped == Fate::KeptForGraphs {
+            same("owners kept", dlpack_core::stream::captured(), 1)?;
+            self.launch(&graphs)?;
+            self.check_drops("after the launches", false)?;
+            // SAFETY: the graphs are not launched again.
+            self.at_work(|| unsafe { dlpack_core::stream::release_captured() });
+            self.check_drops("after the graphs", true)?;
+        }
+        self.destroy(&graphs);
+        let elsewhere = cell.drops == Drops::Elsewhere;
+        let early = cell.immediate && rules.races_if_immediate(elsewhere);
+        Ok(early && read && !in_graph)
+    }
+
+    /// Does something with what has to be current, and with the driver as it is told to be.
+    fn at_work<T>(&self, body: impl FnOnce() -> T) -> T {
+        let world = self.world();
+        match (self.cell().current, world.driver.api) {
+            (Current::Second, _) => world.enter(world.second),
+            (Current::Nothing, Api::Cuda) => world.enter(0),
+            _ => world.enter(world.first),
+        }
+        if let Run::Ignoring(call) = self.how {
+            world.sim.switch(call, true);
+        }
+        let done = body();
+        if let Run::Ignoring(call) = self.how {
+            world.sim.switch(call, false);
+        }
+        done
+    }
+
+    /// The same, and afterwards the thread has to be as before.
+    fn unnoticed<T>(&self, body: impl FnOnce() -> T) -> Result<(T, Vec<String>), String> {
+        let world = self.world();
+        let events = world.sim.live(EVENTS);
+        let (done, before, after, calls) = self.at_work(|| {
+            let before = world.current();
+            world.sim.forget_calls();
+            let done = body();
+            let calls = world.sim.calls();
+            (done, before, world.current(), calls)
+        });
+        same("current afterwards", after, before)?;
+        same("events afterwards", world.sim.live(EVENTS), events)?;
+        world.enter(world.first);
+        Ok((done, calls))
+    }
+
+    fn export(&self, written: Option<usize>) -> Result<Option<Managed>, String> {
+        let (cell, lanes) = (self.cell(), self.rules.lanes);
+        let owner = Owner {
+            driver: self.world().driver,
+            kind: cell.kind,
+            address: self.address,
+            said: lanes.said,
+            freed_on: lanes.freed_on,
+            written,
+            immediate: cell.immediate,
+            log: Arc::clone(&self.log),
+        };
+        let request = ExportRequest {
+            stream: lanes.number,
+            ..ExportRequest::versioned()
+        };
+        let (exported, calls) = self.unnoticed(|| owner.into_dlpack_with(&request))?;
+        let expected = self.rules.export();
+        let by_owner = written.map(|event| format!("event={event:#x}"));
+        let by_core = |call: &&String| by_owner.as_ref().is_none_or(|own| !call.contains(own));
+        let calls: Vec<_> = calls.iter().filter(by_core).cloned().collect();
+        self.check_calls(&calls, expected)?;
+        match (expected, exported) {
+            (Export::Refused, Err(Error::Capturing { .. })) => Ok(None),
+            (
+                Export::TwoDevices,
+                Err(Error::DriverFailed {
+                    call, code: 400, ..
+                }),
+            ) if call == "hipEventRecord" => Ok(None),
+            (Export::Refused | Export::TwoDevices, other) => {
+                Err(format!("{expected:?} was expected, not {other:?}"))
+            }
+            (_, exported) => exported
+                .map(Some)
+                .map_err(|error| format!("{expected:?} was expected, not {error:?}")),
+        }
+    }
+
+    fn check_calls(&self, calls: &[String], export: Export) -> Result<(), String> {
+        let count = |words: &[&str]| {
+            let has = |line: &&String| {
+                let mut names = words.iter();
+                names.any(|word| line[2..].trim_start_matches('p').starts_with(word))
+            };
+            calls.iter().filter(has).count()
+        };
+        let counts = (
+            count(&["EventCreate"]),
+            count(&["EventRecord", "CtxRecordEvent"]),
+            count(&["StreamWaitEvent"]),
+            count(&["EventDestroy"]),
+            count(&["StreamSynchronize"]),
+            count(&["EventSynchronize", "CtxSynchronize", "DeviceSynchronize"]),
+        );
+        let expected = match export {
+            Export::Event => (1, 1, 1, 1, 0, 0),
+            Export::HostWaits => (0, 0, 0, 0, 1, 0),
+            Export::Silent | Export::Looked => (0, 0, 0, 0, 0, 0),
+            // The owner was freed, and nothing else is left of it.
+            Export::Refused => (0, 0, 0, 0, 0, 0),
+            Export::TwoDevices => (1, 1, 0, 1, 0, 0),
+        };
+        same("calls to order", counts, expected).map_err(|error| format!("{error}\n{calls:?}"))?;
+        if export == Export::Silent && !calls.is_empty() {
+            return Err(format!("calls for nothing: {calls:?}"));
+        }
+        Ok(())
+    }
+
+    /// The consumer's first use of the data; whether there is one.
+    fn read(&self) -> bool {
+        let (world, rules) = (self.world(), self.rules);
+        let Lanes {
+            producer, reader, ..
+        } = *rules.lanes;
+        let Some(reader) = reader else {
+            world.sim.host_read(self.address, crate::memory::BYTES);
+            return true;
+        };
+        if rules.is_blocked(reader) {
+            return false;
+        }
+        if self.cell().ask == Ask::NoOrder && self.how != Run::Hasty {
+            let busy = |lane| rules.is_busy(lane);
+            if busy(reader) || producer.is_some_and(busy) {
+                return false;
+            }
+            if let Some(producer) = producer {
+                world.order(producer, reader);
+            }
+        }
+        world.read(reader, self.address);
+        true
+    }
+
+    fn drop(&self, tensor: Managed) -> Result<(), String> {
+        let cell = self.cell();
+        let world = self.world();
+        if cell.drops != Drops::Elsewhere {
+            let ((), calls) = self.unnoticed(|| drop(tensor))?;
+            let asynchronous = cell.kind.api() == Api::Cuda && cell.records_contexts;
+            if asynchronous && !cell.kind.is_on_host() {
+                let waits = calls.iter().find(|call| call.contains("Synchronize"));
+                same("the host waits", waits, None)?;
+            }
+            return Ok(());
+        }
+        let driver = world.driver;
+        let current = move || match driver.api {
+            Api::Cuda => driver.current(),
+            Api::Hip => driver.device().map(|device| device.unsigned_abs() as usize),
+        };
+        if let Run::Ignoring(call) = self.how {
+            world.sim.switch(call, true);
+        }
+        let there = std::thread::spawn(move || {
+            hand_over();
+            drop(tensor);
+            current()
+        });
+        let after = there.join().map_err(|_| "the thread panicked")?;
+        if let Run::Ignoring(call) = self.how {
+            world.sim.switch(call, false);
+        }
+        world.sim.hand_over();
+        same("current on the other thread", after, Ok(0))
+    }
+
+    /// After a case that went wrong: what core keeps of it must not come up in the next one.
+    fn clear_away(&self) {
+        self.log.forget();
+        let world = self.world();
+        for capture in self.rules.captures {
+            let origin = capture[0];
+            // Most have ended.
+            let _ = world.within(origin.place, |driver| driver.end_capture(origin.handle));
+        }
+        // SAFETY: what was kept is not freed any more.
+        unsafe { dlpack_core::stream::release_captured() };
+        nudge(self.cell().kind);
+    }
+
+    fn check_drops(&self, when: &str, dropped: bool) -> Result<(), String> {
+        same(when, self.log.drops(), usize::from(dropped))
+    }
+
+    fn check_clean(&self, when: &str) -> Result<(), String> {
+        same(when, self.world().sim.faults(), Vec::new())
+    }
+
+    /// Nothing is left of the case but its faults.
+    fn finish(&self, early: bool) -> Result<Vec<String>, String> {
+        let sim = &self.world().sim;
+        let faults = sim.faults();
+        if self.how == Run::Whole && faults.is_empty() == early {
+            return Err(format!("freed too early: {early}, and found: {faults:?}"));
+        }
+        same("problems", self.log.problems(), Vec::new())?;
+        same("events at the end", sim.live(EVENTS), 0)?;
+        same("memory at the end", sim.live(ALLOCATIONS), 0)?;
+        same("owners at the end", dlpack_core::stream::captured(), 0)?;
+        Ok(faults)
+    }
+}

@@ -1,0 +1,322 @@
+//! What happens to a tensor beside being exported once and dropped.
+
+use std::sync::Arc;
+
+use dlpack_core::__private::current_stream;
+use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
+
+use crate::memory::{Blocks, Kind, Lane, Log, Owner, World};
+use crate::simulator::{ALLOCATIONS, Api, BOTH, EVENTS};
+
+pub(crate) fn device_memory(api: Api) -> Kind {
+    match api {
+        Api::Cuda => Kind::Cuda,
+        Api::Hip => Kind::Rocm,
+    }
+}
+
+/// A stream of a lane that lives for the rest of a test.
+#[expect(unsafe_code, reason = "a handle is a promise")]
+pub(crate) fn said(lane: Lane) -> StreamHandle {
+    // SAFETY: the tests of this file destroy no streams, and drop their tensors before the next world begins.
+    unsafe { StreamHandle::from_raw(lane.handle) }
+}
+
+/// An owner of memory that is being written on `lane`.
+pub(crate) fn written(world: &World, kind: Kind, lane: Lane) -> (Owner, Arc<Log>) {
+    let log = Arc::<Log>::default();
+    let address = world.alloc(kind);
+    world.write(lane, address);
+    let owner = Owner {
+        driver: world.driver,
+        kind,
+        address,
+        said: Some(said(lane)),
+        freed_on: lane,
+        written: None,
+        immediate: false,
+        log: Arc::clone(&log),
+    };
+    (owner, log)
+}
+
+pub(crate) fn number(lane: Lane) -> Option<i64> {
+    Some(i64::try_from(lane.handle).expect("a handle is no large number"))
+}
+
+pub(crate) fn asking(stream: Option<i64>) -> ExportRequest {
+    ExportRequest {
+        stream,
+        ..ExportRequest::versioned()
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_over(world: &World, log: &Log) {
+    world.sim.assert_clean();
+    assert_eq!(log.problems(), [""; 0]);
+    assert_eq!(log.drops(), 1, "the owner is dropped once");
+    assert_eq!(world.sim.live(EVENTS), 0);
+    assert_eq!(world.sim.live(ALLOCATIONS), 0);
+    assert_eq!(dlpack_core::stream::captured(), 0);
+}
+
+#[test]
+fn numbers_that_mean_nothing_are_refused_without_a_call() {
+    for kind in Kind::ALL {
+        let bad: &[i64] = match kind.api() {
+            Api::Cuda => &[0, -2, -3, i64::MIN],
+            Api::Hip => &[1, 2, -2, i64::MIN],
+        };
+        let to_host = [-1, 0, 1, 2, 0x1000].map(|stream| ExportRequest {
+            dl_device: Some(Device::CPU),
+            ..asking(Some(stream))
+        });
+        let requests = bad.iter().map(|&stream| asking(Some(stream)));
+        for request in requests.chain(to_host) {
+            let world = World::new(kind.api());
+            let lane = world.lane(world.first, Blocks::No);
+            let (owner, log) = written(&world, kind, lane);
+            world.driver.synchronize_stream(lane.handle).unwrap();
+            let owner = Arc::new(owner);
+            world.sim.forget_calls();
+            let refused = owner.to_dlpack_with(&request);
+            assert!(
+                matches!(refused, Err(Error::BadStream { .. })),
+                "{kind:?} {request:?}: {refused:?}"
+            );
+            assert_eq!(world.sim.calls(), [""; 0]);
+            drop(owner);
+            assert_over(&world, &log);
+        }
+    }
+}
+
+#[test]
+fn a_tensor_that_is_exported_again_keeps_its_stream() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let consumer = world.lane(world.first, Blocks::No);
+        let (owner, log) = written(&world, device_memory(api), producer);
+        let address = owner.address;
+        let tensor = owner.into_dlpack().unwrap();
+        let again = tensor.into_dlpack_with(&asking(number(consumer))).unwrap();
+        world.read(consumer, address);
+        drop(again);
+        assert_over(&world, &log);
+    }
+}
+
+#[test]
+#[expect(unsafe_code, reason = "takes over a struct of C")]
+fn a_tensor_that_was_imported_is_ready_on_the_default_stream() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let consumer = world.lane(world.first, Blocks::No);
+        let (owner, log) = written(&world, device_memory(api), producer);
+        let address = owner.address;
+        // Whoever imports asks for the default stream, and nothing in the struct tells of any other.
+        let exported = owner.into_dlpack_with(&asking(None)).unwrap().into_raw();
+        // SAFETY: it was given up right here.
+        let imported = unsafe { dlpack_core::Managed::from_raw(exported) }.unwrap();
+        let again = imported.into_dlpack_with(&asking(number(consumer)));
+        let again = again.unwrap();
+        world.read(consumer, address);
+        drop(again);
+        assert_over(&world, &log);
+    }
+}
+
+#[test]
+fn the_default_stream_of_a_thread_is_followed_on_another() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::PerThread);
+    let consumer = world.lane(world.first, Blocks::No);
+    let (owner, log) = written(&world, Kind::Cuda, producer);
+    let address = owner.address;
+    let tensor = owner.into_dlpack().unwrap();
+    let there = std::thread::spawn(move || tensor.into_dlpack_with(&asking(number(consumer))));
+    let again = there.join().unwrap().unwrap();
+    // What this thread queued before does not count: the other one does the ordering.
+    world.read(consumer, address);
+    drop(again);
+    assert_over(&world, &log);
+}
+
+#[test]
+fn two_consumers_of_one_owner_are_both_waited_for() {
+    for api in BOTH {
+        // In which order the two tensors and the owner itself are let go.
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            let world = World::new(api);
+            let producer = world.lane(world.first, Blocks::No);
+            let consumers = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+            let (owner, log) = written(&world, device_memory(api), producer);
+            let owner = Arc::new(owner);
+            let tensors = consumers.map(|consumer| {
+                let tensor = owner.to_dlpack_with(&asking(number(consumer))).unwrap();
+                world.read(consumer, owner.address);
+                tensor
+            });
+            let [first, second] = tensors.map(Some);
+            let mut owner = Some(owner);
+            let (mut first, mut second) = (first, second);
+            for which in order {
+                assert_eq!(log.drops(), 0);
+                match which {
+                    0 => drop(first.take()),
+                    1 => drop(second.take()),
+                    _ => drop(owner.take()),
+                }
+            }
+            assert_over(&world, &log);
+        }
+    }
+}
+
+#[test]
+fn the_stream_of_the_last_export_without_order_is_told_while_it_lives() {
+    let world = World::new(Api::Cuda);
+    let (cuda, second) = (Device::cuda(0), Device::cuda(1));
+    let [one, two] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    let other = world.lane(world.other, Blocks::PerThread);
+    assert_eq!(current_stream(cuda), 0, "nothing was exported");
+    let mut logs = Vec::new();
+    let mut export = |lane| {
+        let (owner, log) = written(&world, Kind::Cuda, lane);
+        logs.push(log);
+        owner
+    };
+    let first = export(one).into_dlpack().unwrap();
+    assert_eq!(current_stream(cuda), one.handle);
+    assert_eq!(current_stream(second), 0, "of another device");
+    let later = export(two).into_dlpack_with(&asking(Some(-1))).unwrap();
+    assert_eq!(current_stream(cuda), two.handle);
+    let ordered = export(one).into_dlpack_with(&asking(number(two))).unwrap();
+    assert_eq!(current_stream(cuda), two.handle, "order was asked for");
+    let elsewhere = std::thread::spawn(move || current_stream(cuda));
+    assert_eq!(elsewhere.join().unwrap(), 0, "on another thread");
+    drop(later);
+    assert_eq!(current_stream(cuda), 0, "the last one is gone");
+    let mut beside = export(other);
+    beside.said = Some(within(beside.said, world.other));
+    let beside = beside.into_dlpack().unwrap();
+    assert_eq!(current_stream(cuda), 0, "it has no number");
+    drop((first, ordered, beside));
+    for log in &logs {
+        assert_over(&world, log);
+    }
+}
+
+#[expect(unsafe_code, reason = "a context is a promise")]
+fn within(stream: Option<StreamHandle>, context: usize) -> StreamHandle {
+    // SAFETY: it is the default stream of this very context.
+    unsafe { stream.expect("it is said").in_context(context) }
+}
+
+#[test]
+fn either_struct_is_ordered_and_its_deleter_called_on_any_thread() {
+    for api in BOTH {
+        for legacy in [false, true] {
+            let world = World::new(api);
+            let producer = world.lane(world.first, Blocks::No);
+            let consumer = world.lane(world.first, Blocks::No);
+            let (owner, log) = written(&world, device_memory(api), producer);
+            let address = owner.address;
+            let request = ExportRequest {
+                max_version: None,
+                ..asking(number(consumer))
+            };
+            let request = if legacy {
+                request
+            } else {
+                asking(number(consumer))
+            };
+            let tensor = owner.into_dlpack_with(&request).unwrap();
+            let deleter = Deleter::of(tensor, legacy);
+            world.read(consumer, address);
+            std::thread::spawn(move || deleter.call()).join().unwrap();
+            assert_over(&world, &log);
+        }
+    }
+}
+
+/// A struct as C has it.
+enum Deleter {
+    Versioned(usize),
+    Legacy(usize),
+}
+
+impl Deleter {
+    fn of(tensor: dlpack_core::Managed, legacy: bool) -> Self {
+        if legacy {
+            let tensor = tensor.into_legacy().unwrap();
+            Self::Legacy(tensor.as_ptr().expose_provenance())
+        } else {
+            Self::Versioned(tensor.into_raw().as_ptr().expose_provenance())
+        }
+    }
+
+    #[expect(unsafe_code, reason = "calls deleters as C does")]
+    fn call(self) {
+        match self {
+            Self::Versioned(tensor) => {
+                let tensor: *mut dlpack_core::abi::DLManagedTensorVersioned =
+                    core::ptr::with_exposed_provenance_mut(tensor);
+                // SAFETY: the struct was given up to this, and nobody else has it.
+                let deleter = unsafe { (*tensor).deleter }.expect("it is never null");
+                // SAFETY: called once, with its own struct.
+                unsafe { deleter(tensor) };
+            }
+            Self::Legacy(tensor) => {
+                let tensor: *mut dlpack_core::abi::DLManagedTensor =
+                    core::ptr::with_exposed_provenance_mut(tensor);
+                // SAFETY: as above.
+                let deleter = unsafe { (*tensor).deleter }.expect("it is never null");
+                // SAFETY: as above.
+                unsafe { deleter(tensor) };
+            }
+        }
+    }
+}
+
+/// An owner that fails when it is dropped, after it has made another context the current one.
+struct Panics(Owner);
+
+impl DLPack for Panics {
+    fn describe(&self) -> Result<dlpack_core::Descriptor<'_>, Error> {
+        self.0.describe()
+    }
+}
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        // The owner inside is dropped all the same, and leaves its context behind.
+        panic!("a test panics in a drop");
+    }
+}
+
+#[test]
+fn an_owner_that_panics_leaves_the_thread_as_it_was() {
+    for api in BOTH {
+        for stream in [Some(-1), None] {
+            let world = World::new(api);
+            let producer = world.lane(world.first, Blocks::No);
+            let (owner, log) = written(&world, device_memory(api), producer);
+            let tensor = Panics(owner).into_dlpack_with(&asking(stream)).unwrap();
+            world.enter(world.second);
+            drop(tensor);
+            assert_eq!(world.current(), world.second);
+            assert_over(&world, &log);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is in a copy: of every layout, the values that were still being written.
+
+use dlpack_core::{DLPack, Descriptor, Device, Dims, Error, ExportRequest, Loan, Parts};
+
+use crate::memory::{BYTES, Blocks, Owner, World};
+use crate::simulator::{ALLOCATIONS, BOTH};
+use crate::tensors::{asking, device_memory, number, written};
+
+/// A part of an owner's memory, in steps of its own.
+struct Strided {
+    owner: Owner,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    offset: i64,
+}
+
+impl DLPack for Strided {
+    #[expect(unsafe_code, reason = "lends memory by its address")]
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let start = core::ptr::with_exposed_provenance_mut::<u16>(self.owner.address);
+        // SAFETY: as for the owner.
+        let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES / 2, self.owner.kind.device()) };
+        Parts::new()
+            .shape(Dims::extents(&self.shape[..])?)
+            .strides(Dims::strides(&self.strides[..])?)
+            .offset(self.offset)
+            .stream(self.owner.said.expect("it is said"))
+            .describe(loan)
+    }
+}
+
+/// Shape, strides, offset, and the elements in row-major order, over the numbers from 0.
+type Layout = (&'static [i64], &'static [i64], i64, &'static [u16]);
+
+const LAYOUTS: [Layout; 7] = [
+    (&[4], &[1], 0, &[0, 1, 2, 3]),
+    (&[4], &[-2], 9, &[9, 7, 5, 3]),
+    (&[2, 3], &[1, 2], 0, &[0, 2, 4, 1, 3, 5]),
+    (&[2, 3], &[0, 5], 1, &[1, 6, 11, 1, 6, 11]),
+    (&[2, 2], &[-8, 3], 10, &[10, 13, 2, 5]),
+    (&[], &[], 7, &[7]),
+    (&[3, 0], &[1, 1], 4, &[]),
+];
+
+fn numbers() -> Vec<u8> {
+    let count = u16::try_from(BYTES / 2).expect("a small number");
+    (0..count).flat_map(u16::to_ne_bytes).collect()
+}
+
+#[test]
+fn a_copy_to_the_host_has_the_values_that_were_still_being_written() {
+    for api in BOTH {
+        for (shape, strides, offset, expected) in LAYOUTS {
+            let world = World::new(api);
+            let lane = world.lane(world.first, Blocks::No);
+            let (owner, log) = written(&world, device_memory(api), lane);
+            let written = world
+                .driver
+                .copy_to_device(owner.address, &numbers(), lane.handle);
+            assert_eq!(written, Ok(()));
+            let tensor = Strided {
+                owner,
+                shape: shape.to_vec(),
+                strides: strides.to_vec(),
+                offset,
+            };
+            let request = ExportRequest {
+                dl_device: Some(Device::CPU),
+                ..ExportRequest::versioned()
+            };
+            let copy = tensor.into_dlpack_with(&request).unwrap();
+            let view = copy.view();
+            assert_eq!((view.device(), view.shape()), (Device::CPU, shape));
+            assert!(view.is_copied() && view.is_contiguous());
+            assert_eq!(view.to_vec::<u16>().unwrap(), expected, "{shape:?}");
+            if !expected.is_empty() {
+                let address = view.as_ptr().expose_provenance();
+                world.sim.host_read(address, 2 * expected.len());
+            }
+            assert_eq!(log.drops(), 1);
+            world.sim.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn a_copy_on_the_device_has_the_values_and_the_strides() {
+    for api in BOTH {
+        for (shape, strides, offset, expected) in LAYOUTS {
+            let world = World::new(api);
+            let lane = world.lane(world.first, Blocks::No);
+            let consumer = world.lane(world.first, Blocks::No);
+            let (owner, log) = written(&world, device_memory(api), lane);
+            let written = world
+                .driver
+                .copy_to_device(owner.address, &numbers(), lane.handle);
+            assert_eq!(written, Ok(()));
+            let tensor = Strided {
+                owner,
+                shape: shape.to_vec(),
+                strides: strides.to_vec(),
+                offset,
+            };
+            let request = ExportRequest {
+                copy: Some(true),
+                ..asking(number(consumer))
+            };
+            let copy = tensor.into_dlpack_with(&request).unwrap();
+            assert!(copy.view().is_copied() && !copy.view().is_read_only());
+            assert_eq!(copy.view().device(), device_memory(api).device());
+            assert_eq!(copy.view().shape(), shape);
+            // Looked at by a copy of the copy.
+            let back = ExportRequest {
+                dl_device: Some(Device::CPU),
+                ..ExportRequest::versioned()
+            };
+            world.driver.synchronize_stream(consumer.handle).unwrap();
+            let host = copy.into_dlpack_with(&back).unwrap();
+            assert_eq!(host.view().to_vec::<u16>().unwrap(), expected, "{shape:?}");
+            drop(host);
+            assert_eq!(log.drops(), 1);
+            world.sim.assert_clean();
+            assert_eq!(world.sim.live(ALLOCATIONS), 0);
+        }
+    }
+}
