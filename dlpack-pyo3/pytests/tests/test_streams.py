@@ -85,7 +85,7 @@ def readable(request):
 
 
 def test_refused_streams(place):
-    """STC-06, STC-07, STC-16, STR-03, STR-06, ERR-04, ERR-11: numbers that name no stream, and no call is made of the driver."""
+    """STC-06, STC-07, STC-16, STR-03, STR-06, ERR-04, ERR-11, fault 83: numbers that name no stream, and no call is made of the driver."""
     gpu, kind = place
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     held = capi.references(owner)
@@ -148,7 +148,7 @@ def test_integers_of_other_types(gpu):
 @pytest.mark.parametrize("cls", [p.Queued, p.Hasty, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("request_", [NEW, {}, {"copy": False, **NEW}], ids=["versioned", "legacy", "no copy"])
 def test_the_consumer_reads_behind_the_producer(gpu, cls, request_):
-    """STC-01, STC-02, STC-03, STC-04, STC-08, STR-01, STR-02, STR-04, STR-08: whatever stream the consumer names."""
+    """STC-01, STC-02, STC-03, STC-04, STC-08, STR-01, STR-02, STR-04, STR-08, fault 84: whatever stream the consumer names."""
     for number, stream in consumers(gpu):
         for producer in [gpu.stream(), gpu.stream(sim.BLOCKING), 0]:
             if cls is p.Unsaid:
@@ -294,7 +294,7 @@ def test_a_driver_that_fails(gpu, entry):
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("gil", [True, False])
 def test_the_memory_is_freed_behind_the_consumer(gpu, cls, gil):
-    """STC-09, CAP-13: the deleter may be called while the consumer's kernels run, and the free comes after them."""
+    """STC-09, CAP-13, fault 18: the deleter may be called while the consumer's kernels run, and the free comes after them."""
     for number, stream in [*consumers(gpu), (-1, gpu.stream())]:
         producer = 0 if cls is p.Unsaid else gpu.stream()
         owner = gpu.written(cls, producer)
@@ -376,7 +376,7 @@ def test_capsules_that_nobody_takes(place):
 
 
 def test_who_is_current(cuda):
-    """STC-17, STR-08: the thread's context is the same afterwards, and the work is done in that of the device."""
+    """STC-17, STR-08, fault 43: the thread's context is the same afterwards, and the work is done in that of the device."""
     other = cuda.made("CtxCreate_v2", c.c_uint32(0), c.c_int32(1))
     for current in [0, other, cuda.context]:
         cuda.call("CtxSetCurrent", cuda.context)
@@ -408,7 +408,7 @@ def test_the_current_device_of_hip():
 
 @pytest.mark.parametrize("cls", [p.Queued, p.Unsaid, p.Handed], ids=lambda cls: cls.__name__)
 def test_threads_without_a_context(gpu, cls):
-    """CAP-13, STC-17: a tensor may die on a thread that has never seen Python or the driver."""
+    """CAP-13, STC-17, fault 43: a tensor may die on a thread that has never seen Python or the driver."""
     owner = gpu.written(cls, 0 if cls is p.Unsaid else gpu.stream())
     gpu.synchronize()
     seen = capi.export(owner, stream=gpu.stream())
@@ -488,7 +488,7 @@ def test_what_cannot_be_freed_is_freed_later(gpu):
 
 @pytest.mark.parametrize("mode", [sim.GLOBAL, sim.THREAD_LOCAL, sim.RELAXED])
 def test_a_consumer_that_captures(gpu, mode):
-    """STC-08: nothing from outside enters a graph; the memory stays for as long as the graph may be launched."""
+    """STC-08, fault 85: nothing from outside enters a graph; the memory stays for as long as the graph may be launched."""
     owner = gpu.written(p.Queued, gpu.stream())
     consumer = gpu.stream()
     gpu.begin_capture(consumer, mode)
@@ -508,7 +508,7 @@ def test_a_consumer_that_captures(gpu, mode):
 
 
 def test_a_producer_that_captures(gpu):
-    """STC-08, DEV-09, ERR-11: its stream's work is not done before the graph is launched, so it is refused; the capture goes on."""
+    """STC-08, DEV-09, ERR-11, fault 85: its stream's work is not done before the graph is launched, so it is refused; the capture goes on."""
     producer = gpu.stream()
     owner = gpu.written(p.Queued, producer)
     gpu.begin_capture(producer)
