@@ -50,7 +50,6 @@ impl Release {
 }
 
 /// An owner of memory that work on a device may still be using when it is dropped.
-#[repr(C)]
 pub(crate) struct Streamed<O: Send + 'static> {
     link: Link,
     owner: ManuallyDrop<O>,
