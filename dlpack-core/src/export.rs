@@ -305,6 +305,10 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         return Err(Error::OwnerElsewhere);
     }
     if let Some(origin) = Origin::of(&descriptor) {
+        // A stream that the clone does not keep may be gone before it.
+        if kept.stream != descriptor.stream {
+            return Err(Error::OwnerElsewhere);
+        }
         let tensor = Exported::of(&descriptor, &plan);
         return finish_streamed(block, origin, tensor, &plan, Some(request));
     }

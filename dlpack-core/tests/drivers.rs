@@ -110,7 +110,7 @@ fn inside_a_process_of_its_own() {
     };
     let api = BOTH.into_iter().find(|api| case == api.name).unwrap();
 
-    // STC-10: the producer's own stream needs no driver, and no order needs none either.
+    // STC-08: the producer's own stream needs no driver, and no order needs none either.
     for stream in [0x1000, -1] {
         assert_eq!(export(api.device, on(stream)), (Ok(()), true), "{stream}");
     }

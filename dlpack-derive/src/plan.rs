@@ -147,7 +147,7 @@ fn main<'a>(
     cx.check()?;
     let owner = claims
         .one(Role::Owner, cx)
-        .and_then(|claim| owner(claim, cx));
+        .and_then(|claim| owner(claim, claims, cx));
     let tensor = Box::new(Tensor::new(claims, data, &names, policy, cx));
     Some(Main::Tensor { tensor, owner })
 }
@@ -168,8 +168,12 @@ fn stray_access(claim: &Claim<'_>, cx: &Ctxt) {
     );
 }
 
-fn owner<'a>(claim: Claim<'a>, cx: &Ctxt) -> Option<&'a Field<'a>> {
+fn owner<'a>(claim: Claim<'a>, claims: &Claims<'a>, cx: &Ctxt) -> Option<&'a Field<'a>> {
     let field = claim.field?;
+    if let Some(stream) = claims.iter().find(|claim| claim.role == Role::Stream) {
+        let message = "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`";
+        cx.error(stream.key, message);
+    }
     if let Some(container) = owned_container(field.ty) {
         let container = if container == "array" {
             "an array".to_owned()

@@ -52,11 +52,27 @@ mod without_a_prelude {
         pub(crate) values: Arc<[f64]>,
         #[dlpack(shape)]
         pub(crate) dims: (u8,),
+        pub(crate) first: usize,
+    }
+
+    #[derive(::dlpack_core::DLPack, Debug)]
+    #[dlpack(release = "immediate")]
+    pub(crate) struct Queued {
+        #[dlpack(data)]
+        pub(crate) values: Arc<[f64]>,
         #[dlpack(device)]
         pub(crate) device: ::dlpack_core::Device,
         #[dlpack(stream)]
         pub(crate) stream: ::dlpack_core::StreamHandle,
-        pub(crate) first: usize,
+    }
+
+    #[derive(::dlpack_core::DLPack, Debug)]
+    #[dlpack(device = self.device, stream = &self.streams[0])]
+    pub(crate) struct QueuedByName {
+        #[dlpack(data)]
+        pub(crate) values: Arc<[f64]>,
+        pub(crate) device: ::dlpack_core::Device,
+        pub(crate) streams: [::dlpack_core::StreamHandle; 1],
     }
 
     #[derive(::dlpack_core::DLPack, ::dlpack_core::FromDLPack, Debug)]
@@ -387,7 +403,9 @@ mod parameters {
 #[test]
 fn without_a_prelude_and_with_every_key() {
     use std::sync::Arc;
-    use without_a_prelude::{Batch, Computed, Matrix, Newtype, Point, Samples, Shared, Trade};
+    use without_a_prelude::{
+        Batch, Computed, Matrix, Newtype, Point, Queued, QueuedByName, Samples, Shared, Trade,
+    };
 
     let matrix = Matrix {
         values: vec![0.0; 4],
@@ -401,12 +419,23 @@ fn without_a_prelude_and_with_every_key() {
     let shared = Shared {
         values: Arc::from([0.0_f64; 3]),
         dims: (2,),
-        device: Device::CPU,
-        stream: StreamHandle::DEFAULT,
         first: 1,
     };
     let described = shared.describe().expect("it fits");
     assert_eq!(described.as_ptr(), shared.values[1..].as_ptr().cast());
+
+    let queued = Queued {
+        values: Arc::from([0.0_f64; 3]),
+        device: Device::CPU,
+        stream: StreamHandle::DEFAULT,
+    };
+    let named = QueuedByName {
+        values: Arc::clone(&queued.values),
+        device: queued.device,
+        streams: [queued.stream],
+    };
+    let stream = queued.describe().expect("it fits").stream().is_some();
+    assert!(stream && named.describe().expect("it fits").stream().is_some());
 
     for (samples, floats) in [
         (Samples::Float(vec![1.0]), true),

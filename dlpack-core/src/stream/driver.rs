@@ -318,7 +318,7 @@ impl Driver {
             Api::Hip => unsafe { library.find(place.error_name) }.map(ErrorName::Hip),
         };
         // Its functions are called for as long as the process lives.
-        core::mem::forget(library);
+        core::mem::forget(library.library);
         let driver = Self {
             api,
             calls,

@@ -708,6 +708,11 @@ fn keys_do_not_contradict() {
                 "cloning an array copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
                 "[f32; 3]",
             ),
+            (
+                "#[dlpack(device = Device::cuda(0))] struct S { #[dlpack(data, owner)] a: Arc<Memory>, #[dlpack(stream)] s: Arc<CudaStream> }",
+                "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`",
+                "stream",
+            ),
         ],
     );
 }

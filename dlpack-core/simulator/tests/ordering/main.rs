@@ -4,6 +4,8 @@
 //! to come of it follows from rules that are written down a second time (`oracle.rs`), and not from the code. The
 //! runner (`run.rs`, `graphs.rs`) does it all and compares. That the comparison sees something is shown by drivers in
 //! which one call orders nothing (`controls.rs`): exactly those cases go wrong that hang on the call.
+//!
+//! STC-01, STC-02, STC-03, STC-04, STC-05, STC-08, STC-09, STC-15, STC-17, STR-01, STR-02, STR-04, STR-05, STR-08.
 #![cfg(target_os = "linux")]
 
 mod cells;
