@@ -4,34 +4,26 @@
     reason = "puts what was described together with the owner that keeps it"
 )]
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use crate::abi;
-use crate::atomic::Word;
 use crate::block::{Block, Exported, Unfinished};
 use crate::buffer::Buffer;
-use crate::copy::gather;
-use crate::descriptor::{Descriptor, packed_bytes};
+use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceType};
-use crate::dims::{Dims, Lists, MAX_RANK};
-use crate::dtype::DataType;
+use crate::dims::Lists;
+use crate::elsewhere::{elsewhere, finish_streamed, keep_elsewhere};
 use crate::error::Error;
-use crate::extent;
 use crate::facts::Facts;
+use crate::fresh::copy_on_host;
 use crate::loan::{Access, Loan};
 use crate::managed::Managed;
-use crate::memory::AlignedBytes;
 use crate::packed_tensor::{Packed, packed};
 use crate::parts::Parts;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, Subject, Transfer, plan, plan_unasked};
-use crate::stream;
 use crate::stream::Origin;
-use crate::stream::release::{Link, Streamed};
-use crate::stream::rules::{Consumer, consumer};
 use crate::version::Abi;
-use crate::view::TensorRef;
 
 /// A type whose values are tensors.
 ///
@@ -552,256 +544,4 @@ fn transfer(descriptor: &mut Descriptor<'_>, plan: &Plan) -> Result<Managed, Err
     let made = descriptor.made.take();
     made.expect("only called for a copy or a tensor that was made")
         .stamped(plan)
-}
-
-/// What comes of a description of memory that is not the processor's own. Boxed, so that other memory does not pay for
-/// its size.
-struct Elsewhere {
-    origin: Option<Origin>,
-    /// The tensor, if it needs no owner.
-    done: Option<Result<Managed, Error>>,
-    tensor: Exported,
-    plan: Plan,
-}
-
-#[cold]
-#[inline(never)]
-fn elsewhere(
-    descriptor: &mut Descriptor<'_>,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Box<Elsewhere> {
-    let origin = Origin::of(descriptor);
-    let done = if plan.transfer == Transfer::Copy {
-        Some(copy_from_elsewhere(descriptor, plan, request))
-    } else {
-        let made = descriptor.made.take();
-        made.map(|made| match origin {
-            // Who reads it also decides when it can be freed: a graph may outlive it.
-            Some(origin) => {
-                let tensor = Exported::of(descriptor, plan);
-                finish_streamed(made, origin, tensor, plan, request)
-            }
-            None => made.stamped(plan),
-        })
-    };
-    Box::new(Elsewhere {
-        origin,
-        done,
-        tensor: Exported::of(descriptor, plan),
-        plan: *plan,
-    })
-}
-
-/// Puts the owner where it has to be: work on the memory may be pending.
-#[cold]
-#[inline(never)]
-fn keep_elsewhere<O: Send + 'static>(
-    owner: O,
-    outcome: Box<Elsewhere>,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    let Elsewhere {
-        origin,
-        done,
-        tensor,
-        plan,
-    } = *outcome;
-    match (done, origin) {
-        (None, Some(origin)) => finish_streamed(owner, origin, tensor, &plan, request),
-        (None, None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
-        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
-        (Some(done), Some(origin)) => {
-            drop(Streamed::new(owner, Link::new(origin)));
-            done
-        }
-        (Some(done), None) => done,
-    }
-}
-
-/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
-fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
-    request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
-}
-
-/// Orders the consumer behind the producer, when nothing else can fail any more (ERR-11), and the freeing behind both.
-#[cold]
-#[inline(never)]
-fn finish_streamed<O: Send + 'static>(
-    owner: O,
-    origin: Origin,
-    tensor: Exported,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    let consumer = reader(request, origin.device)?;
-    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
-    // Without elements there is nothing to wait for.
-    if !tensor.data.is_null() {
-        block.owner_mut().link_mut().order(consumer)?;
-    }
-    Ok(block.finish_streamed(tensor, plan))
-}
-
-/// A copy of memory that is not the processor's own.
-fn copy_from_elsewhere(
-    descriptor: &Descriptor<'_>,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    if descriptor.device.device_type.is_host_readable() {
-        stream::order_only(descriptor, Consumer::Host)?;
-        return copy_on_host(descriptor, plan);
-    }
-    #[cfg(feature = "std")]
-    {
-        if plan.device != Device::CPU {
-            let copied =
-                stream::copies::on_device(descriptor, reader(request, descriptor.device)?)?;
-            let tensor = Exported {
-                data: core::ptr::without_provenance_mut(copied.data),
-                access: Access::Exclusive,
-                ..Exported::of(descriptor, plan)
-            };
-            return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
-        }
-        let (start, mut memory) = stream::copies::to_host(descriptor)?;
-        if TensorRef::of(descriptor).is_contiguous() {
-            return over_copy(memory, descriptor, plan);
-        }
-        let first = descriptor.data.addr() - start;
-        let there = Descriptor {
-            data: memory.as_mut_ptr().wrapping_add(first),
-            shape: descriptor.shape.clone(),
-            strides: descriptor.strides.clone(),
-            device: Device::CPU,
-            access: Access::Read,
-            made: None,
-            stream: None,
-            byte_offset: 0,
-            dtype: descriptor.dtype,
-            read_only: descriptor.read_only,
-            legacy: descriptor.legacy,
-            release: descriptor.release,
-            lifetime: core::marker::PhantomData,
-        };
-        copy_on_host(&there, plan)
-    }
-    #[cfg(not(feature = "std"))]
-    let _ = request;
-    #[cfg(not(feature = "std"))]
-    Err(Error::CannotCopy {
-        device: descriptor.device,
-    })
-}
-
-/// A copy that nobody else holds (CPY-06), in row-major order, 256-byte aligned (CPY-14).
-#[inline(always)]
-fn copy_on_host(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
-    let too_large = || Error::TooLarge {
-        shape: descriptor.shape.to_vec(),
-    };
-    let bytes = packed_bytes(&descriptor.shape, descriptor.dtype).ok_or_else(too_large)?;
-    let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    if bytes != 0 {
-        let data = memory.as_mut_ptr();
-        let view = TensorRef::of(descriptor);
-        match descriptor.dtype.itemsize() {
-            Some(itemsize) if view.shared.is_some() => {
-                view.check_words()?;
-                // SAFETY: checked right above; `memory` is new and has room for every item.
-                unsafe { view.copy_shared(itemsize, data) };
-            }
-            Some(itemsize) => {
-                // SAFETY:
-                // 1. the descriptor was checked: every item lies in memory that is lent for its
-                //    lifetime, which includes this call, and that the processor can read (`plan`);
-                // 2. `memory` has room for every item, and is new;
-                // 3. nobody else has `memory`; the lender keeps writers away from the rest.
-                unsafe {
-                    gather(
-                        descriptor.data,
-                        &descriptor.shape,
-                        &descriptor.strides,
-                        itemsize,
-                        data,
-                    );
-                }
-            }
-            None if view.shared.is_none() && view.is_contiguous() => {
-                // SAFETY: items that share bytes and follow one another from the start of a byte
-                // are those bytes, `bytes` of them; both sides as above.
-                unsafe { core::ptr::copy_nonoverlapping(descriptor.data, data, bytes) };
-            }
-            None => {
-                return Err(Error::NotContiguous {
-                    shape: descriptor.shape.to_vec(),
-                    strides: descriptor.strides.to_vec(),
-                });
-            }
-        }
-    }
-    over_copy(memory, descriptor, plan)
-}
-
-/// New memory of zeros that all who get it may write.
-pub(crate) fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
-    dtype.check()?;
-    let extents = Dims::extents(shape)?;
-    if extents.len() > MAX_RANK {
-        return Err(Error::TooManyAxes {
-            found: extents.len(),
-        });
-    }
-    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::TooLarge {
-        shape: extents.to_vec(),
-    })?;
-    let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    let plan = plan_unasked(&Subject {
-        device: Device::CPU,
-        dtype,
-        read_only: false,
-        made: false,
-        legacy: LegacyPolicy::Copy,
-    });
-    let mut tensor = in_row_major_order(&mut memory, &extents, dtype, &plan);
-    tensor.access = Access::Shared(Word::dividing(dtype.alignment(), 0));
-    Ok(Unfinished::new(memory)?.finish(tensor, &plan))
-}
-
-#[inline(always)]
-fn over_copy(
-    mut memory: AlignedBytes,
-    descriptor: &Descriptor<'_>,
-    plan: &Plan,
-) -> Result<Managed, Error> {
-    let mut tensor = in_row_major_order(&mut memory, &descriptor.shape, descriptor.dtype, plan);
-    tensor.legacy = descriptor.legacy;
-    Ok(Unfinished::new(memory)?.finish(tensor, plan))
-}
-
-/// The tensor over new memory of the host that has room for its items, one after another.
-#[inline(always)]
-fn in_row_major_order(
-    memory: &mut AlignedBytes,
-    shape: &Dims,
-    dtype: DataType,
-    plan: &Plan,
-) -> Exported {
-    let mut strides = Dims::new();
-    extent::push_row_major(&mut strides, shape, 1);
-    Exported {
-        data: if memory.is_empty() {
-            core::ptr::null_mut()
-        } else {
-            memory.as_mut_ptr()
-        },
-        byte_offset: 0,
-        ndim: strides.len(),
-        lists: Lists::new(shape, &strides),
-        dtype: dtype.into(),
-        device: plan.device.into(),
-        legacy: LegacyPolicy::Copy,
-        access: Access::Exclusive,
-    }
 }

@@ -21,6 +21,7 @@ use crate::element::Plain;
 use crate::error::Error;
 use crate::export::{self, DLPack};
 use crate::extent;
+use crate::fresh;
 use crate::loan::Access;
 use crate::request::{ExportRequest, LegacyPolicy, Plan, ReleasePolicy, Transfer, plan};
 use crate::stream::rules::{Consumer, Queue, consumer};
@@ -215,7 +216,7 @@ impl Managed {
     ///
     /// A negative extent, more bytes than memory has, or no memory.
     pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
-        export::zeroed(shape, dtype)
+        fresh::zeroed(shape, dtype)
     }
 
     /// A tensor that was just made by this crate.

@@ -26,9 +26,11 @@ pub use crate::route::{Probe, Unsaid, Whole};
 pub use crate::shape::{AnyRank, HOLE, Rank};
 
 #[cfg(feature = "std")]
-pub use crate::stream::driver::{ENTRY_POINTS, around_blocking};
+pub use crate::stream::driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use crate::stream::order::{current_stream, settle};
+#[cfg(feature = "std")]
+pub use crate::stream::visit::around_blocking;
 
 use crate::buffer::Buffer;
 use crate::descriptor::Descriptor;

@@ -14,7 +14,9 @@
 //! | file | job |
 //! |---|---|
 //! | `rules` | what the consumer's number means on which device; pure |
-//! | `driver` | the entry points of `libcuda` and `libamdhip64`, found at run time, and who is current |
+//! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
+//! | `driver` | their entry points, one table for both, and who is current |
+//! | `visit` | what is done with them: events, waits, copies |
 //! | `order` | the left half of the picture |
 //! | `release` | the right half |
 //! | `copies` | copies that devices make |
@@ -31,10 +33,14 @@ pub(crate) mod copies;
 #[cfg(feature = "std")]
 pub(crate) mod driver;
 #[cfg(feature = "std")]
+mod library;
+#[cfg(feature = "std")]
 pub(crate) mod order;
 #[cfg(feature = "std")]
 pub(crate) mod release;
 pub(crate) mod rules;
+#[cfg(feature = "std")]
+pub(crate) mod visit;
 
 #[cfg(not(feature = "std"))]
 #[path = "stream/without_std.rs"]

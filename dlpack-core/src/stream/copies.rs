@@ -5,10 +5,11 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Error;
 use crate::memory::AlignedBytes;
-use crate::stream::driver::{Capture, Driver, driver};
+use crate::stream::driver::{Driver, driver};
 use crate::stream::order::order;
 use crate::stream::release::{Link, Release, Streamed, free_later};
 use crate::stream::rules::{Consumer, Queue, producer};
+use crate::stream::visit::Capture;
 
 /// The driver that copies, and the stream that its copy has to follow.
 fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {

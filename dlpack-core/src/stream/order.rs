@@ -9,9 +9,10 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::export::DLPack;
 use crate::managed::Managed;
-use crate::stream::driver::{Capture, Visit, driver};
+use crate::stream::driver::driver;
 use crate::stream::release::{Release, retry};
 use crate::stream::rules::{Api, Consumer, Queue, producer};
+use crate::stream::visit::{Capture, Visit};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
 ///

@@ -18,9 +18,10 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::request::ReleasePolicy;
 use crate::stream::Origin;
-use crate::stream::driver::{Capture, Driver, Visit, driver};
+use crate::stream::driver::{Driver, driver};
 use crate::stream::order::{order, remember};
 use crate::stream::rules::{Api, Consumer, Queue, producer};
+use crate::stream::visit::{Capture, Visit};
 
 /// What has to happen before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

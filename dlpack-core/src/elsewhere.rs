@@ -1,0 +1,161 @@
+//! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
+
+use alloc::boxed::Box;
+
+use crate::block::{Exported, Unfinished};
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::error::Error;
+use crate::fresh::copy_on_host;
+#[cfg(feature = "std")]
+use crate::fresh::over_copy;
+#[cfg(feature = "std")]
+use crate::loan::Access;
+use crate::managed::Managed;
+use crate::request::{ExportRequest, Plan, Transfer};
+use crate::stream::release::{Link, Streamed};
+use crate::stream::rules::{Consumer, consumer};
+use crate::stream::{self, Origin};
+#[cfg(feature = "std")]
+use crate::view::TensorRef;
+
+/// What comes of a description of memory that is not the processor's own. Boxed, so that other memory does not pay for
+/// its size.
+pub(crate) struct Elsewhere {
+    origin: Option<Origin>,
+    /// The tensor, if it needs no owner.
+    done: Option<Result<Managed, Error>>,
+    tensor: Exported,
+    plan: Plan,
+}
+
+#[cold]
+#[inline(never)]
+pub(crate) fn elsewhere(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Box<Elsewhere> {
+    let origin = Origin::of(descriptor);
+    let done = if plan.transfer == Transfer::Copy {
+        Some(copy_from_elsewhere(descriptor, plan, request))
+    } else {
+        let made = descriptor.made.take();
+        made.map(|made| match origin {
+            // Who reads it also decides when it can be freed: a graph may outlive it.
+            Some(origin) => {
+                let tensor = Exported::of(descriptor, plan);
+                finish_streamed(made, origin, tensor, plan, request)
+            }
+            None => made.stamped(plan),
+        })
+    };
+    Box::new(Elsewhere {
+        origin,
+        done,
+        tensor: Exported::of(descriptor, plan),
+        plan: *plan,
+    })
+}
+
+/// Puts the owner where it has to be: work on the memory may be pending.
+#[cold]
+#[inline(never)]
+pub(crate) fn keep_elsewhere<O: Send + 'static>(
+    owner: O,
+    outcome: Box<Elsewhere>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let Elsewhere {
+        origin,
+        done,
+        tensor,
+        plan,
+    } = *outcome;
+    match (done, origin) {
+        (None, Some(origin)) => finish_streamed(owner, origin, tensor, &plan, request),
+        (None, None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
+        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+        (Some(done), Some(origin)) => {
+            drop(Streamed::new(owner, Link::new(origin)));
+            done
+        }
+        (Some(done), None) => done,
+    }
+}
+
+/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
+fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+    request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
+}
+
+/// Orders the consumer behind the producer, when nothing else can fail any more (ERR-11), and the freeing behind both.
+#[cold]
+#[inline(never)]
+pub(crate) fn finish_streamed<O: Send + 'static>(
+    owner: O,
+    origin: Origin,
+    tensor: Exported,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let consumer = reader(request, origin.device)?;
+    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
+    // Without elements there is nothing to wait for.
+    if !tensor.data.is_null() {
+        block.owner_mut().link_mut().order(consumer)?;
+    }
+    Ok(block.finish_streamed(tensor, plan))
+}
+
+/// A copy of memory that is not the processor's own.
+fn copy_from_elsewhere(
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if descriptor.device.device_type.is_host_readable() {
+        stream::order_only(descriptor, Consumer::Host)?;
+        return copy_on_host(descriptor, plan);
+    }
+    #[cfg(feature = "std")]
+    {
+        if plan.device != Device::CPU {
+            let copied =
+                stream::copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+            let tensor = Exported {
+                data: core::ptr::without_provenance_mut(copied.data),
+                access: Access::Exclusive,
+                ..Exported::of(descriptor, plan)
+            };
+            return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
+        }
+        let (start, mut memory) = stream::copies::to_host(descriptor)?;
+        if TensorRef::of(descriptor).is_contiguous() {
+            return over_copy(memory, descriptor, plan);
+        }
+        let first = descriptor.data.addr() - start;
+        let there = Descriptor {
+            data: memory.as_mut_ptr().wrapping_add(first),
+            shape: descriptor.shape.clone(),
+            strides: descriptor.strides.clone(),
+            device: Device::CPU,
+            access: Access::Read,
+            made: None,
+            stream: None,
+            byte_offset: 0,
+            dtype: descriptor.dtype,
+            read_only: descriptor.read_only,
+            legacy: descriptor.legacy,
+            release: descriptor.release,
+            lifetime: core::marker::PhantomData,
+        };
+        copy_on_host(&there, plan)
+    }
+    #[cfg(not(feature = "std"))]
+    let _ = request;
+    #[cfg(not(feature = "std"))]
+    Err(Error::CannotCopy {
+        device: descriptor.device,
+    })
+}

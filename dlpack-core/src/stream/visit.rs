@@ -1,0 +1,330 @@
+//! Work with a driver on one thread: contexts, events, waits and copies, as `Result`s.
+#![expect(unsafe_code, reason = "calls C functions that were found by name")]
+
+use core::cell::Cell;
+use core::ffi::{c_int, c_uint};
+use core::ptr;
+use std::sync::OnceLock;
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::stream::driver::{Calls, CudaCalls, Driver, Handle, Own};
+use crate::stream::rules::{Api, Queue};
+
+/// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and nobody reads the time.
+const NO_TIMING: c_uint = 2;
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`, `hipStreamCaptureModeRelaxed`.
+const RELAXED: c_int = 2;
+/// `CU_STREAM_CAPTURE_STATUS_NONE`, `hipStreamCaptureStatusNone`.
+const NOT_CAPTURING: c_int = 0;
+/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`, `hipErrorStreamCaptureImplicit`: a default stream was asked for while a stream
+/// that it would wait for captures.
+const CAPTURE_IMPLICIT: c_int = 906;
+/// `CUDA_ERROR_NOT_SUPPORTED`.
+const NOT_SUPPORTED: c_int = 801;
+
+impl Driver {
+    /// Remembers who is current on this thread until the result is dropped.
+    pub(crate) fn visit(&'static self, device: Device) -> Result<Visit, Error> {
+        let before = self.current()?;
+        Ok(Visit {
+            driver: self,
+            device,
+            before,
+            now: Cell::new(before),
+        })
+    }
+}
+
+/// Work on a device: whoever was current on the thread before is so again afterwards.
+pub(crate) struct Visit {
+    driver: &'static Driver,
+    device: Device,
+    before: usize,
+    now: Cell<usize>,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        // Others may have changed it meanwhile: an owner in its `Drop` does.
+        let now = self.driver.current();
+        if now != Ok(self.before) {
+            // Nothing is left to be done where this fails: the thread has lost its context otherwise too.
+            let _ = self.driver.set_current(self.before);
+        }
+    }
+}
+
+/// A capture that a stream takes part in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Capture {
+    No,
+    Yes(u64),
+    /// A default stream, which no work may be put on while a stream that it waits for captures.
+    Blocked,
+}
+
+impl Visit {
+    fn calls(&self) -> &'static Calls {
+        &self.driver.calls
+    }
+
+    fn enter(&self, context: usize) -> Result<(), Error> {
+        if self.now.get() != context {
+            self.driver.set_current(context)?;
+            self.now.set(context);
+        }
+        Ok(())
+    }
+
+    /// The context that is current now.
+    pub(crate) fn now(&self) -> usize {
+        self.now.get()
+    }
+
+    /// Makes the device's primary context the current one: the one in which consumers live.
+    pub(crate) fn enter_primary(&self) -> Result<(), Error> {
+        self.enter(self.driver.primary(self.device)?)
+    }
+
+    /// Makes the context of a stream the current one.
+    pub(crate) fn enter_that_of(&self, stream: Queue) -> Result<(), Error> {
+        match (&self.driver.own, stream.context()) {
+            (Own::Hip(_), _) => self.enter_primary(),
+            (Own::Cuda(calls), None) => match calls.context_of_stream {
+                // Of default streams there is one in each context.
+                Some(context_of_stream) if stream.handle > 2 => {
+                    // A thread without a context is told nothing.
+                    if self.now.get() == 0 {
+                        self.enter_primary()?;
+                    }
+                    let mut context = ptr::null_mut();
+                    // SAFETY: a stream that lives, by the promise behind its handle, and a place for the result.
+                    let code = unsafe { context_of_stream(raw(stream.handle), &raw mut context) };
+                    self.driver.check("StreamGetCtx", code)?;
+                    self.enter(context.addr())
+                }
+                _ => self.enter_primary(),
+            },
+            (Own::Cuda(_), Some(context)) => self.enter(context),
+        }
+    }
+
+    /// Whether a stream of the current context captures. Breaks no capture.
+    pub(crate) fn capture(&self, stream: usize) -> Result<Capture, Error> {
+        let mut status = NOT_CAPTURING;
+        // SAFETY: a stream that lives, and a place for the result.
+        let code = unsafe { (self.calls().stream_status)(raw(stream), &raw mut status) };
+        if code == CAPTURE_IMPLICIT {
+            return Ok(Capture::Blocked);
+        }
+        self.driver.check("StreamIsCapturing", code)?;
+        if status == NOT_CAPTURING {
+            return Ok(Capture::No);
+        }
+        let mut id = 0;
+        // SAFETY: a stream that lives, and places for the results.
+        let code =
+            unsafe { (self.calls().stream_capture)(raw(stream), &raw mut status, &raw mut id) };
+        self.driver.check("StreamGetCaptureInfo", code)?;
+        Ok(Capture::Yes(id))
+    }
+
+    /// A new event in the current context.
+    pub(crate) fn event(&self) -> Result<Event, Error> {
+        let mut event = ptr::null_mut();
+        // SAFETY: a place for the result.
+        let code = unsafe { (self.calls().event_create)(&raw mut event, NO_TIMING) };
+        let call = match self.driver.api {
+            Api::Cuda => "EventCreate",
+            Api::Hip => "EventCreateWithFlags",
+        };
+        self.driver.check(call, code)?;
+        Ok(Event {
+            driver: self.driver,
+            event,
+        })
+    }
+
+    /// The event happens when all work that is on the stream now is done.
+    pub(crate) fn record(&self, event: &Event, stream: usize) -> Result<(), Error> {
+        // SAFETY: an event of ours and a stream that lives.
+        let code = unsafe { (self.calls().event_record)(event.event, raw(stream)) };
+        self.driver.check("EventRecord", code)
+    }
+
+    /// The event happens when all work that is on any stream of the current context now is done.
+    /// `false` if the driver cannot do that.
+    pub(crate) fn record_all(&self, event: &Event) -> Result<bool, Error> {
+        let Own::Cuda(CudaCalls {
+            record_all: Some(record_all),
+            ..
+        }) = self.driver.own
+        else {
+            return Ok(false);
+        };
+        // SAFETY: the current context, and an event of ours that was made in it.
+        let code = unsafe { record_all(raw(self.now.get()), event.event) };
+        if code == NOT_SUPPORTED {
+            return Ok(false);
+        }
+        self.driver.check("CtxRecordEvent", code)?;
+        Ok(true)
+    }
+
+    /// Work that is put on the stream from now on waits for the event.
+    pub(crate) fn wait(&self, stream: usize, event: &Event) -> Result<(), Error> {
+        // SAFETY: a stream that lives and an event of ours.
+        let code = unsafe { (self.calls().stream_wait)(raw(stream), event.event, 0) };
+        self.driver.check("StreamWaitEvent", code)
+    }
+
+    /// The host waits for the event.
+    pub(crate) fn wait_on_host(&self, event: &Event) -> Result<(), Error> {
+        let code = self.blocking(|| {
+            // SAFETY: an event of ours.
+            unsafe { (self.calls().event_synchronize)(event.event) }
+        })?;
+        self.driver.check("EventSynchronize", code)
+    }
+
+    /// The host waits for all work on a stream.
+    pub(crate) fn synchronize(&self, stream: usize) -> Result<(), Error> {
+        let code = self.blocking(|| {
+            // SAFETY: a stream that lives.
+            unsafe { (self.calls().stream_synchronize)(raw(stream)) }
+        })?;
+        self.driver.check("StreamSynchronize", code)
+    }
+
+    /// The host waits for all work of the current context.
+    pub(crate) fn synchronize_all(&self) -> Result<(), Error> {
+        let code = self.blocking(|| {
+            // SAFETY: always allowed.
+            unsafe { (self.calls().synchronize)() }
+        })?;
+        let call = match self.driver.api {
+            Api::Cuda => "CtxSynchronize",
+            Api::Hip => "DeviceSynchronize",
+        };
+        self.driver.check(call, code)
+    }
+
+    /// New memory of the device, the address of which is a multiple of 256.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<usize, Error> {
+        let mut address = 0;
+        let code = self.blocking(|| {
+            // SAFETY: a place for the result.
+            unsafe { (self.calls().allocate)(&raw mut address, bytes) }
+        })?;
+        let call = match self.driver.api {
+            Api::Cuda => "MemAlloc",
+            Api::Hip => "Malloc",
+        };
+        self.driver.check(call, code)?;
+        Ok(address)
+    }
+
+    /// Gives back what [`allocate`](Self::allocate) gave, after all work on the device.
+    ///
+    /// # Safety
+    ///
+    /// It is given back once.
+    pub(crate) unsafe fn free(&self, address: usize) -> Result<(), Error> {
+        let code = self.blocking(|| {
+            // SAFETY: passed on to the caller.
+            unsafe { (self.calls().free)(address) }
+        })?;
+        let call = match self.driver.api {
+            Api::Cuda => "MemFree",
+            Api::Hip => "Free",
+        };
+        self.driver.check(call, code)
+    }
+
+    /// Copies from the device to the host, in the order of the stream. The host may have to wait.
+    ///
+    /// # Safety
+    ///
+    /// There are so many bytes on both sides, and those of the host are nobody else's until the stream is done.
+    pub(crate) unsafe fn copy_to_host(
+        &self,
+        target: *mut u8,
+        source: usize,
+        bytes: usize,
+        stream: usize,
+    ) -> Result<(), Error> {
+        let code = self.blocking(|| {
+            // SAFETY: passed on to the caller.
+            unsafe { (self.calls().to_host)(target.cast(), source, bytes, raw(stream)) }
+        })?;
+        self.driver.check("MemcpyDtoHAsync", code)
+    }
+
+    /// Copies on the device, in the order of the stream.
+    ///
+    /// # Safety
+    ///
+    /// There are so many bytes on both sides, and the target is nobody else's until the stream is done.
+    pub(crate) unsafe fn copy_on_device(
+        &self,
+        target: usize,
+        source: usize,
+        bytes: usize,
+        stream: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: passed on to the caller.
+        let code = unsafe { (self.calls().on_device)(target, source, bytes, raw(stream)) };
+        self.driver.check("MemcpyDtoDAsync", code)
+    }
+
+    /// Makes a call that may block, without what others wait for, and so that it breaks no capture on another
+    /// thread: a capture in global mode forbids such calls to every thread that has not relaxed its own.
+    fn blocking(&self, mut call: impl FnMut() -> c_int) -> Result<c_int, Error> {
+        let mut mode = RELAXED;
+        // SAFETY: a mode, which is exchanged for the one before.
+        let code = unsafe { (self.calls().exchange_mode)(&raw mut mode) };
+        self.driver.check("ThreadExchangeStreamCaptureMode", code)?;
+        let mut code = 0;
+        aside(&mut || code = call());
+        // SAFETY: the mode of before. It cannot fail where it went well just now.
+        unsafe { (self.calls().exchange_mode)(&raw mut mode) };
+        Ok(code)
+    }
+}
+
+/// A moment in a stream's work.
+pub(crate) struct Event {
+    driver: &'static Driver,
+    event: Handle,
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // Allowed while somebody waits for it: the driver keeps what it needs.
+        // SAFETY: made by `event`, and destroyed once.
+        unsafe { (self.driver.calls.event_destroy)(self.event) };
+    }
+}
+
+fn raw(handle: usize) -> Handle {
+    ptr::without_provenance_mut(handle)
+}
+
+/// How a thread waits without keeping others from their work.
+type Aside = fn(&mut dyn FnMut());
+
+static ASIDE: OnceLock<Aside> = OnceLock::new();
+
+/// Waits are made inside of `aside` from now on: a binding to a language with a lock lets go of it there.
+pub fn around_blocking(aside: Aside) {
+    // The first one stays: they are all the same binding's.
+    let _ = ASIDE.set(aside);
+}
+
+fn aside(wait: &mut dyn FnMut()) {
+    match ASIDE.get() {
+        Some(aside) => aside(wait),
+        None => wait(),
+    }
+}
