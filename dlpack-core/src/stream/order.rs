@@ -49,7 +49,6 @@ pub(crate) fn order(
     }
 
     let driver = driver(api)?;
-    retry(api);
     let visit = driver.visit(device)?;
     visit.enter_that_of(producer)?;
     let producing = capture(&visit, producer.handle)?;
@@ -60,6 +59,7 @@ pub(crate) fn order(
             });
         }
         visit.synchronize(producer.handle)?;
+        retry(api);
         return Ok(Release::of(consumer));
     };
 
@@ -82,10 +82,11 @@ pub(crate) fn order(
             visit.record(&event, producer.handle)?;
             enter_for(&visit, consumer)?;
             visit.wait(consumer_handle, &event)?;
-            Ok(match consuming {
-                Some(_) => Release::Captured,
-                None => Release::of(consumer),
-            })
+            if consuming.is_some() {
+                return Ok(Release::Captured);
+            }
+            retry(api);
+            Ok(Release::of(consumer))
         }
     }
 }

@@ -136,9 +136,12 @@ impl<O: Send + 'static> Drop for Streamed<O> {
         let Ok(driver) = driver(api) else {
             return drop(owner);
         };
-        retry(api);
         match settle(driver, &self.link) {
-            Ok(Settled::Free(_visit)) => drop(owner),
+            Ok(Settled::Free(visit)) => {
+                drop(owner);
+                drop(visit);
+                retry(api);
+            }
             Ok(Settled::Captured) => Kept::push(&CAPTURED, &self.link, owner),
             Err(_) => Kept::push(&FAILED, &self.link, owner),
         }
@@ -298,7 +301,8 @@ pub(crate) fn free_later<O: Send + 'static>(device: Device, owner: O) {
     Kept::push(&FAILED, &Link::freed_at_once(device, Release::Free), owner);
 }
 
-/// Tries again to free what could not be freed before: called whenever there is something to do with the driver.
+/// Tries again to free what could not be freed before: called whenever something has been done with the driver, and so
+/// not where it refuses, or where a capture is known that this could break.
 pub(crate) fn retry(api: Api) {
     let waiting = {
         let mut list = lock(&FAILED);
