@@ -119,6 +119,9 @@ entries! { Cuda
     fn cuStreamWaitEvent(stream: StreamHandle, event: EventHandle, flags: u32) |world, host, _label| {
         world.wait(Cuda, host, stream.0, event.0, flags)
     };
+    fn cuStreamGetFlags(stream: StreamHandle, flags: Out<u32>) |world, host, _label| {
+        world.stream_flags(Cuda, host, stream.0).map(|value| flags.give(value))
+    };
     fn cuStreamGetCtx(stream: StreamHandle, context: Out<usize>) |world, host, _label| {
         let id = world.stream(Cuda, host, stream.0);
         id.map(|id| context.give(world.streams[&id.0].context))

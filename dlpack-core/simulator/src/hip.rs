@@ -76,6 +76,9 @@ entries! { Hip
         graph.give(0);
         world.end_capture(Hip, host, stream.0).map(|handle| graph.give(handle))
     };
+    fn hipStreamGetFlags(stream: StreamHandle, flags: Out<u32>) |world, host, _label| {
+        world.stream_flags(Hip, host, stream.0).map(|value| flags.give(value))
+    };
     fn hipStreamIsCapturing(stream: StreamHandle, status: Out<i32>) |world, host, _label| {
         world.capture_status(Hip, host, stream.0).map(|(value, _)| status.give(value))
     };

@@ -92,6 +92,12 @@ impl World {
         Ok(self.add_stream(api, context, kind, None).0)
     }
 
+    /// The flags that a stream of this kind is made with.
+    pub(crate) fn stream_flags(&mut self, api: Api, host: HostId, handle: usize) -> Answer<u32> {
+        let id = self.stream(api, host, handle)?;
+        Ok(u32::from(self.streams[&id.0].kind == Kind::NonBlocking))
+    }
+
     pub(crate) fn destroy_stream(&mut self, api: Api, host: HostId, handle: usize) -> Answer {
         let id = self.stream(api, host, handle)?;
         if !self.streams[&id.0].is_made() {

@@ -98,6 +98,7 @@ entry_points! {
         event_destroy(Handle) = "cuEventDestroy_v2", "hipEventDestroy";
         stream_wait(Handle, Handle, c_uint) = "cuStreamWaitEvent", "hipStreamWaitEvent";
         stream_synchronize(Handle) = "cuStreamSynchronize", "hipStreamSynchronize";
+        stream_flags(Handle, *mut c_uint) = "cuStreamGetFlags", "hipStreamGetFlags";
         stream_status(Handle, *mut c_int) = "cuStreamIsCapturing", "hipStreamIsCapturing";
         stream_capture(Handle, *mut c_int, *mut u64) = "cuStreamGetCaptureInfo", "hipStreamGetCaptureInfo";
         exchange_mode(*mut c_int) = "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode";

@@ -65,7 +65,6 @@ pub(crate) fn order(
 
     enter_for(&visit, consumer)?;
     let consuming = capture(&visit, consumer_handle)?;
-    visit.enter_that_of(producer)?;
     match (producing, consuming) {
         (Some(_), None) => Err(Error::Capturing {
             what: "the producer's stream captures and the consumer's does not",
@@ -74,19 +73,24 @@ pub(crate) fn order(
             what: "the streams of producer and consumer belong to two captures",
         }),
         (None, Some(_)) => {
+            visit.enter_that_of(producer)?;
             visit.synchronize(producer.handle)?;
             Ok(Release::Captured)
         }
         (None, None) | (Some(_), Some(_)) => {
+            let release = match consuming {
+                Some(_) => Release::Captured,
+                None => release_after(&visit, consumer)?,
+            };
+            visit.enter_that_of(producer)?;
             let event = visit.event()?;
             visit.record(&event, producer.handle)?;
             enter_for(&visit, consumer)?;
             visit.wait(consumer_handle, &event)?;
-            if consuming.is_some() {
-                return Ok(Release::Captured);
+            if consuming.is_none() {
+                retry(api);
             }
-            retry(api);
-            Ok(Release::of(consumer))
+            Ok(release)
         }
     }
 }
@@ -99,10 +103,20 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<Release, Er
     };
     let visit = driver.visit(device)?;
     visit.enter_primary()?;
-    Ok(match visit.capture(handle)? {
-        Capture::Yes(_) => Release::Captured,
-        Capture::No | Capture::Blocked => Release::of(consumer),
-    })
+    match visit.capture(handle)? {
+        Capture::Yes(_) => Ok(Release::Captured),
+        Capture::No | Capture::Blocked => release_after(&visit, consumer),
+    }
+}
+
+/// For a consumer whose work is not captured. Its handle is not kept, but what kind of stream it is can be asked now.
+fn release_after(visit: &Visit, consumer: Consumer) -> Result<Release, Error> {
+    match consumer {
+        Consumer::Stream(handle) if visit.is_waited_for_by_default(handle)? => {
+            Ok(Release::AfterLegacy)
+        }
+        _ => Ok(Release::of(consumer)),
+    }
 }
 
 /// Waits until the processor may read a tensor that somebody else exported to work on the default stream.

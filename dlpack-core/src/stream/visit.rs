@@ -20,6 +20,8 @@ const NOT_CAPTURING: c_int = 0;
 /// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`, `hipErrorStreamCaptureImplicit`: a default stream was asked for while a stream
 /// that it would wait for captures.
 const CAPTURE_IMPLICIT: c_int = 906;
+/// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: the default stream does not wait for such a stream, nor it for that.
+const NON_BLOCKING: c_uint = 1;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: c_int = 801;
 
@@ -128,6 +130,21 @@ impl Visit {
             unsafe { (self.calls().stream_capture)(raw(stream), &raw mut status, &raw mut id) };
         self.driver.check("StreamGetCaptureInfo", code)?;
         Ok(Capture::Yes(id))
+    }
+
+    /// Whether the default stream of the device's primary context waits for work on this stream.
+    pub(crate) fn is_waited_for_by_default(&self, stream: usize) -> Result<bool, Error> {
+        self.enter_primary()?;
+        let primary = self.now();
+        self.enter_that_of(Queue::new(stream))?;
+        if self.now() != primary {
+            return Ok(false);
+        }
+        let mut flags = 0;
+        // SAFETY: a stream that lives, and a place for the result.
+        let code = unsafe { (self.calls().stream_flags)(raw(stream), &raw mut flags) };
+        self.driver.check("StreamGetFlags", code)?;
+        Ok(flags & NON_BLOCKING == 0)
     }
 
     /// A new event in the current context.

@@ -34,7 +34,8 @@ pub(crate) enum Ask {
     Same,
     Blocking,
     NonBlocking,
-    /// A stream of the context beside the primary one.
+    /// A stream of the context beside the primary one, for which the default stream of that context waits, or nobody.
+    OtherBlocking,
     OtherStream,
 }
 
@@ -98,7 +99,7 @@ const PRODUCERS: [Producer; 10] = [
     Producer::SecondDevice,
 ];
 
-const ASKS: [Ask; 8] = [
+const ASKS: [Ask; 9] = [
     Ask::Absent,
     Ask::NoOrder,
     Ask::Default,
@@ -106,6 +107,7 @@ const ASKS: [Ask; 8] = [
     Ask::Same,
     Ask::Blocking,
     Ask::NonBlocking,
+    Ask::OtherBlocking,
     Ask::OtherStream,
 ];
 
@@ -155,7 +157,7 @@ impl Cell {
             _ => true,
         };
         let ask = match self.ask {
-            Ask::PerThread | Ask::OtherStream => cuda,
+            Ask::PerThread | Ask::OtherBlocking | Ask::OtherStream => cuda,
             // No number stands for the default stream of another context; and of no stream.
             Ask::Same => {
                 let unsaid = self.kind.is_pinned() && self.producer == Producer::Unsaid;
@@ -168,7 +170,8 @@ impl Cell {
             self.producer,
             Producer::OtherDefault | Producer::OtherStream | Producer::OtherStreamSaid
         );
-        producer && ask && (self.ask != Ask::OtherStream || in_other)
+        let asks_there = matches!(self.ask, Ask::OtherBlocking | Ask::OtherStream);
+        producer && ask && (!asks_there || in_other)
     }
 
     pub(crate) fn all_without_captures() -> impl Iterator<Item = Self> {

@@ -67,6 +67,7 @@ impl Lanes {
             ),
             Ask::Blocking => made(first, Blocks::Yes),
             Ask::NonBlocking => made(first, Blocks::No),
+            Ask::OtherBlocking => made(other, Blocks::Yes),
             Ask::OtherStream => made(other, Blocks::No),
         };
         let bystander = match cell.captures {

@@ -117,7 +117,8 @@ impl Rules<'_> {
         let Some(reader) = self.lanes.reader else {
             return Release::Free;
         };
-        let to_all_threads = matches!(reader.blocks, Blocks::Legacy | Blocks::PerThread);
+        // What the legacy stream of the first place waits for, or what that is itself.
+        let to_all_threads = reader.place == self.world.first && reader.blocks != Blocks::No;
         let in_graph = self.capture(reader).is_some();
         match self.cell.ask {
             Ask::NoOrder => Release::All,
@@ -204,12 +205,12 @@ impl Rules<'_> {
         let on_host = self.cell.kind.is_on_host();
         let freed_on = self.lanes.freed_on;
         let freed_behind = reader.is_some_and(|reader| reader.is_ordered_with(freed_on));
-        let per_thread = reader.is_some_and(|reader| reader.blocks == Blocks::PerThread);
+        let waited_for = reader.is_some_and(|reader| blocks_legacy(&reader));
         let release = match self.release() {
             Release::Free | Release::Graphs => false,
             Release::HostWaitsForOwn => call == "ignore-stream-synchronize",
             Release::Legacy if call == "ignore-legacy" => {
-                per_thread && (on_host || reader != Some(freed_on))
+                waited_for && (on_host || reader != Some(freed_on))
             }
             Release::Legacy if !on_host && freed_behind => false,
             Release::Legacy if on_host => {
