@@ -23,10 +23,14 @@ use crate::view::TensorRef;
 /// its size.
 pub(crate) struct Elsewhere {
     origin: Option<Origin>,
-    /// The tensor, if it needs no owner.
-    done: Option<Result<Managed, Error>>,
-    tensor: Exported,
+    tensor: Outcome,
     plan: Plan,
+}
+
+enum Outcome {
+    /// It is the consumer's alone, and needs no owner.
+    Alone(Result<Managed, Error>),
+    Kept(Exported),
 }
 
 #[cold]
@@ -36,24 +40,14 @@ pub(crate) fn elsewhere(
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Box<Elsewhere> {
-    let origin = Origin::of(descriptor);
-    let done = if plan.transfer == Transfer::Copy {
-        Some(copy_from_elsewhere(descriptor, plan, request))
+    let tensor = if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        Outcome::Alone(transfer_elsewhere(descriptor, plan, request))
     } else {
-        let made = descriptor.made.take();
-        made.map(|made| match origin {
-            // Who reads it also decides when it can be freed: a graph may outlive it.
-            Some(origin) => {
-                let tensor = Exported::of(descriptor, plan);
-                finish_streamed(made, origin, tensor, plan, request)
-            }
-            None => made.stamped(plan),
-        })
+        Outcome::Kept(Exported::of(descriptor, plan))
     };
     Box::new(Elsewhere {
-        origin,
-        done,
-        tensor: Exported::of(descriptor, plan),
+        origin: Origin::of(descriptor),
+        tensor,
         plan: *plan,
     })
 }
@@ -63,24 +57,46 @@ pub(crate) fn elsewhere(
 #[inline(never)]
 pub(crate) fn keep_elsewhere<O: Send + 'static>(
     owner: O,
-    outcome: Box<Elsewhere>,
+    elsewhere: Box<Elsewhere>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let Elsewhere {
         origin,
-        done,
         tensor,
         plan,
-    } = *outcome;
-    match (done, origin) {
-        (None, Some(origin)) => finish_streamed(owner, origin, tensor, &plan, request),
-        (None, None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
-        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
-        (Some(done), Some(origin)) => {
-            drop(Streamed::new(owner, Link::new(origin)));
-            done
+    } = *elsewhere;
+    match (tensor, origin) {
+        (Outcome::Kept(tensor), Some(origin)) => {
+            finish_streamed(owner, origin, tensor, &plan, request)
         }
-        (Some(done), None) => done,
+        (Outcome::Kept(tensor), None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
+        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+        (Outcome::Alone(tensor), Some(origin)) => {
+            drop(Streamed::new(owner, Link::new(origin)));
+            tensor
+        }
+        (Outcome::Alone(tensor), None) => tensor,
+    }
+}
+
+/// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
+pub(crate) fn transfer_elsewhere(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if plan.transfer == Transfer::Copy {
+        return copy_from_elsewhere(descriptor, plan, request);
+    }
+    let made = descriptor.made.take();
+    let made = made.expect("only called for a copy or a tensor that was made");
+    match Origin::of(descriptor) {
+        // Who reads it also decides when it can be freed: a graph may outlive it.
+        Some(origin) => {
+            let tensor = Exported::of(descriptor, plan);
+            finish_streamed(made, origin, tensor, plan, request)
+        }
+        None => made.stamped(plan),
     }
 }
 
@@ -118,43 +134,54 @@ fn copy_from_elsewhere(
         stream::order_only(descriptor, Consumer::Host)?;
         return copy_on_host(descriptor, plan);
     }
-    #[cfg(feature = "std")]
-    {
-        if plan.device != Device::CPU {
-            let copied =
-                stream::copies::on_device(descriptor, reader(request, descriptor.device)?)?;
-            let tensor = Exported {
-                data: core::ptr::without_provenance_mut(copied.data),
-                access: Access::Exclusive,
-                ..Exported::of(descriptor, plan)
-            };
-            return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
-        }
-        let (start, mut memory) = stream::copies::to_host(descriptor)?;
-        if TensorRef::of(descriptor).is_contiguous() {
-            return over_copy(memory, descriptor, plan);
-        }
-        let first = descriptor.data.addr() - start;
-        let there = Descriptor {
-            data: memory.as_mut_ptr().wrapping_add(first),
-            shape: descriptor.shape.clone(),
-            strides: descriptor.strides.clone(),
-            device: Device::CPU,
-            access: Access::Read,
-            made: None,
-            stream: None,
-            byte_offset: 0,
-            dtype: descriptor.dtype,
-            read_only: descriptor.read_only,
-            legacy: descriptor.legacy,
-            release: descriptor.release,
-            lifetime: core::marker::PhantomData,
+    copy_by_driver(descriptor, plan, request)
+}
+
+/// The same of memory that only its device reads.
+#[cfg(feature = "std")]
+fn copy_by_driver(
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if plan.device != Device::CPU {
+        let copied = stream::copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+        let tensor = Exported {
+            data: core::ptr::without_provenance_mut(copied.data),
+            access: Access::Exclusive,
+            ..Exported::of(descriptor, plan)
         };
-        copy_on_host(&there, plan)
+        return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
     }
-    #[cfg(not(feature = "std"))]
-    let _ = request;
-    #[cfg(not(feature = "std"))]
+    let (start, mut memory) = stream::copies::to_host(descriptor)?;
+    if TensorRef::of(descriptor).is_contiguous() {
+        return over_copy(memory, descriptor, plan);
+    }
+    let first = descriptor.data.addr() - start;
+    let there = Descriptor {
+        data: memory.as_mut_ptr().wrapping_add(first),
+        shape: descriptor.shape.clone(),
+        strides: descriptor.strides.clone(),
+        device: Device::CPU,
+        access: Access::Read,
+        made: None,
+        stream: None,
+        byte_offset: 0,
+        dtype: descriptor.dtype,
+        read_only: descriptor.read_only,
+        legacy: descriptor.legacy,
+        release: descriptor.release,
+        lifetime: core::marker::PhantomData,
+    };
+    copy_on_host(&there, plan)
+}
+
+#[cfg(not(feature = "std"))]
+fn copy_by_driver(
+    descriptor: &Descriptor<'_>,
+    _: &Plan,
+    _: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
     Err(Error::CannotCopy {
         device: descriptor.device,
     })

@@ -13,7 +13,7 @@ use crate::buffer::Buffer;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceType};
 use crate::dims::Lists;
-use crate::elsewhere::{elsewhere, finish_streamed, keep_elsewhere};
+use crate::elsewhere::{elsewhere, finish_streamed, keep_elsewhere, transfer_elsewhere};
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::fresh::copy_on_host;
@@ -279,10 +279,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
         return match descriptor.device.device_type {
             DeviceType::CPU => transfer(&mut descriptor, &plan),
-            _ => {
-                let outcome = elsewhere(&mut descriptor, &plan, Some(request));
-                keep_elsewhere((), outcome, Some(request))
-            }
+            _ => transfer_elsewhere(&mut descriptor, &plan, Some(request)),
         };
     }
     let block = Unfinished::new(field.clone())?;

@@ -125,9 +125,9 @@ impl Visit {
             return Ok(Capture::No);
         }
         let mut id = 0;
+        let capture = self.calls().stream_capture;
         // SAFETY: a stream that lives, and places for the results.
-        let code =
-            unsafe { (self.calls().stream_capture)(raw(stream), &raw mut status, &raw mut id) };
+        let code = unsafe { capture(raw(stream), &raw mut status, &raw mut id) };
         self.driver.check("StreamGetCaptureInfo", code)?;
         Ok(Capture::Yes(id))
     }

@@ -1,9 +1,11 @@
 //! What is in a copy: of every layout, the values that were still being written.
 
+use std::sync::Arc;
+
 use dlpack_core::{DLPack, Descriptor, Device, Dims, Error, ExportRequest, Loan, Parts};
 
-use crate::memory::{BYTES, Blocks, Owner, World};
-use crate::simulator::{ALLOCATIONS, BOTH};
+use crate::memory::{BYTES, Blocks, Log, Owner, World};
+use crate::simulator::{ALLOCATIONS, Api, BOTH};
 use crate::tensors::{asking, device_memory, number, written};
 
 /// A part of an owner's memory, in steps of its own.
@@ -42,33 +44,44 @@ const LAYOUTS: [Layout; 7] = [
     (&[3, 0], &[1, 1], 4, &[]),
 ];
 
-fn numbers() -> Vec<u8> {
-    let count = u16::try_from(BYTES / 2).expect("a small number");
-    (0..count).flat_map(u16::to_ne_bytes).collect()
+const TO_HOST: ExportRequest = ExportRequest {
+    dl_device: Some(Device::CPU),
+    ..ExportRequest::versioned()
+};
+
+impl Strided {
+    /// A part of new memory, to which the numbers from 0 are still being written.
+    fn of_numbers(
+        world: &World,
+        api: Api,
+        (shape, strides, offset, _): Layout,
+    ) -> (Self, Arc<Log>) {
+        let lane = world.lane(world.first, Blocks::No);
+        let (owner, log) = written(world, device_memory(api), lane);
+        let count = u16::try_from(BYTES / 2).expect("a small number");
+        let numbers: Vec<u8> = (0..count).flat_map(u16::to_ne_bytes).collect();
+        let written = world
+            .driver
+            .copy_to_device(owner.address, &numbers, lane.handle);
+        assert_eq!(written, Ok(()));
+        let tensor = Self {
+            owner,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            offset,
+        };
+        (tensor, log)
+    }
 }
 
 #[test]
 fn a_copy_to_the_host_has_the_values_that_were_still_being_written() {
     for api in BOTH {
-        for (shape, strides, offset, expected) in LAYOUTS {
+        for layout in LAYOUTS {
+            let (shape, _, _, expected) = layout;
             let world = World::new(api);
-            let lane = world.lane(world.first, Blocks::No);
-            let (owner, log) = written(&world, device_memory(api), lane);
-            let written = world
-                .driver
-                .copy_to_device(owner.address, &numbers(), lane.handle);
-            assert_eq!(written, Ok(()));
-            let tensor = Strided {
-                owner,
-                shape: shape.to_vec(),
-                strides: strides.to_vec(),
-                offset,
-            };
-            let request = ExportRequest {
-                dl_device: Some(Device::CPU),
-                ..ExportRequest::versioned()
-            };
-            let copy = tensor.into_dlpack_with(&request).unwrap();
+            let (tensor, log) = Strided::of_numbers(&world, api, layout);
+            let copy = tensor.into_dlpack_with(&TO_HOST).unwrap();
             let view = copy.view();
             assert_eq!((view.device(), view.shape()), (Device::CPU, shape));
             assert!(view.is_copied() && view.is_contiguous());
@@ -86,21 +99,11 @@ fn a_copy_to_the_host_has_the_values_that_were_still_being_written() {
 #[test]
 fn a_copy_on_the_device_has_the_values_and_the_strides() {
     for api in BOTH {
-        for (shape, strides, offset, expected) in LAYOUTS {
+        for layout in LAYOUTS {
+            let (shape, _, _, expected) = layout;
             let world = World::new(api);
-            let lane = world.lane(world.first, Blocks::No);
             let consumer = world.lane(world.first, Blocks::No);
-            let (owner, log) = written(&world, device_memory(api), lane);
-            let written = world
-                .driver
-                .copy_to_device(owner.address, &numbers(), lane.handle);
-            assert_eq!(written, Ok(()));
-            let tensor = Strided {
-                owner,
-                shape: shape.to_vec(),
-                strides: strides.to_vec(),
-                offset,
-            };
+            let (tensor, log) = Strided::of_numbers(&world, api, layout);
             let request = ExportRequest {
                 copy: Some(true),
                 ..asking(number(consumer))
@@ -110,12 +113,8 @@ fn a_copy_on_the_device_has_the_values_and_the_strides() {
             assert_eq!(copy.view().device(), device_memory(api).device());
             assert_eq!(copy.view().shape(), shape);
             // Looked at by a copy of the copy.
-            let back = ExportRequest {
-                dl_device: Some(Device::CPU),
-                ..ExportRequest::versioned()
-            };
             world.driver.synchronize_stream(consumer.handle).unwrap();
-            let host = copy.into_dlpack_with(&back).unwrap();
+            let host = copy.into_dlpack_with(&TO_HOST).unwrap();
             assert_eq!(host.view().to_vec::<u16>().unwrap(), expected, "{shape:?}");
             drop(host);
             assert_eq!(log.drops(), 1);
