@@ -3,7 +3,6 @@
 use core::fmt;
 
 use crate::abi;
-use crate::error::Error;
 
 /// A kind of device, as its number in `dlpack.h`.
 ///
@@ -104,6 +103,24 @@ impl DeviceType {
     }
 }
 
+/// Whose streams a device's work is queued on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Api {
+    Cuda,
+    Hip,
+}
+
+impl DeviceType {
+    /// The API that orders work on memory of this kind, if there is one.
+    pub(crate) const fn api(self) -> Option<Api> {
+        match self {
+            Self::CUDA | Self::CUDA_HOST | Self::CUDA_MANAGED => Some(Api::Cuda),
+            Self::ROCM | Self::ROCM_HOST => Some(Api::Hip),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Debug for DeviceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -182,16 +199,6 @@ impl Device {
     #[must_use]
     pub const fn metal(device_id: i32) -> Self {
         Self::new(DeviceType::METAL, device_id)
-    }
-}
-
-impl Device {
-    /// That the processor can read what lies here.
-    pub(crate) fn check_host_readable(self) -> Result<(), Error> {
-        if self.device_type.is_host_readable() {
-            return Ok(());
-        }
-        Err(Error::NotOnHost { device: self })
     }
 }
 

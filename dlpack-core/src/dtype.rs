@@ -3,7 +3,6 @@
 use core::fmt;
 
 use crate::abi;
-use crate::error::Error;
 
 /// The type of one item of a tensor.
 ///
@@ -194,21 +193,18 @@ impl DataType {
         }
     }
 
-    /// That DLPack 1.3 knows this code with this width (DTY-01 to DTY-08).
+    /// Whether DLPack 1.3 knows this code with this width (DTY-01 to DTY-08).
     ///
     /// ```
     /// use dlpack_core::DataType;
     ///
-    /// assert!(DataType::F16.check().is_ok());
-    /// assert!(DataType::new(99, 8, 1).check().is_err());
-    /// assert!(DataType::F32.with_lanes(0).check().is_err());
+    /// assert!(DataType::F16.is_known());
+    /// assert!(!DataType::new(99, 8, 1).is_known());
+    /// assert!(!DataType::F32.with_lanes(0).is_known());
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::UnknownDataType`] with what was found.
+    #[must_use]
     #[inline]
-    pub const fn check(self) -> Result<(), Error> {
+    pub const fn is_known(self) -> bool {
         let bits = self.bits;
         let known = match self.code {
             abi::kDLInt | abi::kDLUInt => matches!(bits, 8 | 16 | 32 | 64 | 128),
@@ -222,11 +218,7 @@ impl DataType {
             abi::kDLFloat4_e2m1fn => bits == 4,
             _ => false,
         };
-        if known && self.lanes > 0 {
-            Ok(())
-        } else {
-            Err(Error::UnknownDataType { found: self })
-        }
+        known && self.lanes > 0
     }
 
     pub(crate) const fn from_abi(dtype: abi::DLDataType, padded: bool) -> Self {
@@ -328,13 +320,13 @@ mod tests {
     #[test]
     fn only_what_consumers_read_has_a_name() {
         for (dtype, name) in NAMES {
-            assert_eq!(dtype.check(), Ok(()), "{name}");
+            assert!(dtype.is_known(), "{name}");
             assert_ne!(dtype.code(), abi::kDLOpaqueHandle, "{name}");
         }
         let bcomplex_of_later_headers = DataType::new(18, 32, 1);
         let four_bit_integers = DataType::new(abi::kDLInt, 4, 1);
         for found in [bcomplex_of_later_headers, four_bit_integers] {
-            assert_eq!(found.check(), Err(Error::UnknownDataType { found }));
+            assert!(!found.is_known());
         }
     }
 }

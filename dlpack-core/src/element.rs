@@ -1,9 +1,12 @@
 //! Which Rust types are elements of a tensor.
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
-use crate::axes::Axes;
+pub(crate) mod axes;
+pub(crate) mod groups;
+pub(crate) mod homogeneous;
+
 use crate::dtype::DataType;
-use crate::homogeneous::Part;
+use crate::element::axes::Axes;
 
 /// A type whose values lie in memory as one or more equal DLPack items.
 ///
@@ -109,11 +112,6 @@ impl<'a, S> Source<'a, S> {
         Self { next }
     }
 
-    /// The next value of a field.
-    pub fn next<F>(&mut self, part: Part<F, S>) -> F {
-        (part.build)(self)
-    }
-
     pub(crate) fn scalar(&mut self) -> S {
         (self.next)()
     }
@@ -128,7 +126,7 @@ macro_rules! scalars {
         unsafe impl $crate::element::Element for $rust {
             type Scalar = Self;
             const DTYPE: $crate::dtype::DataType = $dtype;
-            $(const TRAILING: $crate::axes::Axes = $trailing;)?
+            $(const TRAILING: $crate::element::axes::Axes = $trailing;)?
             const ANY_BITS: bool = $any_bits;
             const PLAIN: bool = true;
 

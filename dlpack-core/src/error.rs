@@ -4,10 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::device::Device;
-use crate::dims::MAX_RANK;
+use crate::device::{Api, Device};
 use crate::dtype::DataType;
-use crate::stream::rules::Api;
 use crate::version::Version;
 
 /// Why something cannot be described, exported, imported or copied.
@@ -57,6 +55,8 @@ pub enum Error {
     TooManyAxes {
         /// How many axes there are.
         found: usize,
+        /// How many there may be.
+        most: usize,
     },
     /// A tensor of another rank was needed.
     Rank {
@@ -331,8 +331,8 @@ impl fmt::Display for Error {
                 f,
                 "there are {found} strides for {needed} axes; each axis needs one"
             ),
-            Self::TooManyAxes { found } => {
-                write!(f, "the tensor has {found} axes; at most {MAX_RANK} are allowed")
+            Self::TooManyAxes { found, most } => {
+                write!(f, "the tensor has {found} axes; at most {most} are allowed")
             }
             Self::Rank { found, needed } => {
                 write!(f, "the tensor has {found} axes where {needed} are needed")

@@ -1,12 +1,16 @@
 //! [`Layout`]: a shape and its strides, kept as DLPack wants them.
 
+pub(crate) mod dims;
+pub(crate) mod extent;
+pub(crate) mod few;
+pub(crate) mod shape;
+
 use core::fmt;
 
-use crate::dims::Dims;
+use self::shape::{Shape, Strides, StridesFor};
 use crate::error::Error;
-use crate::extent;
-use crate::packed_tensor::Few;
-use crate::shape::{self, Shape, Strides, StridesFor};
+use crate::layout::dims::Dims;
+use crate::layout::few::Few;
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///

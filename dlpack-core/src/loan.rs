@@ -4,18 +4,23 @@
     reason = "loans over raw memory are made by unsafe constructors"
 )]
 
+pub(crate) mod access;
+pub(crate) mod buffer;
+pub(crate) mod facts;
+pub(crate) mod raw;
+pub(crate) mod shared;
+
 use core::marker::PhantomData;
 use core::mem::{size_of, size_of_val};
-use core::ptr::NonNull;
 
-use crate::atomic::Word;
-use crate::axes::Axes;
 use crate::device::Device;
-use crate::dims::Dims;
 use crate::dtype::DataType;
 use crate::element::Element;
-use crate::stream::StreamRef;
-use crate::stream::rules::Queue;
+use crate::element::axes::Axes;
+use crate::layout::dims::Dims;
+use crate::loan::access::Access;
+use crate::memory::atomic::Word;
+use crate::stream::{Queue, StreamRef};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]
@@ -23,46 +28,6 @@ pub(crate) struct Layout {
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
     pub(crate) first: usize,
-}
-
-/// Who may write while the memory is lent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
-    /// Nobody.
-    Read,
-    /// The one who has the loan.
-    Exclusive,
-    /// Everybody, Rust code in atomic words of this size.
-    Shared(Word),
-    /// Others, in atomic words of this size, but not the one who has the loan.
-    ReadShared(Word),
-}
-
-impl Access {
-    pub(crate) fn is_read_only(self) -> bool {
-        matches!(self, Self::Read | Self::ReadShared(_))
-    }
-
-    /// The words in which others may be writing.
-    pub(crate) fn shared(self) -> Option<Word> {
-        match self {
-            Self::Shared(word) | Self::ReadShared(word) => Some(word),
-            Self::Read | Self::Exclusive => None,
-        }
-    }
-
-    /// The same memory seen through a shared reference.
-    pub(crate) fn through_shared(self) -> Self {
-        match self {
-            Self::Exclusive => Self::Read,
-            other => other,
-        }
-    }
-
-    /// The same memory for somebody who may only look at it.
-    pub(crate) fn for_reading(self) -> Self {
-        self.shared().map_or(Self::Read, Self::ReadShared)
-    }
 }
 
 /// What both kinds of loan know; without a lifetime, so it never leaves the crate.
@@ -194,6 +159,14 @@ impl<'a> From<Loan<'a>> for LoanMut<'a> {
 }
 
 impl<'a> Loan<'a> {
+    /// Only for memory that somebody vouches for.
+    pub(super) fn over(memory: Memory) -> Self {
+        Self {
+            memory,
+            lifetime: PhantomData,
+        }
+    }
+
     /// Memory at an address, on any device.
     ///
     /// ```
@@ -424,82 +397,5 @@ impl<'a> LoanMut<'a> {
             ),
             lifetime: PhantomData,
         }
-    }
-}
-
-/// What `unsafe(data = .., len = ..)` takes for an address.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the address of elements",
-    label = "expected `*const T`, `*mut T` or `NonNull<T>`, where `T` is an element",
-    note = "an untyped pointer needs a type: `pointer.cast::<f32>()`, or `pointer.cast::<u8>()` and a `dtype`"
-)]
-pub trait Address {
-    /// What lies there.
-    #[doc(hidden)]
-    type Element: Element;
-    /// Whether it may be written.
-    #[doc(hidden)]
-    const WRITABLE: bool;
-    /// The address.
-    #[doc(hidden)]
-    fn pointer(self) -> *mut Self::Element;
-}
-
-impl<T: Element> Address for *const T {
-    type Element = T;
-    const WRITABLE: bool = false;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self.cast_mut()
-    }
-}
-
-impl<T: Element> Address for *mut T {
-    type Element = T;
-    const WRITABLE: bool = true;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self
-    }
-}
-
-impl<T: Element> Address for NonNull<T> {
-    type Element = T;
-    const WRITABLE: bool = true;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self.as_ptr()
-    }
-}
-
-/// An address that is not yet memory, on the device that the annotation names.
-#[derive(Debug)]
-pub struct Place(Memory);
-
-/// What `unsafe(data = ..)` gives.
-#[inline]
-pub fn address<A: Address>(address: A) -> Place {
-    let access = if A::WRITABLE {
-        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
-    } else {
-        Access::Read
-    };
-    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
-    memory.any_device = true;
-    Place(memory)
-}
-
-/// Memory of so many elements at an address.
-///
-/// # Safety
-///
-/// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
-#[inline]
-pub unsafe fn raw<'a>(place: Place, len: usize) -> Loan<'a> {
-    let Place(mut memory) = place;
-    memory.bytes = len.saturating_mul(memory.element);
-    Loan {
-        memory,
-        lifetime: PhantomData,
     }
 }

@@ -1,5 +1,8 @@
 //! What the derive calls. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
 
+#[path = "private/route.rs"]
+mod route;
+
 pub use core::default::Default;
 pub use core::marker::Send;
 pub use core::option::Option::{self, None, Some};
@@ -8,45 +11,49 @@ pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
 
-pub use crate::axes::Axes;
-pub use crate::block::take_back;
-pub use crate::dims::{Dims, MAX_RANK};
-pub use crate::draft::Draft;
+pub use crate::__private::route::{Probe, Unsaid, Whole};
+pub use crate::describe::draft::Draft;
+pub use crate::describe::record::{Columns, Rows, Table, record_column};
+pub use crate::describe::usual::{Packed, few, few_strides, packed};
 pub use crate::element::Source;
-pub use crate::export::{Handed, HandedPacked, hand_over, hand_over_packed, unordered};
-pub use crate::facts::{Elem, Facts};
-pub use crate::homogeneous::{
+pub use crate::element::axes::Axes;
+pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
-pub use crate::import::Import;
-pub use crate::loan::{address, raw};
-pub use crate::packed_tensor::{Few, Packed, few, few_strides, packed};
-pub use crate::record::{Columns, Rows, Table, record_column};
-pub use crate::route::{Probe, Unsaid, Whole};
-pub use crate::shape::{AnyRank, HOLE, Rank};
+pub use crate::export::block::take_back;
+#[cfg(feature = "std")]
+pub use crate::export::elsewhere::settle;
+pub use crate::export::hand_over::{Handed, HandedPacked, hand_over, hand_over_packed};
+pub use crate::export::ways::unordered;
+pub use crate::import::reader::Import;
+pub use crate::layout::dims::{Dims, MAX_RANK};
+pub use crate::layout::few::Few;
+pub use crate::layout::shape::{AnyRank, HOLE, Rank};
+pub use crate::loan::facts::{Elem, Facts};
+pub use crate::loan::raw::{address, raw};
 
 #[cfg(feature = "std")]
 pub use crate::stream::driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
-pub use crate::stream::order::{current_stream, settle};
+pub use crate::stream::remembered::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
 
-use crate::buffer::Buffer;
-use crate::descriptor::Descriptor;
+use crate::__private::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
+use crate::describe::descriptor::Descriptor;
+use crate::describe::parts::Parts;
+use crate::describe::record::Record;
 use crate::device::{AsDevice, Device};
 use crate::dtype::{AsOrder, DataType, Order};
 use crate::error::Error;
 use crate::export::DLPack;
-use crate::from::FromDLPack;
+use crate::import::FromDLPack;
+use crate::layout::shape::{Int, Shape, Strides, StridesFor};
+use crate::loan::buffer::Buffer;
 use crate::loan::{Loan, LoanMut};
-use crate::managed::Managed;
-use crate::parts::Parts;
-use crate::record::Record;
 use crate::request::ExportRequest;
-use crate::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
-use crate::shape::{Int, Shape, Strides, StridesFor};
 use crate::stream::{ProducerStream, StreamHandle, StreamRef};
+use crate::tensor::managed::Managed;
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
@@ -168,13 +175,13 @@ pub fn number<I: Int>(number: I) -> Option<i128> {
 /// Extents that were listed one by one.
 #[inline]
 pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> Result<Dims, Error> {
-    listed(numbers, crate::shape::extent)
+    listed(numbers, crate::layout::shape::extent)
 }
 
 /// Strides that were listed one by one.
 #[inline]
 pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> Result<Dims, Error> {
-    listed(numbers, crate::shape::stride)
+    listed(numbers, crate::layout::shape::stride)
 }
 
 #[inline]
@@ -416,7 +423,7 @@ pub fn share<T: Handle, R: Route<T>>(
     request: &ExportRequest,
     _: R,
 ) -> Result<Managed, Error> {
-    crate::export::share_clone(field, R::lend, described?, request)
+    crate::export::ways::share_clone(field, R::lend, described?, request)
 }
 
 /// A field that is read back from a whole tensor.

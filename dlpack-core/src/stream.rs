@@ -27,95 +27,35 @@
 
 use alloc::sync::Arc;
 use core::marker::PhantomData;
+use core::num::NonZeroUsize;
 
 #[cfg(feature = "std")]
-pub(crate) mod copies;
-#[cfg(feature = "std")]
 pub(crate) mod driver;
+#[cfg(feature = "std")]
+pub(crate) mod kept;
 #[cfg(feature = "std")]
 mod library;
 #[cfg(feature = "std")]
 pub(crate) mod order;
+pub(crate) mod origin;
+#[cfg(feature = "std")]
+pub(crate) mod owner;
 #[cfg(feature = "std")]
 pub(crate) mod release;
+#[cfg(feature = "std")]
+pub(crate) mod remembered;
 pub(crate) mod rules;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
 
 #[cfg(not(feature = "std"))]
 #[path = "stream/without_std.rs"]
-pub(crate) mod release;
+pub(crate) mod owner;
 
 #[cfg(feature = "std")]
-pub use release::{captured, release_captured};
-
-use crate::descriptor::Descriptor;
-use crate::device::Device;
-use crate::error::Error;
-use crate::request::ReleasePolicy;
-use crate::stream::rules::{Consumer, Queue};
-
-/// Whether the driver for a device's work was found and has a device. Exports find out by themselves; this is for a
-/// program that wants to know before it tries anything, such as one with `cudarc`, which panics where there is no driver.
-///
-/// Makes no context. The answer holds for the whole process: drivers are looked for once.
-///
-/// ```
-/// use dlpack_core::{Device, stream};
-///
-/// assert_eq!(stream::available(Device::CPU), Ok(()));
-/// if let Err(why) = stream::available(Device::cuda(0)) {
-///     println!("no GPU here: {why}");
-/// }
-/// ```
-///
-/// # Errors
-///
-/// [`Error::NoDriver`], [`Error::NoEntryPoint`], or what the driver said when it was asked to begin.
+pub use driver::available;
 #[cfg(feature = "std")]
-pub fn available(device: Device) -> Result<(), Error> {
-    let Some(api) = device.device_type.api() else {
-        return Ok(());
-    };
-    driver::driver(api).map(|_| ())
-}
-
-/// Where described memory comes from, as far as streams go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) device: Device,
-    said: Option<Queue>,
-    #[cfg_attr(
-        not(feature = "std"),
-        expect(dead_code, reason = "nothing waits there")
-    )]
-    policy: ReleasePolicy,
-}
-
-impl Origin {
-    /// Nothing where there are no streams.
-    pub(crate) fn of(descriptor: &Descriptor<'_>) -> Option<Self> {
-        descriptor.device.device_type.api()?;
-        Some(Self {
-            device: descriptor.device,
-            said: descriptor.stream,
-            policy: descriptor.release,
-        })
-    }
-}
-
-/// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
-pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
-    #[cfg(feature = "std")]
-    use order::order;
-    #[cfg(not(feature = "std"))]
-    use release::order;
-
-    if descriptor.data.is_null() {
-        return Ok(());
-    }
-    order(descriptor.device, descriptor.stream, consumer).map(|_| ())
-}
+pub use kept::{captured, release_captured};
 
 /// A stream of CUDA or HIP, by the handle that their drivers take.
 ///
@@ -298,3 +238,68 @@ impl<S: ProducerStream + ?Sized> ProducerStream for &S {
         (**self).producer_stream()
     }
 }
+
+/// A stream, as the driver knows it. It lives as long as the [`StreamRef`](crate::StreamRef) that it comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub(crate) struct Queue {
+    pub(crate) handle: usize,
+    context: NonZeroUsize,
+}
+
+/// What stands for the primary context of the device. No context has this address, or the next.
+const PRIMARY: NonZeroUsize = NonZeroUsize::MIN;
+/// What stands for no context, since the driver failed when the data asked it, with the handle for a code.
+#[cfg(feature = "cudarc")]
+const FAILED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+
+impl Queue {
+    pub(crate) const DEFAULT: Self = Self::new(0);
+
+    /// A stream of the device's primary context, or any that is not a default stream.
+    pub(crate) const fn new(handle: usize) -> Self {
+        Self {
+            handle,
+            context: PRIMARY,
+        }
+    }
+
+    pub(crate) const fn in_context(self, context: usize) -> Self {
+        let context = match NonZeroUsize::new(context) {
+            Some(context) => context,
+            None => PRIMARY,
+        };
+        Self { context, ..self }
+    }
+
+    /// A stream that is the same on every thread, and that waits for this one where it is not the same.
+    pub(crate) const fn on_any_thread(self) -> Self {
+        match self.handle {
+            PER_THREAD => Self { handle: 0, ..self },
+            _ => self,
+        }
+    }
+
+    /// The context, if it is not the primary one of the device.
+    pub(crate) fn context(self) -> Option<usize> {
+        (self.context != PRIMARY).then_some(self.context.get())
+    }
+
+    /// In place of a stream that the data could not tell: lending memory has no way to say so.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn failed(code: i32) -> Self {
+        Self {
+            handle: usize::try_from(code).unwrap_or(0),
+            context: FAILED,
+        }
+    }
+
+    /// The code with which the driver failed, if there is no stream here.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn failure(self) -> Option<i32> {
+        (self.context == FAILED).then_some(i32::try_from(self.handle).unwrap_or(0))
+    }
+}
+
+/// CUDA's numbers of the default streams. By the plain names of its functions, 0 is the first of them too.
+pub(crate) const LEGACY: usize = 1;
+pub(crate) const PER_THREAD: usize = 2;

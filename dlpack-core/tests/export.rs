@@ -167,7 +167,10 @@ fn every_rank() {
     let too_many = Parts::new().shape(Dims::from([1; 65]));
     assert_eq!(
         over(&[7_u8], too_many).into_dlpack().map(drop).unwrap_err(),
-        Error::TooManyAxes { found: 65 }
+        Error::TooManyAxes {
+            found: 65,
+            most: 64
+        }
     );
 }
 

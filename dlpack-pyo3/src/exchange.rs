@@ -467,7 +467,12 @@ unsafe fn allocate_like(prototype: &DLTensor) -> Result<Managed, Error> {
     // What no tensor has is refused before anything is read by it.
     let rank = match usize::try_from(prototype.ndim) {
         Ok(rank) if rank <= MAX_RANK => rank,
-        Ok(found) => return Err(Error::TooManyAxes { found }),
+        Ok(found) => {
+            return Err(Error::TooManyAxes {
+                found,
+                most: MAX_RANK,
+            });
+        }
         Err(_) => {
             return Err(Error::Malformed {
                 what: "ndim is negative",

@@ -19,13 +19,13 @@ use ::cudarc::driver::{
 };
 
 use crate::__private::Lent;
-use crate::buffer::{Buffer, Writable};
 use crate::device::{Device, DeviceType};
 use crate::element::Element;
-use crate::facts::Facts;
+use crate::loan::buffer::{Buffer, Writable};
+use crate::loan::facts::Facts;
 use crate::loan::{Loan, LoanMut};
-use crate::stream::rules::Queue;
-use crate::stream::{ProducerStream, StreamHandle, StreamRef};
+
+use crate::stream::{ProducerStream, Queue, StreamHandle, StreamRef};
 
 /// A field marked `stream` can be the `Arc<CudaStream>` that `cudarc` hands out.
 ///

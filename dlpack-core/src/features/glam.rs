@@ -16,8 +16,8 @@ use ::glam::{
     USizeVec2, USizeVec3, USizeVec4, UVec2, UVec3, UVec4, Vec2, Vec3, Vec4,
 };
 
-use crate::axes::Axes;
 use crate::dtype::DataType;
+use crate::element::axes::Axes;
 use crate::element::{Element, Plain, Source, sealed};
 
 macro_rules! vectors {

@@ -4,16 +4,16 @@ use alloc::vec::Vec;
 
 use ::image::{DynamicImage, ImageBuffer, Pixel};
 
-use crate::buffer::{Buffer, Writable};
-use crate::dims::Dims;
 use crate::element::Element;
 use crate::error::Error;
-use crate::facts::Facts;
-use crate::from::{FromDLPack, FromTensor};
-use crate::import::Import;
+use crate::import::reader::Import;
+use crate::import::{FromDLPack, FromTensor};
+use crate::layout::dims::Dims;
+use crate::loan::buffer::{Buffer, Writable};
+use crate::loan::facts::Facts;
 use crate::loan::{Loan, LoanMut};
-use crate::managed::Managed;
-use crate::view::TensorRef;
+use crate::tensor::managed::Managed;
+use crate::tensor::view::TensorRef;
 
 /// Shape and strides of an image in memory that may go on behind it.
 fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {

@@ -15,17 +15,17 @@ use ::nalgebra::{
     RawStorageMut, SMatrix, SVector, Scalar,
 };
 
-use crate::axes::Axes;
-use crate::buffer::{Buffer, Writable};
-use crate::dims::Dims;
 use crate::dtype::DataType;
+use crate::element::axes::Axes;
 use crate::element::{Element, Plain, Source, sealed};
 use crate::error::Error;
-use crate::facts::Facts;
-use crate::from::FromTensor;
-use crate::import::Import;
+use crate::import::FromTensor;
+use crate::import::reader::Import;
+use crate::layout::dims::Dims;
+use crate::loan::buffer::{Buffer, Writable};
+use crate::loan::facts::Facts;
 use crate::loan::{Loan, LoanMut};
-use crate::view::TensorRef;
+use crate::tensor::view::TensorRef;
 
 /// A number of columns, which says whether there is an axis for them.
 pub trait Columns: Dim {

@@ -11,17 +11,17 @@ use ::ndarray::{
     ArcArray, Array, ArrayBase, ArrayD, CowArray, Data, Dimension, IxDyn, RawData, ShapeBuilder,
 };
 
-use crate::buffer::{Buffer, Writable};
-use crate::dims::Dims;
 use crate::dtype::Order;
 use crate::element::Element;
 use crate::error::Error;
-use crate::extent;
-use crate::facts::Facts;
-use crate::from::FromTensor;
-use crate::import::Import;
+use crate::import::FromTensor;
+use crate::import::reader::Import;
+use crate::layout::dims::Dims;
+use crate::layout::extent;
+use crate::loan::buffer::{Buffer, Writable};
+use crate::loan::facts::Facts;
 use crate::loan::{Loan, LoanMut};
-use crate::view::TensorRef;
+use crate::tensor::view::TensorRef;
 
 /// Where the elements of an array lie, in elements.
 struct Place {

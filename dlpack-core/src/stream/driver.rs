@@ -13,10 +13,9 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::device::Device;
+use crate::device::{Api, Device};
 use crate::error::Error;
 use crate::stream::library::{CUDA, HIP, Opened};
-use crate::stream::rules::Api;
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
@@ -157,6 +156,30 @@ pub(crate) fn failure(call: &str, code: c_int) -> Error {
         },
         Err(error) => error,
     }
+}
+
+/// Whether the driver for a device's work was found and has a device. Exports find out by themselves; this is for a
+/// program that wants to know before it tries anything, such as one with `cudarc`, which panics where there is no driver.
+///
+/// Makes no context. The answer holds for the whole process: drivers are looked for once.
+///
+/// ```
+/// use dlpack_core::{Device, stream};
+///
+/// assert_eq!(stream::available(Device::CPU), Ok(()));
+/// if let Err(why) = stream::available(Device::cuda(0)) {
+///     println!("no GPU here: {why}");
+/// }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::NoDriver`], [`Error::NoEntryPoint`], or what the driver said when it was asked to begin.
+pub fn available(device: Device) -> Result<(), Error> {
+    let Some(api) = device.device_type.api() else {
+        return Ok(());
+    };
+    driver(api).map(|_| ())
 }
 
 /// The driver of an API. Why there is none is remembered.

@@ -1,17 +1,13 @@
 //! Before the consumer reads: its work is put behind the producer's.
 
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
-use core::cell::RefCell;
-use std::thread_local;
-
-use crate::device::Device;
+use crate::device::{Api, Device};
 use crate::error::Error;
-use crate::export::DLPack;
-use crate::managed::Managed;
+use crate::request::consumer::Consumer;
+use crate::stream::Queue;
 use crate::stream::driver::driver;
-use crate::stream::release::{Release, retry};
-use crate::stream::rules::{Api, Consumer, Queue, producer};
+use crate::stream::kept::retry;
+use crate::stream::release::Release;
+use crate::stream::rules::producer;
 use crate::stream::visit::{Capture, Visit};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
@@ -119,15 +115,6 @@ fn release_after(visit: &Visit, consumer: Consumer) -> Result<Release, Error> {
     }
 }
 
-/// Waits until the processor may read a tensor that somebody else exported to work on the default stream.
-///
-/// # Errors
-///
-/// What the driver says.
-pub fn settle(tensor: &Managed) -> Result<(), Error> {
-    crate::stream::order_only(&tensor.describe()?, Consumer::Host)
-}
-
 /// Default streams are those of the primary context; a handle means the same in every context.
 fn enter_for(visit: &Visit, consumer: Consumer) -> Result<(), Error> {
     match consumer {
@@ -145,53 +132,4 @@ fn capture(visit: &Visit, stream: usize) -> Result<Option<u64>, Error> {
             what: "a default stream is needed, and a stream that it waits for captures",
         }),
     }
-}
-
-/// The streams of tensors that were exported from this thread without order, while these live.
-struct Exported {
-    device: Device,
-    stream: Queue,
-    alive: Weak<()>,
-}
-
-thread_local! {
-    static EXPORTED: RefCell<Vec<Exported>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Remembers the stream of an export that nobody ordered, until the result is dropped.
-pub(crate) fn remember(device: Device, said: Option<Queue>) -> Option<Arc<()>> {
-    let stream = producer(device, said)?;
-    let token = Arc::new(());
-    let exported = Exported {
-        device,
-        stream,
-        alive: Arc::downgrade(&token),
-    };
-    // Not on a thread that is being torn down: whoever asks there gets the default stream.
-    let _ = EXPORTED.try_with(|list| {
-        let mut list = list.borrow_mut();
-        list.retain(|one| one.device != device && one.alive.strong_count() > 0);
-        list.push(exported);
-    });
-    Some(token)
-}
-
-/// The stream that the tensor was written on which this thread exported last from a device, without order, if that
-/// tensor still lives; the default stream otherwise (XAP-25).
-///
-/// The handle is the owner's, and so it is given out only while the owner has to keep it alive.
-#[must_use]
-pub fn current_stream(device: Device) -> usize {
-    EXPORTED
-        .try_with(|list| {
-            list.borrow()
-                .iter()
-                .find(|one| one.device == device && one.alive.strong_count() > 0)
-                // The default streams of other contexts have no number of their own.
-                .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
-                .map(|one| one.stream.handle)
-        })
-        .ok()
-        .flatten()
-        .unwrap_or(0)
 }

@@ -2,25 +2,15 @@
 //!
 //! A consumer calls the deleter when it is done on the host; its kernels may still be running. No handle of it is kept
 //! for this: it may be destroyed by then, and its number given to another stream (STC-09).
-#![expect(
-    unsafe_code,
-    reason = "frees what graphs may still read, on the caller's word"
-)]
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::mem::ManuallyDrop;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use crate::block::contain_panic;
 use crate::device::Device;
 use crate::error::Error;
 use crate::request::ReleasePolicy;
-use crate::stream::Origin;
-use crate::stream::driver::{Driver, driver};
-use crate::stream::order::{order, remember};
-use crate::stream::rules::{Api, Consumer, Queue, producer};
+use crate::request::consumer::Consumer;
+use crate::stream::Queue;
+use crate::stream::driver::Driver;
+use crate::stream::origin::Origin;
+use crate::stream::rules::producer;
 use crate::stream::visit::{Capture, Visit};
 
 /// What has to happen before the owner is dropped.
@@ -50,37 +40,28 @@ impl Release {
     }
 }
 
-/// An owner of memory that work on a device may still be using when it is dropped.
-pub(crate) struct Streamed<O: Send + 'static> {
-    link: Link,
-    owner: ManuallyDrop<O>,
-}
-
-/// How the owner's memory hangs together with streams.
-#[derive(Clone, Debug)]
-pub(crate) struct Link {
-    origin: Origin,
-    release: Release,
+/// How memory hangs together with streams: what its freeing has to wait for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freeing {
+    pub(super) origin: Origin,
+    pub(super) release: Release,
     /// Whether the owner frees at once, and not in the order of a stream: then the host has to wait.
-    at_once: bool,
-    /// Tells who remembers the stream that it still lives.
-    _alive: Option<Arc<()>>,
+    pub(super) at_once: bool,
 }
 
-impl Link {
+impl Freeing {
     /// Until it is known who reads, nobody has read.
-    pub(crate) fn new(origin: Origin) -> Self {
+    pub(super) fn new(origin: Origin) -> Self {
         Self {
             origin,
             release: Release::Free,
             // Nobody can tell when the host's memory is used again.
             at_once: origin.device.device_type.is_host_readable(),
-            _alive: None,
         }
     }
 
     /// For memory that was handed over in order, and is freed at once.
-    pub(crate) fn freed_at_once(device: Device, release: Release) -> Self {
+    pub(super) fn at_once(device: Device, release: Release) -> Self {
         let origin = Origin {
             device,
             said: None,
@@ -92,64 +73,10 @@ impl Link {
             ..Self::new(origin)
         }
     }
-
-    /// The stream that the memory is written on, if somebody said, for whoever asks on any thread.
-    pub(crate) fn said(&self) -> Option<Queue> {
-        self.origin.said.map(Queue::on_any_thread)
-    }
-
-    /// Puts the consumer's work behind the producer's, and remembers what follows from that.
-    pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
-        self.release = order(self.origin.device, self.origin.said, consumer)?;
-        if consumer == Consumer::Unordered {
-            self._alive = remember(self.origin.device, self.origin.said);
-        }
-        Ok(())
-    }
-}
-
-impl<O: Send + 'static> Streamed<O> {
-    pub(crate) fn new(owner: O, link: Link) -> Self {
-        Self {
-            link,
-            owner: ManuallyDrop::new(owner),
-        }
-    }
-
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
-    }
-
-    pub(crate) fn link_mut(&mut self) -> &mut Link {
-        &mut self.link
-    }
-}
-
-impl<O: Send + 'static> Drop for Streamed<O> {
-    fn drop(&mut self) {
-        // SAFETY: it is taken once, here, and nobody sees `self` afterwards.
-        let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
-        let Some(api) = self.link.origin.device.device_type.api() else {
-            return drop(owner);
-        };
-        // Where there is no driver, nothing was ever queued.
-        let Ok(driver) = driver(api) else {
-            return drop(owner);
-        };
-        match settle(driver, &self.link) {
-            Ok(Settled::Free(visit)) => {
-                drop(owner);
-                drop(visit);
-                retry(api);
-            }
-            Ok(Settled::Captured) => Kept::push(&CAPTURED, &self.link, owner),
-            Err(_) => Kept::push(&FAILED, &self.link, owner),
-        }
-    }
 }
 
 /// What became of the attempt to free.
-enum Settled {
+pub(super) enum Settled {
     /// The owner may be dropped, and then the visit. Its context is the current one: an owner may name its default
     /// stream by nothing but a number.
     Free(Visit),
@@ -161,7 +88,7 @@ enum Settled {
 /// # Errors
 ///
 /// Whatever goes wrong, and a capture that would be broken. Nothing may be freed then.
-fn settle(driver: &'static Driver, link: &Link) -> Result<Settled, Error> {
+pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settled, Error> {
     let Origin {
         device,
         said,
@@ -253,108 +180,5 @@ fn uncaptured(visit: &Visit, stream: Queue) -> Result<(), Error> {
         Capture::Yes(_) | Capture::Blocked => Err(Error::Capturing {
             what: "memory cannot be freed on a stream that captures",
         }),
-    }
-}
-
-/// An owner that could not be dropped when its consumer was done.
-struct Kept {
-    link: Link,
-    /// Dropped where it may be, or forgotten.
-    owner: Box<dyn Send>,
-}
-
-/// Those whose data is in a graph.
-static CAPTURED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-/// Those for which the driver refused; they are tried again.
-static FAILED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-
-/// Nothing panics while one of them is locked.
-fn lock(list: &Mutex<Vec<Kept>>) -> MutexGuard<'_, Vec<Kept>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Kept {
-    #[cold]
-    fn push<O: Send + 'static>(list: &Mutex<Vec<Self>>, link: &Link, owner: O) {
-        let kept = Self {
-            link: link.clone(),
-            owner: Box::new(owner),
-        };
-        lock(list).push(kept);
-    }
-
-    /// Drops the owner if that can be done now.
-    fn try_release(self, driver: &'static Driver) -> Result<(), Self> {
-        match settle(driver, &self.link) {
-            Ok(Settled::Free(_visit)) => {
-                // Whoever is dropped here has nothing to do with the owner that the caller is dropping.
-                contain_panic(|| drop(self.owner));
-                Ok(())
-            }
-            Ok(Settled::Captured) | Err(_) => Err(self),
-        }
-    }
-}
-
-/// Drops the owner when there is next something to do with the driver.
-pub(crate) fn free_later<O: Send + 'static>(device: Device, owner: O) {
-    Kept::push(&FAILED, &Link::freed_at_once(device, Release::Free), owner);
-}
-
-/// Tries again to free what could not be freed before: called whenever something has been done with the driver, and so
-/// not where it refuses, or where a capture is known that this could break.
-pub(crate) fn retry(api: Api) {
-    let waiting = {
-        let mut list = lock(&FAILED);
-        if list.is_empty() {
-            return;
-        }
-        core::mem::take(&mut *list)
-    };
-    let Ok(driver) = driver(api) else {
-        return lock(&FAILED).extend(waiting);
-    };
-    for kept in waiting {
-        let same = kept.link.origin.device.device_type.api() == Some(api);
-        let left = if same {
-            kept.try_release(driver)
-        } else {
-            Err(kept)
-        };
-        if let Err(kept) = left {
-            lock(&FAILED).push(kept);
-        }
-    }
-}
-
-/// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
-/// has let go of the tensor.
-///
-/// ```
-/// assert_eq!(dlpack_core::stream::captured(), 0);
-/// ```
-#[must_use]
-pub fn captured() -> usize {
-    lock(&CAPTURED).len()
-}
-
-/// Drops the owners of data that was read in captures.
-///
-/// ```
-/// // SAFETY: nothing was ever captured here.
-/// unsafe { dlpack_core::stream::release_captured() };
-/// ```
-///
-/// # Safety
-///
-/// No graph that reads their data is launched any more. One that is running still is waited for.
-pub unsafe fn release_captured() {
-    let kept = core::mem::take(&mut *lock(&CAPTURED));
-    for mut kept in kept {
-        kept.link.release = Release::AfterAll;
-        lock(&FAILED).push(kept);
-    }
-    for api in [Api::Cuda, Api::Hip] {
-        retry(api);
     }
 }

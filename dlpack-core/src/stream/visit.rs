@@ -6,10 +6,10 @@ use core::ffi::{c_int, c_uint};
 use core::ptr;
 use std::sync::OnceLock;
 
-use crate::device::Device;
+use crate::device::{Api, Device};
 use crate::error::Error;
+use crate::stream::Queue;
 use crate::stream::driver::{Calls, CudaCalls, Driver, Handle, Own};
-use crate::stream::rules::{Api, Queue};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and nobody reads the time.
 const NO_TIMING: c_uint = 2;

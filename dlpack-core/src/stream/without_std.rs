@@ -2,8 +2,10 @@
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::stream::Origin;
-use crate::stream::rules::{Consumer, Queue, producer};
+use crate::request::consumer::Consumer;
+use crate::stream::Queue;
+use crate::stream::origin::Origin;
+use crate::stream::rules::producer;
 
 /// That there is nothing to order.
 pub(crate) fn order(device: Device, said: Option<Queue>, consumer: Consumer) -> Result<(), Error> {

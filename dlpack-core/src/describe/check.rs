@@ -1,0 +1,493 @@
+//! The checks that turn what an annotation says, and memory that is lent, into a [`Descriptor`].
+
+use core::marker::PhantomData;
+
+use crate::describe::descriptor::Descriptor;
+use crate::describe::parts::{GivenStrides, Kind, Parts};
+use crate::dtype::Order;
+use crate::error::Error;
+use crate::layout::dims::{Dims, MAX_RANK};
+use crate::layout::extent::{self, packed_bytes};
+use crate::layout::shape::HOLE;
+use crate::loan::{Loan, LoanMut, Memory};
+use crate::stream::Queue;
+
+/// The stream that memory is written on, by what the annotation and the data say.
+fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
+    let Some(data) = data else {
+        return Ok(given);
+    };
+    #[cfg(feature = "cudarc")]
+    if let Some(code) = data.failure() {
+        return Err(crate::stream::driver::failure("cudarc", code));
+    }
+    match given {
+        Some(given) if given != data => Err(Error::StreamConflict {
+            data: data.handle,
+            given: given.handle,
+        }),
+        _ => Ok(Some(data)),
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// The tensor over memory that is lent for reading.
+    ///
+    /// ```
+    /// use dlpack_core::{Loan, Parts};
+    ///
+    /// assert_eq!(Parts::new().describe(Loan::from(&[0; 4][..]))?.shape(), [4]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Whatever would make the tensor reach outside the memory, or contradicts what the data says.
+    #[inline]
+    pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
+        self.over(loan.memory)
+    }
+
+    /// The tensor over memory that is lent for writing.
+    ///
+    /// ```
+    /// use dlpack_core::{LoanMut, Parts};
+    ///
+    /// let mut data = [0; 4];
+    /// assert!(!Parts::new().describe_mut(LoanMut::from(&mut data[..]))?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
+    #[inline]
+    pub fn describe_mut(self, loan: LoanMut<'a>) -> Result<Descriptor<'a>, Error> {
+        if self.writable && loan.memory.access.is_read_only() {
+            return Err(Error::NotWritable);
+        }
+        self.over(loan.memory)
+    }
+
+    /// The lifetime is that of the loan in both callers.
+    #[inline(always)]
+    fn over(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        match self.packed(&memory) {
+            Some(descriptor) => {
+                // Neither holds anything on the heap then, and without the code that would look for it
+                // the compiler sees through both.
+                core::mem::forget(self);
+                core::mem::forget(memory);
+                Ok(descriptor)
+            }
+            None => self.general(memory),
+        }
+    }
+
+    /// The usual tensor: packed in row-major order from the start of its memory. `None` for any other,
+    /// and where something is wrong; `general` tells these apart.
+    ///
+    /// Inlined into each description, where nearly all of these questions answer themselves, it takes
+    /// some sixty instructions; `general` takes ten times as many.
+    #[inline(always)]
+    fn packed(&self, memory: &Memory) -> Option<Descriptor<'a>> {
+        let usual = self.kind.is_none()
+            && matches!(self.strides, GivenStrides::None)
+            && self.offset == 0
+            && self.byte_offset == 0
+            && self.device.is_none_or(|given| given == memory.device)
+            && memory.device.device_type.is_addressable()
+            && memory.layout.is_none()
+            && self.stream.is_none()
+            && memory.stream.is_none()
+            && memory.axes.extents().is_empty()
+            && memory.dtype.itemsize_bits() == memory.element * 8;
+        if !usual {
+            return None;
+        }
+        let elements = memory.bytes.checked_div(memory.element)?;
+        let (shape, strides) = match &self.shape {
+            Some(shape) => shape.packed(elements)?,
+            None if memory.bytes % memory.element == 0 => {
+                Dims::from([to_i64(elements)]).packed(elements)?
+            }
+            None => return None,
+        };
+        let aligned = memory.data.addr() % memory.dtype.alignment() == 0;
+        if !aligned || memory.data.is_null() {
+            return None;
+        }
+        Some(Descriptor {
+            data: memory.data,
+            byte_offset: 0,
+            shape,
+            strides,
+            dtype: memory.dtype,
+            device: memory.device,
+            stream: None,
+            read_only: self.read_only || memory.access.is_read_only(),
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            made: None,
+            lifetime: PhantomData,
+        })
+    }
+
+    #[cold]
+    fn general(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        let kind = self.kind.unwrap_or(Kind {
+            dtype: memory.dtype,
+            axes: memory.axes,
+            element_bits: memory.element * 8,
+            any_bits: true,
+        });
+        if self.kind.is_some() && !kind.dtype.is_known() {
+            return Err(Error::UnknownDataType { found: kind.dtype });
+        }
+        let device = match self.device {
+            Some(given) if given != memory.device && !memory.any_device => {
+                return Err(Error::DeviceConflict {
+                    data: memory.device,
+                    given,
+                });
+            }
+            Some(given) => given,
+            None => memory.device,
+        };
+        let stream = written_on(self.stream, memory.stream)?;
+        let item_bits = kind.dtype.itemsize_bits();
+        let pitch = to_i64(kind.element_bits / item_bits);
+        let start = self.start(&memory, kind.element_bits)?;
+
+        let mut shape = self.leading_shape(&memory, &kind, start)?;
+        if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
+            let found = shape[axis].into();
+            return Err(Error::BadExtent { axis, found });
+        }
+        let mut strides = self.leading_strides(&memory, &kind, &shape, pitch)?;
+        for &extent in kind.axes.extents() {
+            shape.push(extent);
+        }
+        for &stride in kind.axes.strides() {
+            strides.push(stride);
+        }
+        if shape.len() > MAX_RANK {
+            return Err(Error::TooManyAxes {
+                found: shape.len(),
+                most: MAX_RANK,
+            });
+        }
+
+        let mut descriptor = Descriptor {
+            data: core::ptr::null_mut(),
+            byte_offset: 0,
+            dtype: kind.dtype,
+            device,
+            stream,
+            read_only: self.read_only || memory.access.is_read_only(),
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            made: None,
+            lifetime: PhantomData,
+            shape,
+            strides,
+        };
+        if descriptor.shape.contains(&0) {
+            // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
+            descriptor.strides = Dims::new();
+            extent::push_row_major(&mut descriptor.strides, &descriptor.shape, 1);
+            return Ok(descriptor);
+        }
+        self.place(&mut descriptor, &memory, &kind, start)?;
+        Ok(descriptor)
+    }
+
+    /// Where the first element begins, in bits from the start of the memory.
+    #[inline]
+    fn start(&self, memory: &Memory, element_bits: usize) -> Result<usize, Error> {
+        let first = memory.layout.as_ref().map_or(0, |layout| layout.first);
+        if first == 0 && self.offset == 0 && self.byte_offset == 0 {
+            return Ok(0);
+        }
+        let wide = |number: usize| i128::try_from(number).unwrap_or(i128::MAX);
+        for found in [self.offset, self.byte_offset].map(i128::from) {
+            if found < 0 {
+                return Err(Error::BadOffset { found });
+            }
+        }
+        let bits = wide(first) * wide(memory.element * 8)
+            + i128::from(self.offset) * wide(element_bits)
+            + i128::from(self.byte_offset) * 8;
+        if bits % 8 != 0 {
+            return Err(Error::PartialOffset { bits });
+        }
+        if bits > wide(memory.bytes) * 8 {
+            return Err(Error::BadOffset { found: bits / 8 });
+        }
+        usize::try_from(bits).map_err(|_| Error::BadOffset { found: bits / 8 })
+    }
+
+    /// The axes in front of those of the element: given, known by the data, or one of all there is.
+    #[inline]
+    fn leading_shape(&self, memory: &Memory, kind: &Kind, start: usize) -> Result<Dims, Error> {
+        if let Some(layout) = &memory.layout {
+            if kind.element_bits != memory.element * 8 {
+                return Err(Error::PartialElement {
+                    bytes: memory.element,
+                    element_bits: kind.element_bits,
+                });
+            }
+            if let Some(given) = &self.shape {
+                let agrees = given.len() == layout.shape.len()
+                    && given
+                        .iter()
+                        .zip(layout.shape.iter())
+                        .all(|(given, known)| *given == HOLE || given == known);
+                if !agrees {
+                    return Err(conflict("shape", &layout.shape, given));
+                }
+            }
+            return Ok(layout.shape.clone());
+        }
+        match &self.shape {
+            Some(given) if !given.contains(&HOLE) => Ok(given.clone()),
+            Some(given) => {
+                let elements = whole_elements(memory, kind, start)?;
+                fill_hole(given, elements)
+            }
+            None => {
+                let elements = whole_elements(memory, kind, start)?;
+                Ok(Dims::from([to_i64(elements)]))
+            }
+        }
+    }
+
+    /// Their strides in items.
+    #[inline]
+    fn leading_strides(
+        &self,
+        memory: &Memory,
+        kind: &Kind,
+        shape: &Dims,
+        pitch: i64,
+    ) -> Result<Dims, Error> {
+        let item_bits = to_i64(kind.dtype.itemsize_bits());
+        let given = match &self.strides {
+            GivenStrides::None => None,
+            GivenStrides::Order(Order::C) => Some(row_major(shape, pitch)),
+            GivenStrides::Order(Order::F) => {
+                let mut strides = Dims::new();
+                extent::push_column_major(&mut strides, shape, pitch);
+                Some(strides)
+            }
+            GivenStrides::Elements(given) => {
+                let mut strides = fill_strides(given, shape, 1)?;
+                for (axis, stride) in strides.iter_mut().enumerate() {
+                    let found = i128::from(*stride) * i128::from(pitch);
+                    *stride = crate::layout::shape::stride(axis, found)?;
+                }
+                Some(strides)
+            }
+            GivenStrides::Bytes(given) => {
+                let mut strides = fill_strides(given, shape, to_i64(kind.element_bits / 8))?;
+                for (axis, stride) in strides.iter_mut().enumerate() {
+                    let bits = i128::from(*stride) * 8;
+                    if bits % i128::from(item_bits) != 0 {
+                        return Err(Error::PartialStride {
+                            axis,
+                            found: *stride,
+                            itemsize: kind.dtype.itemsize_bits().div_ceil(8),
+                        });
+                    }
+                    *stride = crate::layout::shape::stride(axis, bits / i128::from(item_bits))?;
+                }
+                Some(strides)
+            }
+        };
+        let Some(layout) = &memory.layout else {
+            return Ok(given.unwrap_or_else(|| row_major(shape, pitch)));
+        };
+        let mut known = layout.strides.clone();
+        if known.len() != shape.len() {
+            return Err(Error::StrideCount {
+                found: known.len(),
+                needed: shape.len(),
+            });
+        }
+        for (axis, stride) in known.iter_mut().enumerate() {
+            *stride = crate::layout::shape::stride(axis, i128::from(*stride) * i128::from(pitch))?;
+        }
+        match given {
+            Some(given) if given != known => {
+                let what = match self.strides {
+                    GivenStrides::Order(_) => "order",
+                    _ => "strides",
+                };
+                Err(conflict(what, &known, &given))
+            }
+            _ => Ok(known),
+        }
+    }
+
+    /// Puts the tensor at its address, once every element is known to lie inside the memory.
+    #[inline]
+    fn place(
+        &self,
+        descriptor: &mut Descriptor<'_>,
+        memory: &Memory,
+        kind: &Kind,
+        start: usize,
+    ) -> Result<(), Error> {
+        let (shape, strides) = (&descriptor.shape, &descriptor.strides);
+        if packed_bytes(shape, kind.dtype).is_none() {
+            return Err(Error::TooLarge {
+                shape: shape.to_vec(),
+            });
+        }
+        let item_bits = i128::try_from(kind.dtype.itemsize_bits()).unwrap_or(i128::MAX);
+        let start_bits = i128::try_from(start).unwrap_or(i128::MAX);
+        let len_bits = i128::try_from(memory.bytes).unwrap_or(i128::MAX) * 8;
+        let inside = extent::reach(shape, strides).filter(|reach| {
+            start_bits + i128::from(reach.min) * item_bits >= 0
+                && start_bits + (i128::from(reach.max) + 1) * item_bits <= len_bits
+        });
+        if inside.is_none() {
+            let (min, max) = extent::reach_saturating(shape, strides);
+            let bits = |item: i128| start_bits.saturating_add(item.saturating_mul(item_bits));
+            return Err(Error::OutOfBounds {
+                first: bits(min).div_euclid(8),
+                end: bits(max.saturating_add(1)).saturating_add(7).div_euclid(8),
+                len: memory.bytes,
+            });
+        }
+        if memory.data.is_null() {
+            return Err(Error::Malformed {
+                what: "the data has elements and a null address",
+                found: 0,
+            });
+        }
+
+        let start_bytes = start / 8;
+        if descriptor.device.device_type.is_addressable() {
+            descriptor.data = memory.data.wrapping_add(start_bytes);
+            let (address, alignment) = (descriptor.data.addr(), kind.dtype.alignment());
+            if address % alignment != 0 {
+                return Err(Error::Misaligned {
+                    address,
+                    alignment,
+                    dtype: kind.dtype,
+                });
+            }
+        } else {
+            descriptor.data = memory.data;
+            descriptor.byte_offset = u64::try_from(start_bytes).unwrap_or(u64::MAX);
+        }
+
+        let reinterpreted = kind.dtype != memory.dtype;
+        if reinterpreted && !memory.any_bits {
+            // A consumer could write bytes that are no value of the type they were lent as.
+            descriptor.read_only = true;
+        }
+        if reinterpreted && !kind.any_bits {
+            check_bools(descriptor)?;
+        }
+        if !descriptor.read_only && extent::may_overlap(&descriptor.shape, &descriptor.strides) {
+            // LAY-16: one write would show up in several elements.
+            descriptor.read_only = true;
+        }
+        Ok(())
+    }
+}
+
+fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
+    Error::LayoutConflict {
+        what,
+        data: data.to_vec(),
+        given: given
+            .iter()
+            .map(|&extent| if extent == HOLE { -1 } else { extent })
+            .collect(),
+    }
+}
+
+#[inline]
+fn row_major(shape: &[i64], unit: i64) -> Dims {
+    let mut strides = Dims::new();
+    extent::push_row_major(&mut strides, shape, unit);
+    strides
+}
+
+/// Sizes of memory and of types, which never exceed `isize::MAX`.
+#[inline]
+fn to_i64(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+/// The elements from `start` to the end of the memory, which must be a whole number.
+fn whole_elements(memory: &Memory, kind: &Kind, start: usize) -> Result<usize, Error> {
+    let bytes = memory.bytes - start / 8;
+    let whole = if kind.element_bits % 8 == 0 {
+        let element = kind.element_bits / 8;
+        // Elements without size take no bytes, so how many there are is not known: none.
+        bytes
+            .checked_rem(element)
+            .map_or(Some(0), |rest| (rest == 0).then(|| bytes / element))
+    } else {
+        let bits = bytes.checked_mul(8);
+        bits.filter(|bits| bits % kind.element_bits == 0)
+            .map(|bits| bits / kind.element_bits)
+    };
+    whole.ok_or(Error::PartialElement {
+        bytes,
+        element_bits: kind.element_bits,
+    })
+}
+
+/// The extent written `_`, from the number of elements.
+fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
+    let mut others = 1_i128;
+    for &extent in given.iter().filter(|&&extent| extent != HOLE) {
+        others = others.saturating_mul(i128::from(extent));
+    }
+    let wide = i128::try_from(elements).unwrap_or(i128::MAX);
+    let inferred = match wide.checked_rem(others) {
+        None if elements == 0 => 0,
+        Some(0) => wide / others,
+        _ => return Err(Error::NotInferable { elements, others }),
+    };
+    let mut shape = given.clone();
+    for (axis, extent) in shape.iter_mut().enumerate() {
+        if *extent == HOLE {
+            *extent = crate::layout::shape::extent(axis, inferred)?;
+        }
+    }
+    Ok(shape)
+}
+
+/// Strides with each `_` packed against the axis to its right, `unit` for the last.
+fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
+    if given.len() != shape.len() {
+        return Err(Error::StrideCount {
+            found: given.len(),
+            needed: shape.len(),
+        });
+    }
+    let mut strides = given.clone();
+    let mut packed = i128::from(unit);
+    for axis in (0..strides.len()).rev() {
+        if strides[axis] == HOLE {
+            strides[axis] = crate::layout::shape::stride(axis, packed)?;
+        }
+        packed = i128::from(strides[axis]) * i128::from(shape[axis].max(1));
+    }
+    Ok(strides)
+}
+
+/// That every byte of data read as `bool` is 0 or 1.
+fn check_bools(descriptor: &Descriptor<'_>) -> Result<(), Error> {
+    let view = descriptor.view();
+    view.check_host_readable()?;
+    view.check_bools()
+}

@@ -1,0 +1,277 @@
+//! [`Descriptor`]: a tensor that was found to reach nothing outside its buffer.
+
+use core::marker::PhantomData;
+
+use crate::device::Device;
+use crate::dtype::DataType;
+use crate::layout::dims::Dims;
+use crate::layout::extent::{self, packed_bytes};
+use crate::loan::access::Access;
+use crate::memory::atomic::Word;
+use crate::request::{LegacyPolicy, ReleasePolicy};
+use crate::stream::origin::Origin;
+use crate::stream::{Queue, StreamRef};
+use crate::tensor::managed::Managed;
+use crate::tensor::view::TensorRef;
+use crate::version::Version;
+
+/// A tensor that was checked against the memory it lies in.
+///
+/// There is no way to make one but through [`Parts`](crate::Parts), which refuses whatever would reach outside.
+///
+/// ```
+/// use dlpack_core::{DLPack, DataType, Device};
+///
+/// let samples = vec![[1.0_f32, 2.0]; 3];
+/// let descriptor = samples.describe()?;
+/// assert_eq!(descriptor.shape(), [3, 2]);
+/// assert_eq!(descriptor.strides(), [2, 1]);
+/// assert_eq!(descriptor.dtype(), DataType::F32);
+/// assert_eq!(descriptor.device(), Device::CPU);
+/// assert_eq!(descriptor.as_ptr(), samples.as_ptr().cast());
+/// assert_eq!(descriptor.len_bytes(), 24);
+/// assert!(descriptor.is_read_only());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Descriptor<'a> {
+    /// The address of the first element, or the handle that `byte_offset` counts from.
+    pub(crate) data: *mut u8,
+    pub(crate) byte_offset: u64,
+    pub(crate) shape: Dims,
+    pub(crate) strides: Dims,
+    pub(crate) dtype: DataType,
+    pub(crate) device: Device,
+    pub(crate) stream: Option<Queue>,
+    pub(crate) read_only: bool,
+    /// Who may write to the memory; a tensor is read-only for more reasons than this.
+    pub(crate) access: Access,
+    pub(crate) legacy: LegacyPolicy,
+    pub(crate) release: ReleasePolicy,
+    /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
+    pub(crate) made: Option<Managed>,
+    pub(crate) lifetime: PhantomData<&'a [u8]>,
+}
+
+impl Descriptor<'_> {
+    /// The extents, one an axis.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([[0_u8; 3]; 2].describe()?.shape(), [2, 3]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The strides in items, one an axis.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([[0_u8; 3]; 2].describe()?.strides(), [3, 1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    /// The type of the items.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, DataType};
+    ///
+    /// assert_eq!([0_i16; 4].describe()?.dtype(), DataType::I16);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// Where the memory lies.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Device};
+    ///
+    /// assert_eq!([0_i16; 4].describe()?.device(), Device::CPU);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The stream that the memory is written on, if the data or the annotation names one.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([0_i16; 4].describe()?.stream(), None);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stream(&self) -> Option<StreamRef<'_>> {
+        self.stream.map(StreamRef::new)
+    }
+
+    /// The address of the first element, null if there is none; on a device of handles, the handle.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let data = [1_u8, 2, 3];
+    /// assert_eq!(data.describe()?.as_ptr(), data.as_ptr());
+    /// assert!([0_u8; 0].describe()?.as_ptr().is_null());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data
+    }
+
+    /// The bytes from the handle to the first element; 0 wherever `as_ptr` is an address.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([0_u8; 4].describe()?.byte_offset(), 0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn byte_offset(&self) -> u64 {
+        self.byte_offset
+    }
+
+    /// The bytes that the items take when they are stored one after another.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([0_u16; 5].describe()?.len_bytes(), 10);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        packed_bytes(&self.shape, self.dtype).unwrap_or(0)
+    }
+
+    /// Whether a consumer of this tensor must not write to it.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let mut data = [0_u8; 4];
+    /// assert!(data.describe()?.is_read_only());
+    /// assert!(!data.describe_mut()?.is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The words in which the memory is accessed, if others may write to it meanwhile.
+    pub(crate) fn shared(&self) -> Option<Word> {
+        let readable = self.device.device_type.is_host_readable();
+        self.access.shared().filter(|_| readable)
+    }
+
+    /// A tensor that belongs to its descriptor.
+    pub(crate) fn made(mut tensor: Managed) -> Self {
+        let described = Descriptor {
+            lifetime: PhantomData,
+            ..Descriptor::of_mut(&mut tensor)
+        };
+        Self {
+            made: Some(tensor),
+            ..described
+        }
+    }
+
+    /// What is described, to be looked at.
+    pub(crate) fn view(&self) -> TensorRef<'_> {
+        TensorRef {
+            data: self.data,
+            byte_offset: self.byte_offset,
+            shape: &self.shape,
+            strides: &self.strides,
+            dtype: self.dtype,
+            device: self.device,
+            read_only: self.read_only,
+            shared: self.shared(),
+            copied: self.made.is_some(),
+            version: Some(Version::CURRENT),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// Where the memory comes from; nothing where there are no streams.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        self.device.device_type.api()?;
+        Some(Origin {
+            device: self.device,
+            said: self.stream,
+            policy: self.release,
+        })
+    }
+
+    /// The addresses of the first byte that is reached and of the one behind the last; none if there
+    /// are no elements.
+    pub(crate) fn bytes_reached(&self) -> Option<(usize, usize)> {
+        if self.shape.contains(&0) {
+            return None;
+        }
+        let bits = i128::try_from(self.dtype.itemsize_bits()).ok()?;
+        let reach = extent::reach(&self.shape, &self.strides)?;
+        let start = i128::try_from(self.data.addr()).ok()? + i128::from(self.byte_offset);
+        let first = start + (i128::from(reach.min) * bits).div_euclid(8);
+        let end = start + ((i128::from(reach.max) + 1) * bits + 7).div_euclid(8);
+        Some((
+            usize::try_from(first).unwrap_or(0),
+            usize::try_from(end).unwrap_or(usize::MAX),
+        ))
+    }
+}
+
+impl<'a> Descriptor<'a> {
+    /// A tensor that somebody exported, as it is seen through a shared reference.
+    pub(crate) fn of(tensor: &'a Managed) -> Self {
+        let view = tensor.view();
+        let access = tensor.access();
+        Self {
+            data: view.data,
+            byte_offset: view.byte_offset,
+            shape: Dims::from(view.shape),
+            strides: Dims::from(view.strides),
+            dtype: view.dtype,
+            device: view.device,
+            stream: tensor.stream(),
+            // What all may write to can also be written by whoever gets it from a shared reference.
+            read_only: view.is_read_only() || !matches!(access, Access::Shared(_)),
+            access: if view.is_read_only() {
+                access.for_reading()
+            } else {
+                access.through_shared()
+            },
+            legacy: tensor.legacy_policy(),
+            release: ReleasePolicy::Safe,
+            made: None,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The same through an exclusive reference.
+    pub(crate) fn of_mut(tensor: &'a mut Managed) -> Self {
+        let (read_only, access) = (tensor.view().is_read_only(), tensor.access());
+        Self {
+            read_only,
+            access,
+            ..Self::of(tensor)
+        }
+    }
+}

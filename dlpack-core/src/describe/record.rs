@@ -1,0 +1,129 @@
+//! Structs of different scalars: each field of an array of them is a strided tensor of its own.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::ops::Deref;
+
+use crate::describe::descriptor::Descriptor;
+use crate::describe::parts::Parts;
+use crate::element::Element;
+use crate::error::Error;
+use crate::layout::dims::Dims;
+use crate::loan::Loan;
+
+/// A `#[repr(C)]` struct whose fields are columns of a table; derived.
+///
+/// ```
+/// use dlpack_core::{DLPackTensors, Record};
+///
+/// #[derive(Record)]
+/// #[repr(C)]
+/// struct Trade { price: f64, size: u32, bid: bool }
+///
+/// #[derive(dlpack_core::DLPack)]
+/// struct Tape {
+///     #[dlpack(columns)]
+///     trades: Vec<Trade>,
+/// }
+///
+/// let tape = Tape { trades: vec![Trade { price: 1.5, size: 10, bid: true }] };
+/// assert_eq!(Tape::NAMES, ["price", "size", "bid"]);
+/// assert_eq!(tape.describe_tensor("size")?.strides(), [4]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a record",
+    label = "`columns` needs a list of records",
+    note = "add `#[derive(Record)]` and `#[repr(C)]` to `{Self}`"
+)]
+pub trait Record: Sized + Send + Sync + 'static {
+    /// The columns, in the order of the fields.
+    const NAMES: &'static [&'static str];
+
+    /// The column of this name over a slice of records.
+    ///
+    /// ```
+    /// use dlpack_core::Record;
+    ///
+    /// #[derive(Record)]
+    /// #[repr(C)]
+    /// struct Sample { time: f64, channels: [i16; 4] }
+    ///
+    /// let samples = [Sample { time: 0.0, channels: [0; 4] }, Sample { time: 0.1, channels: [1; 4] }];
+    /// let channels = Sample::column(&samples, "channels")?;
+    /// assert_eq!((channels.shape(), channels.strides()), (&[2, 4][..], &[8, 1][..]));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] where a record is no whole number of
+    /// items of this column.
+    fn column<'a>(rows: &'a [Self], name: &str) -> Result<Descriptor<'a>, Error>;
+}
+
+/// A list of records: anything that dereferences to a slice of them.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no columns",
+    label = "expected `Vec<R>`, `Box<[R]>`, `Arc<[R]>` or another type that derefs to `[R]`",
+    note = "`R` is a `#[repr(C)]` struct that derives `Record`"
+)]
+pub trait Columns {
+    /// What the rows are.
+    type Record: Record;
+    /// The rows.
+    fn rows(&self) -> &[Self::Record];
+}
+
+impl<L: Deref<Target: Rows>> Columns for L {
+    type Record = <L::Target as Rows>::Record;
+
+    fn rows(&self) -> &[Self::Record] {
+        self.deref().slice()
+    }
+}
+
+/// A slice of records.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no columns",
+    label = "expected `Vec<R>`, `Box<[R]>`, `Arc<[R]>` or another type that derefs to `[R]`",
+    note = "`R` is a `#[repr(C)]` struct that derives `Record`"
+)]
+pub trait Rows {
+    /// What the rows are.
+    type Record: Record;
+    /// The rows.
+    fn slice(&self) -> &[Self::Record];
+}
+
+impl<R: Record> Rows for [R] {
+    type Record = R;
+
+    fn slice(&self) -> &[R] {
+        self
+    }
+}
+
+/// The columns of a list; read where another call already complains that it has none.
+#[doc(hidden)]
+pub struct Table<L: ?Sized>(PhantomData<L>);
+
+impl<L: Columns + ?Sized> Table<L> {
+    /// Their names.
+    pub const NAMES: &'static [&'static str] = L::Record::NAMES;
+}
+
+/// The column that `field` picks out of each row.
+#[doc(hidden)]
+pub fn record_column<'a, R: Record, F: Element>(
+    rows: &'a [R],
+    field: impl Fn(&'a R) -> &'a F,
+) -> Result<Descriptor<'a>, Error> {
+    let row_bytes = i64::try_from(size_of::<R>()).unwrap_or(i64::MAX);
+    Parts::new()
+        .shape(Dims::extents(&[rows.len()])?)
+        .byte_strides(Dims::from([row_bytes]))
+        .describe(Loan::of_field::<R, F>(rows, field))
+}

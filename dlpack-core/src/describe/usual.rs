@@ -1,0 +1,220 @@
+//! The usual tensor, as plain values: packed in row-major order from the start of its memory, with few axes.
+//!
+//! Describing one fills a [`Descriptor`](crate::Descriptor), which has room for everything that a tensor can be, and
+//! an export then reads it back: most of what an export costs. What is here is copied by value, has nothing to drop
+//! and nothing on the heap, so the compiler keeps it in registers all the way into the exported block.
+//!
+//! It only ever says yes or "I do not know": whatever is unusual or wrong is `describe`'s to find out.
+
+use core::marker::PhantomData;
+
+use crate::device::Device;
+use crate::dtype::DataType;
+use crate::layout::few::{Few, INLINE};
+use crate::layout::shape::{Shape, Strides};
+use crate::loan::Loan;
+
+/// A tensor that was found to reach nothing outside its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    pub(crate) data: *mut u8,
+    pub(crate) shape: [i64; INLINE],
+    pub(crate) strides: [i64; INLINE],
+    pub(crate) rank: usize,
+    pub(crate) dtype: DataType,
+    pub(crate) device: Device,
+    pub(crate) read_only: bool,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl Packed<'_> {
+    /// The extents, one an axis.
+    #[must_use]
+    #[inline]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape[..self.rank]
+    }
+
+    /// The strides in items, one an axis.
+    #[must_use]
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides[..self.rank]
+    }
+
+    /// The type of the items.
+    #[must_use]
+    #[inline]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// Where the memory lies.
+    #[must_use]
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The address of the first element.
+    #[must_use]
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data
+    }
+
+    /// Whether a consumer of this tensor must not write to it.
+    #[must_use]
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+}
+
+/// Extents, for [`packed`].
+#[inline(always)]
+pub fn few<S: Shape + ?Sized>(shape: &S) -> Few {
+    shape.few()
+}
+
+/// Strides, for [`packed`].
+#[inline(always)]
+pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
+    strides.few()
+}
+
+/// The tensor over memory that is lent, if it is of the usual kind.
+#[must_use]
+#[inline(always)]
+pub fn packed<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> Option<Packed<'a>> {
+    let memory = &loan.memory;
+    if memory.layout.is_some() {
+        unusual(loan);
+        return None;
+    }
+    let (data, bytes, element) = (memory.data, memory.bytes, memory.element);
+    let (dtype, device) = (memory.dtype, memory.device);
+    let (axes, read_only) = (memory.axes, memory.access.is_read_only());
+    // Without a layout there is nothing in it to drop, and without the code that would look for it the
+    // compiler sees through.
+    core::mem::forget(loan);
+
+    let usual = device.device_type.is_addressable()
+        && device.device_type.api().is_none()
+        && axes.extents().is_empty()
+        && dtype.itemsize_bits() == element * 8
+        && !data.is_null()
+        && data.addr() % dtype.alignment() == 0;
+    if !usual {
+        return None;
+    }
+    let most = bytes.checked_div(element)?;
+    let shape = match shape {
+        Some(shape) => shape,
+        None if bytes % element == 0 => {
+            let mut all = Few {
+                values: [0; INLINE],
+                len: 1,
+            };
+            all.values[0] = i64::try_from(most).ok()?;
+            all
+        }
+        None => return None,
+    };
+    let packed = shape.packed(most)?;
+    if let Some(strides) = strides {
+        // Both have zeros behind their last axis.
+        if strides.len != shape.len || strides.values != packed {
+            return None;
+        }
+    }
+    Some(Packed {
+        data,
+        shape: shape.values,
+        strides: packed,
+        rank: shape.len,
+        dtype,
+        device,
+        read_only,
+        lifetime: PhantomData,
+    })
+}
+
+/// Drops it where that does not stand in the way of what is usual.
+#[cold]
+#[inline(never)]
+fn unusual(_: Loan<'_>) {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::{Buffer, DLPack, Layout, Parts};
+
+    /// What both ways say, where the short one says anything.
+    fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {
+        let few_strides = strides.map(|strides| Strides::few(&strides));
+        let Some(packed) = packed(data.lend(), Some(shape.few()), few_strides) else {
+            return false;
+        };
+        let mut parts = Parts::new().shape(shape.to_extents().unwrap());
+        if let Some(strides) = strides {
+            parts = parts.strides(strides.to_strides().unwrap());
+        }
+        let described = parts.describe(data.lend()).unwrap();
+        assert_eq!(packed.as_ptr(), described.as_ptr());
+        assert_eq!(packed.shape(), described.shape());
+        assert_eq!(packed.strides(), described.strides());
+        assert_eq!(packed.dtype(), described.dtype());
+        assert_eq!(packed.device(), described.device());
+        assert_eq!(packed.is_read_only(), described.is_read_only());
+        true
+    }
+
+    #[test]
+    fn the_usual_tensor_is_what_describing_says() {
+        let data = vec![0.0_f32; 24];
+        assert!(agree(&data, &[24_usize], None));
+        assert!(agree(&data, &[2_u8, 3, 4], None));
+        assert!(agree(&data, &(2_u32, 3_i64), None));
+        assert!(agree(&data, &vec![1_i64, 2, 3, 1, 4, 1], None));
+        assert!(agree(&data, &[] as &[usize; 0], None));
+        assert!(agree(&data, &[2_usize, 3], Some(&[3, 1])));
+        assert!(agree(
+            &data,
+            &Layout::row_major([4, 3]).unwrap(),
+            Some(&[3, 1])
+        ));
+    }
+
+    /// Extents, and strides where they are given.
+    type Case<'a> = (&'a [i64], Option<&'a [i64]>);
+
+    /// Each is right in another way, or wrong; that is for `describe` to tell.
+    #[test]
+    fn whatever_is_unusual_is_left_to_describing() {
+        let data = vec![0.0_f32; 24];
+        let cases: [Case<'_>; 9] = [
+            (&[0, 3], None),
+            (&[-1, 3], None),
+            (&[5, 5], None),
+            (&[1 << 40, 1 << 40], None),
+            (&[i64::MAX, 2], None),
+            (&[1; 7], None),
+            (&[2, 3], Some(&[1, 2])),
+            (&[2, 3], Some(&[3])),
+            (&[2, 3], Some(&[3, 1, 0])),
+        ];
+        for (shape, strides) in cases {
+            let few_strides = strides.map(|strides| Strides::few(&strides));
+            let found = packed(data.lend(), Some(Shape::few(&shape)), few_strides);
+            assert!(found.is_none(), "{shape:?} {strides:?}");
+        }
+        assert!(packed(data.lend(), Some(Shape::few(&[usize::MAX])), None).is_none());
+        assert!(packed(data.lend(), Some(Shape::few(&[u128::MAX])), None).is_none());
+        assert!(Vec::<f32>::new().packed().is_none());
+        assert!(vec![[0.0_f32; 3]; 2].packed().is_none());
+    }
+}

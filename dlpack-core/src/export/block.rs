@@ -1,0 +1,300 @@
+//! The block that an export is: header, lists and owner in one allocation; and the deleter that ends it.
+#![expect(
+    unsafe_code,
+    reason = "hands memory to C, and takes it back in the deleter"
+)]
+
+use alloc::alloc::{alloc, dealloc};
+use alloc::boxed::Box;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::mem::{MaybeUninit, offset_of};
+use core::ptr::{NonNull, addr_of_mut};
+
+use crate::abi;
+use crate::describe::descriptor::Descriptor;
+use crate::error::Error;
+use crate::export::lists::Lists;
+use crate::loan::access::Access;
+use crate::panics::contain_panic;
+use crate::request::LegacyPolicy;
+use crate::request::plan::Plan;
+use crate::stream::Queue;
+use crate::stream::owner::Streamed;
+use crate::tensor::managed::{Kind, Managed, Ours};
+use crate::version::{Abi, Version};
+
+/// What goes into the block beside the owner.
+pub(crate) struct Exported {
+    pub(crate) data: *mut u8,
+    pub(crate) byte_offset: u64,
+    pub(crate) ndim: usize,
+    pub(crate) lists: Lists,
+    pub(crate) dtype: abi::DLDataType,
+    pub(crate) device: abi::DLDevice,
+    pub(crate) legacy: LegacyPolicy,
+    pub(crate) access: Access,
+}
+
+impl Exported {
+    #[inline]
+    pub(crate) fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Self {
+        Self {
+            data: descriptor.data,
+            byte_offset: descriptor.byte_offset,
+            ndim: descriptor.shape.len(),
+            lists: Lists::new(&descriptor.shape, &descriptor.strides),
+            dtype: descriptor.dtype.into(),
+            device: plan.device.into(),
+            legacy: descriptor.legacy,
+            access: descriptor.access,
+        }
+    }
+}
+
+/// The C struct of either version; which one is fixed by the deleter in it.
+#[repr(C)]
+union Header {
+    versioned: abi::DLManagedTensorVersioned,
+    legacy: abi::DLManagedTensor,
+}
+
+/// One export: the struct that the consumer gets, its lists, and whatever keeps the memory.
+#[repr(C)]
+pub(crate) struct Block<O> {
+    header: Header,
+    lists: Lists,
+    owner: O,
+}
+
+/// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
+pub(crate) struct Unfinished<O>(NonNull<Block<O>>);
+
+// SAFETY: it is the one way to the owner, which is `Send`, and to a block that nobody else knows.
+unsafe impl<O: Send> Send for Unfinished<O> {}
+
+impl<O: Send + 'static> Unfinished<O> {
+    /// Moves the owner to its final address. Without memory it is dropped.
+    #[inline]
+    pub(crate) fn new(owner: O) -> Result<Self, Error> {
+        Self::try_new(owner).map_err(|()| Error::OutOfMemory {
+            bytes: size_of::<Block<O>>(),
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_new(owner: O) -> Result<Self, ()> {
+        let layout = Layout::new::<Block<O>>();
+        // SAFETY: a block is never of size 0; it begins with a header.
+        let block = unsafe { alloc(layout) }.cast::<Block<O>>();
+        let Some(block) = NonNull::new(block) else {
+            return Err(());
+        };
+        // SAFETY: the place of the owner inside the block that was just allocated.
+        let place = unsafe { addr_of_mut!((*block.as_ptr()).owner) };
+        // SAFETY: it is aligned, not initialised yet, and only ours.
+        unsafe { place.write(owner) };
+        Ok(Self(block))
+    }
+
+    pub(crate) fn owner(&self) -> &O {
+        // SAFETY: `new` initialised the owner.
+        unsafe { &(*self.0.as_ptr()).owner }
+    }
+
+    pub(crate) fn owner_mut(&mut self) -> &mut O {
+        // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
+        unsafe { &mut (*self.0.as_ptr()).owner }
+    }
+
+    /// Fills in the rest and lets go of the block: from here on its deleter owns it.
+    #[inline]
+    pub(crate) fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
+        self.finish_as(Self::PLAIN, tensor, plan)
+    }
+
+    const PLAIN: &'static Kind = &Kind {
+        to_legacy: to_legacy::<O>,
+        stream: |_| None,
+    };
+
+    #[inline]
+    fn finish_as(self, kind: &'static Kind, tensor: Exported, plan: &Plan) -> Managed {
+        let ours = Ours {
+            kind,
+            legacy: tensor.legacy,
+            access: tensor.access,
+        };
+        let header = self.fill(tensor, plan);
+        match plan.abi {
+            Abi::Versioned => Managed::ours(header, ours),
+            // SAFETY: it is the header of this very block, which nobody else knows yet.
+            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
+        }
+    }
+
+    /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
+    #[inline]
+    pub(crate) fn fill(
+        self,
+        tensor: Exported,
+        plan: &Plan,
+    ) -> NonNull<abi::DLManagedTensorVersioned> {
+        let block = self.0.as_ptr();
+        core::mem::forget(self);
+        // SAFETY: the place of the lists inside the block that `new` allocated.
+        let place_of_lists = unsafe { addr_of_mut!((*block).lists) };
+        // SAFETY: it is aligned, not initialised yet, and only ours.
+        let lists = unsafe { place(place_of_lists, tensor.lists) };
+        // LAY-02, LAY-03: the lists are null only where there are no axes.
+        let [shape, strides] = match tensor.ndim {
+            0 => [core::ptr::null_mut(); 2],
+            _ => lists.places(),
+        };
+        let managed = abi::DLManagedTensorVersioned {
+            version: Version::CURRENT.into(),
+            manager_ctx: block.cast::<c_void>(),
+            deleter: Some(delete_versioned::<O>),
+            flags: plan.flags,
+            dl_tensor: abi::DLTensor {
+                data: tensor.data.cast(),
+                device: tensor.device,
+                ndim: i32::try_from(tensor.ndim).expect("at most 64 axes"),
+                dtype: tensor.dtype,
+                shape,
+                strides,
+                byte_offset: tensor.byte_offset,
+            },
+        };
+        // SAFETY: the place of the header inside the block.
+        let header = unsafe { addr_of_mut!((*block).header.versioned) };
+        // SAFETY: it is aligned and only ours.
+        unsafe { header.write(managed) };
+        NonNull::new(header).expect("inside a block")
+    }
+}
+
+impl<O: Send + 'static> Unfinished<Streamed<O>> {
+    const STREAMED: &'static Kind = &Kind {
+        to_legacy: to_legacy::<Streamed<O>>,
+        stream: stream::<O>,
+    };
+
+    /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
+    pub(crate) fn finish_streamed(self, tensor: Exported, plan: &Plan) -> Managed {
+        self.finish_as(Self::STREAMED, tensor, plan)
+    }
+}
+
+/// The stream that an owner's memory is written on.
+///
+/// # Safety
+///
+/// `context` is that of a block with such an owner.
+unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
+    let block = context.cast::<Block<Streamed<O>>>();
+    // SAFETY: a block of this type, which lives since the caller knows it.
+    let owner = unsafe { &(*block).owner };
+    owner.link().said()
+}
+
+/// Initialises the lists of a block and gives access to them there.
+///
+/// # Safety
+///
+/// `place` is a valid place for them that nobody else uses for `'a`.
+#[inline]
+unsafe fn place<'a>(place: *mut Lists, lists: Lists) -> &'a mut Lists {
+    // SAFETY: passed on to the caller.
+    unsafe { place.write(lists) };
+    // SAFETY: initialised right above; nobody else uses it.
+    unsafe { &mut *place }
+}
+
+impl<O> Drop for Unfinished<O> {
+    fn drop(&mut self) {
+        /// Frees the block even if the owner's `Drop` panics.
+        struct Free<O>(NonNull<Block<O>>);
+        impl<O> Drop for Free<O> {
+            fn drop(&mut self) {
+                // SAFETY: allocated in `new` with this layout, and nothing in it is alive any more.
+                unsafe { dealloc(self.0.as_ptr().cast(), Layout::new::<Block<O>>()) };
+            }
+        }
+        let free = Free(self.0);
+        // SAFETY: the place of the owner inside the block.
+        let owner = unsafe { addr_of_mut!((*free.0.as_ptr()).owner) };
+        // SAFETY: `new` initialised it, and this is the one drop.
+        unsafe { owner.drop_in_place() };
+    }
+}
+
+/// The deleter of a versioned export.
+unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
+    // SAFETY: a consumer passes the struct that it was given.
+    let context = unsafe { (*tensor).manager_ctx };
+    // SAFETY: it is that of our block, and a consumer calls the deleter once.
+    unsafe { release::<O>(context) };
+}
+
+/// The deleter of a legacy export.
+unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
+    // SAFETY: a consumer passes the struct that it was given.
+    let context = unsafe { (*tensor).manager_ctx };
+    // SAFETY: it is that of our block, and a consumer calls the deleter once.
+    unsafe { release::<O>(context) };
+}
+
+/// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
+/// overwritten the lists (CAP-11). A panic of the owner ends here: unwinding into C would abort (ABI-10).
+///
+/// # Safety
+///
+/// `context` is that of a block of this type, which nobody uses afterwards.
+#[inline]
+unsafe fn release<O>(context: *mut c_void) {
+    // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
+    // was initialised in `finish`; the caller gives it up.
+    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
+    contain_panic(move || drop(block));
+}
+
+/// Replaces the header of a block by the legacy one.
+///
+/// # Safety
+///
+/// `tensor` is the header of a block with an owner of this type, which nobody else uses.
+unsafe fn to_legacy<O>(
+    tensor: NonNull<abi::DLManagedTensorVersioned>,
+) -> NonNull<abi::DLManagedTensor> {
+    // SAFETY: the caller passes a valid header.
+    let versioned = unsafe { tensor.read() };
+    let legacy = abi::DLManagedTensor {
+        dl_tensor: versioned.dl_tensor,
+        manager_ctx: versioned.manager_ctx,
+        deleter: Some(delete_legacy::<O>),
+    };
+    // The block's own address has provenance over all of it; the header stands at its start.
+    let header = versioned.manager_ctx.cast::<abi::DLManagedTensor>();
+    // SAFETY: the header is a union with room and alignment for both structs.
+    unsafe { header.write(legacy) };
+    NonNull::new(header).expect("inside a block")
+}
+
+/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
+///
+/// # Safety
+///
+/// `tensor` was given by `hand_over` or `hand_over_packed` as kept, for an owner of this type, and nobody else
+/// uses it or will call its deleter.
+#[must_use]
+#[inline]
+pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
+    // SAFETY: the struct of a block is valid until it is released.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: as in `release`.
+    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
+    block.owner
+}
+
+const _: () = assert!(offset_of!(Block<MaybeUninit<u8>>, header) == 0);

@@ -1,0 +1,145 @@
+//! Copies that devices make: to the host, and from one place to another of their own memory.
+#![expect(unsafe_code, reason = "lets drivers copy between raw addresses")]
+
+use crate::describe::descriptor::Descriptor;
+use crate::device::Device;
+use crate::error::Error;
+use crate::memory::aligned::AlignedBytes;
+use crate::request::consumer::Consumer;
+use crate::stream::Queue;
+use crate::stream::driver::{Driver, driver};
+use crate::stream::kept::free_later;
+use crate::stream::order::order;
+use crate::stream::owner::{Link, Streamed};
+use crate::stream::release::Release;
+use crate::stream::rules::producer;
+use crate::stream::visit::Capture;
+
+/// The driver that copies, and the stream that its copy has to follow.
+fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
+    let device = descriptor.device;
+    let stream = producer(device, descriptor.stream);
+    let (Some(api), Some(stream)) = (device.device_type.api(), stream) else {
+        return Err(Error::CannotCopy { device });
+    };
+    Ok((driver(api)?, stream))
+}
+
+/// All bytes that a tensor on a device reaches, in new memory of the host, and the address of the first of them on the
+/// device. Copied behind the producer's work, and there when this returns (DEV-09).
+pub(crate) fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
+    let (start, end) = descriptor.bytes_reached().unwrap_or((0, 0));
+    let bytes = end - start;
+    let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
+    if bytes == 0 {
+        return Ok((start, memory));
+    }
+    let (driver, stream) = writer(descriptor)?;
+    let visit = driver.visit(descriptor.device)?;
+    visit.enter_that_of(stream)?;
+    if visit.capture(stream.handle)? != Capture::No {
+        return Err(Error::Capturing {
+            what: "data cannot be brought to the host while its stream captures",
+        });
+    }
+    // SAFETY: the descriptor was checked: every item lies in memory that is lent for its lifetime, and so does what is
+    // between the first and the last; `memory` has room for as much, and is ours until the wait below is over.
+    unsafe { visit.copy_to_host(memory.as_mut_ptr(), start, bytes, stream.handle) }?;
+    match visit.synchronize(stream.handle) {
+        Ok(()) => Ok((start, memory)),
+        Err(error) => {
+            // The device may still be writing there, so nobody else may have it.
+            core::mem::forget(memory);
+            Err(error)
+        }
+    }
+}
+
+/// A copy on the device, with the bytes between the items, so that strides stay what they are.
+pub(crate) struct Copied {
+    pub(crate) data: usize,
+    pub(crate) memory: Streamed<DeviceMemory>,
+}
+
+/// Makes one, on the consumer's stream (CPY-08).
+pub(crate) fn on_device(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<Copied, Error> {
+    let device = descriptor.device;
+    let Some((start, end)) = descriptor.bytes_reached() else {
+        return Ok(Copied {
+            data: 0,
+            memory: DeviceMemory { device, address: 0 }.after(Release::Free),
+        });
+    };
+    let (driver, own) = writer(descriptor)?;
+    let visit = driver.visit(device)?;
+    let captures = |stream| Ok(visit.capture(stream)? != Capture::No);
+    visit.enter_that_of(own)?;
+    let mut capturing = captures(own.handle)?;
+    visit.enter_primary()?;
+    if let Some(handle) = consumer.handle() {
+        capturing |= captures(handle)?;
+    }
+    if capturing {
+        return Err(Error::Capturing {
+            what: "a copy on the device needs memory, which cannot be had in a capture",
+        });
+    }
+    let memory = DeviceMemory {
+        device,
+        address: visit.allocate(end - start)?,
+    };
+    order(device, descriptor.stream, consumer)?;
+    // Whoever orders nothing cannot know of our copy either: then it is made at once.
+    let there = consumer.handle().map_or(own, Queue::new);
+    visit.enter_that_of(there)?;
+    // SAFETY: the descriptor was checked, as in `to_host`; the new memory is as large, and nobody else's.
+    unsafe { visit.copy_on_device(memory.address, start, end - start, there.handle) }?;
+    let data = memory.address + (descriptor.data.addr() - start);
+    // From here on it is being written to, whatever goes wrong.
+    let memory = memory.after(Release::of(consumer));
+    if consumer.handle().is_none() {
+        visit.synchronize(there.handle)?;
+    } else if there != own {
+        // Nobody keeps the original for the copy's sake: what is written to it next, or frees it, comes behind.
+        let event = visit.event()?;
+        visit.record(&event, there.handle)?;
+        visit.enter_that_of(own)?;
+        visit.wait(own.handle, &event)?;
+    }
+    Ok(Copied { data, memory })
+}
+
+/// Memory of a device that the driver gave us.
+pub(crate) struct DeviceMemory {
+    device: Device,
+    address: usize,
+}
+
+impl DeviceMemory {
+    /// The same, freed only then: the driver may wait for what is still at work there, or may not.
+    fn after(self, release: Release) -> Streamed<Self> {
+        let link = Link::freed_at_once(self.device, release);
+        Streamed::new(self, link)
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.address == 0 {
+            return;
+        }
+        let Some(api) = self.device.device_type.api() else {
+            return;
+        };
+        let freed = driver(api).and_then(|driver| {
+            let visit = driver.visit(self.device)?;
+            visit.enter_primary()?;
+            // SAFETY: the address came from `allocate`, and this is the one time.
+            unsafe { visit.free(self.address) }
+        });
+        if freed.is_err() {
+            let Self { device, address } = *self;
+            free_later(device, Self { device, address });
+        }
+    }
+}

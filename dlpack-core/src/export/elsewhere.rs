@@ -1,0 +1,212 @@
+//! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
+
+use alloc::boxed::Box;
+
+use crate::describe::descriptor::Descriptor;
+use crate::device::Device;
+use crate::error::Error;
+use crate::export::block::{Exported, Unfinished};
+#[cfg(feature = "std")]
+use crate::export::copies;
+use crate::export::fresh::copy_on_host;
+#[cfg(feature = "std")]
+use crate::export::fresh::over_copy;
+#[cfg(feature = "std")]
+use crate::loan::access::Access;
+use crate::request::ExportRequest;
+use crate::request::consumer::{Consumer, consumer};
+use crate::request::plan::{Plan, Transfer};
+use crate::stream::origin::Origin;
+use crate::stream::owner::{Link, Streamed};
+use crate::tensor::managed::Managed;
+
+/// What comes of a description of memory that is not the processor's own. Boxed, so that other memory does not pay for
+/// its size.
+pub(crate) struct Elsewhere {
+    origin: Option<Origin>,
+    tensor: Outcome,
+    plan: Plan,
+}
+
+enum Outcome {
+    /// It is the consumer's alone, and needs no owner.
+    Alone(Result<Managed, Error>),
+    Kept(Exported),
+}
+
+#[cold]
+#[inline(never)]
+pub(crate) fn elsewhere(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Box<Elsewhere> {
+    let tensor = if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        Outcome::Alone(transfer_elsewhere(descriptor, plan, request))
+    } else {
+        Outcome::Kept(Exported::of(descriptor, plan))
+    };
+    Box::new(Elsewhere {
+        origin: descriptor.origin(),
+        tensor,
+        plan: *plan,
+    })
+}
+
+/// Puts the owner where it has to be: work on the memory may be pending.
+#[cold]
+#[inline(never)]
+pub(crate) fn keep_elsewhere<O: Send + 'static>(
+    owner: O,
+    elsewhere: Box<Elsewhere>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let Elsewhere {
+        origin,
+        tensor,
+        plan,
+    } = *elsewhere;
+    match (tensor, origin) {
+        (Outcome::Kept(tensor), Some(origin)) => {
+            finish_streamed(owner, origin, tensor, &plan, request)
+        }
+        (Outcome::Kept(tensor), None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
+        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+        (Outcome::Alone(tensor), Some(origin)) => {
+            drop(Streamed::new(owner, Link::new(origin)));
+            tensor
+        }
+        (Outcome::Alone(tensor), None) => tensor,
+    }
+}
+
+/// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
+pub(crate) fn transfer_elsewhere(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if plan.transfer == Transfer::Copy {
+        return copy_from_elsewhere(descriptor, plan, request);
+    }
+    let made = descriptor.made.take();
+    let made = made.expect("only called for a copy or a tensor that was made");
+    match descriptor.origin() {
+        // Who reads it also decides when it can be freed: a graph may outlive it.
+        Some(origin) => {
+            let tensor = Exported::of(descriptor, plan);
+            finish_streamed(made, origin, tensor, plan, request)
+        }
+        None => Ok(made.stamped(plan)),
+    }
+}
+
+/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
+fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+    request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
+}
+
+/// Orders the consumer behind the producer, when nothing else can fail any more (ERR-11), and the freeing behind both.
+#[cold]
+#[inline(never)]
+pub(crate) fn finish_streamed<O: Send + 'static>(
+    owner: O,
+    origin: Origin,
+    tensor: Exported,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let consumer = reader(request, origin.device)?;
+    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
+    // Without elements there is nothing to wait for.
+    if !tensor.data.is_null() {
+        block.owner_mut().link_mut().order(consumer)?;
+    }
+    Ok(block.finish_streamed(tensor, plan))
+}
+
+/// A copy of memory that is not the processor's own.
+fn copy_from_elsewhere(
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if descriptor.device.device_type.is_host_readable() {
+        order_only(descriptor, Consumer::Host)?;
+        return copy_on_host(descriptor, plan);
+    }
+    copy_by_driver(descriptor, plan, request)
+}
+
+/// The same of memory that only its device reads.
+#[cfg(feature = "std")]
+fn copy_by_driver(
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if plan.device != Device::CPU {
+        let copied = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+        let tensor = Exported {
+            data: core::ptr::without_provenance_mut(copied.data),
+            access: Access::Exclusive,
+            ..Exported::of(descriptor, plan)
+        };
+        return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
+    }
+    let (start, mut memory) = copies::to_host(descriptor)?;
+    if descriptor.view().is_contiguous() {
+        return over_copy(memory, descriptor, plan);
+    }
+    let first = descriptor.data.addr() - start;
+    let there = Descriptor {
+        data: memory.as_mut_ptr().wrapping_add(first),
+        shape: descriptor.shape.clone(),
+        strides: descriptor.strides.clone(),
+        device: Device::CPU,
+        access: Access::Read,
+        made: None,
+        stream: None,
+        byte_offset: 0,
+        dtype: descriptor.dtype,
+        read_only: descriptor.read_only,
+        legacy: descriptor.legacy,
+        release: descriptor.release,
+        lifetime: core::marker::PhantomData,
+    };
+    copy_on_host(&there, plan)
+}
+
+#[cfg(not(feature = "std"))]
+fn copy_by_driver(
+    descriptor: &Descriptor<'_>,
+    _: &Plan,
+    _: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    Err(Error::CannotCopy {
+        device: descriptor.device,
+    })
+}
+
+/// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
+pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
+    #[cfg(feature = "std")]
+    use crate::stream::order::order;
+    #[cfg(not(feature = "std"))]
+    use crate::stream::owner::order;
+
+    if descriptor.data.is_null() {
+        return Ok(());
+    }
+    order(descriptor.device, descriptor.stream, consumer).map(|_| ())
+}
+
+#[cfg(feature = "std")]
+/// Waits until the processor may read a tensor that somebody else exported to work on the default stream.
+///
+/// # Errors
+///
+/// What the driver says.
+pub fn settle(tensor: &Managed) -> Result<(), Error> {
+    order_only(&Descriptor::of(tensor), Consumer::Host)
+}

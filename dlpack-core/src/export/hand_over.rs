@@ -1,0 +1,127 @@
+//! The doors for a binding that releases the owner in a better way than a deleter can.
+#![expect(
+    unsafe_code,
+    reason = "puts what was described together with the owner that keeps it"
+)]
+
+use core::ptr::NonNull;
+
+use crate::abi;
+use crate::describe::descriptor::Descriptor;
+use crate::describe::usual::Packed;
+use crate::device::DeviceType;
+use crate::error::Error;
+use crate::export::block::{Block, Exported, Unfinished};
+use crate::export::elsewhere::{elsewhere, keep_elsewhere};
+use crate::export::lists::Lists;
+use crate::export::ways::{subject, transfer};
+use crate::loan::access::Access;
+use crate::request::plan::{Subject, Transfer, plan, plan_unasked};
+use crate::request::{ExportRequest, LegacyPolicy};
+use crate::tensor::managed::Managed;
+use crate::version::Abi;
+
+/// What [`hand_over`] gives.
+#[derive(Debug)]
+pub enum Handed {
+    /// The tensor keeps the owner; `take_back` may release it without the deleter.
+    Kept(NonNull<abi::DLManagedTensorVersioned>),
+    /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
+    Other(Managed),
+}
+
+/// As [`export_with`](crate::export_with), for a binding that can release the owner in a better way where it knows more than
+/// a deleter does. The owner is made once it is needed.
+///
+/// # Errors
+///
+/// As [`export_with`](crate::export_with).
+///
+/// # Safety
+///
+/// As [`export_with`](crate::export_with); what `owner` makes is the owner.
+#[inline]
+pub unsafe fn hand_over<O: Send + 'static>(
+    owner: impl FnOnce() -> O,
+    descriptor: &mut Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Handed, Error> {
+    let plan = plan(request, &subject(descriptor))?;
+    if descriptor.device.device_type != DeviceType::CPU {
+        let outcome = elsewhere(descriptor, &plan, Some(request));
+        return keep_elsewhere(owner(), outcome, Some(request)).map(Handed::Other);
+    }
+    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
+        return transfer(descriptor, &plan).map(Handed::Other);
+    }
+    let block = Unfinished::new(owner())?;
+    if plan.abi == Abi::Versioned {
+        return Ok(Handed::Kept(
+            block.fill(Exported::of(descriptor, &plan), &plan),
+        ));
+    }
+    Ok(Handed::Other(
+        block.finish(Exported::of(descriptor, &plan), &plan),
+    ))
+}
+
+/// What [`hand_over_packed`] gives: no bigger than a pointer and a word.
+#[derive(Debug)]
+pub enum HandedPacked {
+    /// As [`Handed::Kept`].
+    Kept(NonNull<abi::DLManagedTensorVersioned>),
+    /// Not of the usual kind; the owner was dropped.
+    Unusual,
+    /// No memory; the owner was dropped.
+    OutOfMemory {
+        /// How much was asked for.
+        bytes: usize,
+    },
+}
+
+/// As [`hand_over`] for a plain request, of a tensor of the usual kind.
+///
+/// The block is there before the tensor is described, so that nothing of the description has to be kept
+/// anywhere else meanwhile.
+///
+/// # Safety
+///
+/// As [`export_with`](crate::export_with), for what `describe` describes.
+#[inline(always)]
+pub unsafe fn hand_over_packed<'a, O: Send + 'static>(
+    owner: O,
+    describe: impl FnOnce() -> Option<Packed<'a>>,
+) -> HandedPacked {
+    let Ok(block) = Unfinished::try_new(owner) else {
+        return HandedPacked::OutOfMemory {
+            bytes: size_of::<Block<O>>(),
+        };
+    };
+    let Some(packed) = describe() else {
+        discard(block);
+        return HandedPacked::Unusual;
+    };
+    let plan = plan_unasked(&Subject {
+        device: packed.device,
+        dtype: packed.dtype,
+        read_only: packed.read_only,
+        made: false,
+        legacy: LegacyPolicy::Copy,
+    });
+    let exported = Exported {
+        data: packed.data,
+        byte_offset: 0,
+        ndim: packed.rank,
+        lists: Lists::few(packed.shape, packed.strides),
+        dtype: packed.dtype.into(),
+        device: packed.device.into(),
+        // Not for this struct.
+        legacy: LegacyPolicy::Copy,
+        access: Access::Read,
+    };
+    HandedPacked::Kept(block.fill(exported, &plan))
+}
+
+#[cold]
+#[inline(never)]
+fn discard<O: Send + 'static>(_: Unfinished<O>) {}

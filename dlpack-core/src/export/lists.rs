@@ -1,0 +1,68 @@
+//! Shape and strides of an export, at the address that its consumer gets.
+#![expect(
+    unsafe_code,
+    reason = "reads values in a way that no safe function has"
+)]
+
+use alloc::boxed::Box;
+
+use crate::layout::dims::Dims;
+use crate::layout::few::INLINE;
+
+/// The extents and the strides of an export, at the addresses that its consumer gets.
+pub(crate) struct Lists {
+    shape: [i64; INLINE],
+    strides: [i64; INLINE],
+    /// Those of more axes, first the shape, then the strides; else empty.
+    heap: Box<[i64]>,
+}
+
+impl Lists {
+    #[inline]
+    pub(crate) fn new(shape: &Dims, strides: &Dims) -> Self {
+        let ((few, rest), (few_strides, _)) = (shape.parts(), strides.parts());
+        Self {
+            shape: one_by_one(few),
+            strides: one_by_one(few_strides),
+            heap: if rest.is_empty() {
+                Box::default()
+            } else {
+                long(shape, strides)
+            },
+        }
+    }
+
+    /// Those of few axes.
+    #[inline(always)]
+    pub(crate) fn few(shape: [i64; INLINE], strides: [i64; INLINE]) -> Self {
+        Self {
+            shape,
+            strides,
+            heap: Box::default(),
+        }
+    }
+
+    /// Where they are.
+    #[inline]
+    pub(crate) fn places(&mut self) -> [*mut i64; 2] {
+        if self.heap.is_empty() {
+            [self.shape.as_mut_ptr(), self.strides.as_mut_ptr()]
+        } else {
+            let (shape, strides) = self.heap.split_at_mut(self.heap.len() / 2);
+            [shape.as_mut_ptr(), strides.as_mut_ptr()]
+        }
+    }
+}
+
+/// The same values, read one at a time. They were just written like that, and the wide loads that a plain
+/// copy becomes would have to wait until all writes have reached the cache: half of what an export costs.
+#[inline]
+fn one_by_one(values: &[i64; INLINE]) -> [i64; INLINE] {
+    // SAFETY: a reference is valid to read from.
+    core::array::from_fn(|axis| unsafe { core::ptr::from_ref(&values[axis]).read_volatile() })
+}
+
+#[cold]
+fn long(shape: &[i64], strides: &[i64]) -> Box<[i64]> {
+    [shape, strides].concat().into_boxed_slice()
+}

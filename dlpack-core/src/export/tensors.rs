@@ -1,0 +1,113 @@
+//! Structs with several tensors, each under a name.
+
+use alloc::sync::Arc;
+
+use crate::describe::descriptor::Descriptor;
+use crate::error::Error;
+use crate::export::ways::{export_with, unordered};
+use crate::request::ExportRequest;
+use crate::tensor::managed::Managed;
+
+/// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
+///
+/// ```
+/// use dlpack_core::{DLPack, DLPackTensors};
+///
+/// #[derive(DLPack)]
+/// struct Batch {
+///     #[dlpack(tensor(shape = [_, 4]))]
+///     observations: Vec<f32>,
+///     #[dlpack(tensor)]
+///     rewards: Vec<f64>,
+/// }
+///
+/// let batch = Batch { observations: vec![0.0; 8], rewards: vec![1.0, 2.0] };
+/// assert_eq!(Batch::NAMES, ["observations", "rewards"]);
+/// assert_eq!(batch.describe_tensor("observations")?.shape(), [2, 4]);
+/// assert_eq!(batch.describe_rewards()?.shape(), [2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub trait DLPackTensors {
+    /// The names, in the order in which they are written.
+    const NAMES: &'static [&'static str];
+
+    /// The tensor of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTensor`], [`Error::Absent`] where the field is `None`, or whatever would make
+    /// the tensor reach outside its memory.
+    fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
+
+    /// Exports the tensor of this name: it holds another `Arc` to the whole value.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use dlpack_core::{DLPack, DLPackTensors};
+    ///
+    /// #[derive(DLPack)]
+    /// struct Stereo {
+    ///     #[dlpack(tensor)]
+    ///     left: Vec<f32>,
+    ///     #[dlpack(tensor)]
+    ///     right: Vec<f32>,
+    /// }
+    ///
+    /// let sound = Arc::new(Stereo { left: vec![0.0; 2], right: vec![1.0; 2] });
+    /// let right = sound.to_dlpack_tensor("right")?;
+    /// assert_eq!(right.view().as_slice::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPackTensors::describe_tensor`].
+    fn to_dlpack_tensor(self: &Arc<Self>, name: &str) -> Result<Managed, Error>
+    where
+        Self: Sized + Send + Sync + 'static,
+    {
+        let descriptor = self.describe_tensor(name)?;
+        let request = ExportRequest {
+            stream: unordered(descriptor.device()),
+            ..ExportRequest::versioned()
+        };
+        export_tensor(self, descriptor, &request)
+    }
+
+    /// Exports the tensor of this name as a consumer asks for it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use dlpack_core::{DLPack, DLPackTensors, ExportRequest};
+    /// # #[derive(DLPack)]
+    /// # struct Stereo { #[dlpack(tensor)] left: Vec<f32> }
+    /// let sound = Arc::new(Stereo { left: vec![0.0; 2] });
+    /// let request = ExportRequest { copy: Some(true), ..ExportRequest::versioned() };
+    /// assert!(sound.to_dlpack_tensor_with("left", &request)?.view().is_copied());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DLPackTensors::describe_tensor`] and [`plan`](crate::plan).
+    fn to_dlpack_tensor_with(
+        self: &Arc<Self>,
+        name: &str,
+        request: &ExportRequest,
+    ) -> Result<Managed, Error>
+    where
+        Self: Sized + Send + Sync + 'static,
+    {
+        export_tensor(self, self.describe_tensor(name)?, request)
+    }
+}
+
+#[expect(unsafe_code, reason = "the descriptor comes from what the `Arc` holds")]
+fn export_tensor<T: Send + Sync + 'static>(
+    owner: &Arc<T>,
+    descriptor: Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    // SAFETY: the two callers describe what `owner` holds, and the clone keeps it borrowed.
+    unsafe { export_with(Arc::clone(owner), descriptor, request) }
+}

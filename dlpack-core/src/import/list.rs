@@ -1,0 +1,98 @@
+//! Integers, and lists of them, that extents and strides are read back into.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::error::Error;
+
+/// An integer that an extent, a stride or an offset is read back into.
+///
+/// ```
+/// fn may_take_an_extent<I: dlpack_core::FromInt>() {}
+///
+/// may_take_an_extent::<u32>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot take an extent, a stride or an offset",
+    label = "expected an integer such as `usize`, `u32` or `i64`"
+)]
+pub trait FromInt: Sized {
+    /// The integer, if it fits.
+    #[doc(hidden)]
+    fn from_int(what: &'static str, found: i64) -> Result<Self, Error>;
+}
+
+macro_rules! from_ints {
+    ($($int:ty)*) => {$(
+        impl FromInt for $int {
+            fn from_int(what: &'static str, found: i64) -> Result<Self, Error> {
+                Self::try_from(found).map_err(|_| Error::BadField {
+                    what,
+                    found: found.to_string(),
+                })
+            }
+        }
+    )*};
+}
+from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+/// A list that extents or strides are read back into.
+///
+/// ```
+/// fn may_take_a_shape<L: dlpack_core::FromList>() {}
+///
+/// may_take_a_shape::<[usize; 3]>();
+/// may_take_a_shape::<(u32, u32)>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot take a list of extents or strides",
+    label = "expected `[I; N]`, `Vec<I>`, `Box<[I]>` or a tuple of integers"
+)]
+pub trait FromList: Sized {
+    /// The list, if its length and its integers fit.
+    #[doc(hidden)]
+    fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error>;
+}
+
+impl<I: FromInt> FromList for Vec<I> {
+    fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
+        found.iter().map(|&int| I::from_int(what, int)).collect()
+    }
+}
+
+impl<I: FromInt> FromList for Box<[I]> {
+    fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
+        Vec::from_list(what, found).map(Vec::into_boxed_slice)
+    }
+}
+
+impl<I: FromInt, const N: usize> FromList for [I; N] {
+    fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
+        Self::try_from(Vec::from_list(what, found)?).map_err(|list| Error::Rank {
+            found: list.len(),
+            needed: N,
+        })
+    }
+}
+
+macro_rules! from_tuples {
+    ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
+        impl<$($name: FromInt),*> FromList for ($($name,)*) {
+            fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
+                if found.len() != $rank {
+                    return Err(Error::Rank { found: found.len(), needed: $rank });
+                }
+                Ok(($($name::from_int(what, found[$index])?,)*))
+            }
+        }
+    )*};
+}
+from_tuples! {
+    1: A 0;
+    2: A 0 B 1;
+    3: A 0 B 1 C 2;
+    4: A 0 B 1 C 2 D 3;
+    5: A 0 B 1 C 2 D 3 E 4;
+    6: A 0 B 1 C 2 D 3 E 4 F 5;
+}

@@ -1,0 +1,345 @@
+//! A tensor on its way into a struct: what the derive of `FromDLPack` asks it for.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use crate::device::Device;
+use crate::dtype::{DataType, Order};
+use crate::element::axes::Axes;
+use crate::element::{Element, Plain};
+use crate::error::Error;
+use crate::import::list::{FromInt, FromList};
+use crate::layout::dims::Dims;
+use crate::layout::extent;
+use crate::loan::access::Access;
+use crate::loan::shared::SharedBuffer;
+use crate::memory::atomic::Word;
+use crate::tensor::managed::Managed;
+use crate::tensor::view::TensorRef;
+
+/// A tensor on its way into the fields of a struct.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Import {
+    tensor: Managed,
+    axes: Axes,
+    order: Order,
+    adopts: bool,
+    strides_read: Cell<bool>,
+}
+
+impl Import {
+    /// A tensor whose elements have these axes, and are adopted or copied.
+    pub(super) fn over(tensor: Managed, axes: Axes, adopts: bool) -> Self {
+        Self {
+            tensor,
+            axes,
+            order: Order::C,
+            adopts,
+            strides_read: Cell::new(false),
+        }
+    }
+
+    /// That its items are those of `T`.
+    pub(super) fn check_type<T: Element>(&self) -> Result<(), Error> {
+        self.tensor.view().check_type::<T>()
+    }
+
+    /// The first axis moves fastest in the struct.
+    #[must_use]
+    pub fn column_major(mut self) -> Self {
+        self.order = Order::F;
+        self
+    }
+
+    /// The order that the elements will have.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// The last axis moves fastest in the struct, whatever was said before.
+    #[cfg(feature = "image")]
+    pub(crate) fn row_major(mut self) -> Self {
+        self.order = Order::C;
+        self
+    }
+
+    /// The axes in front of those of the element.
+    fn leading(&self) -> usize {
+        self.tensor.view().shape().len() - self.axes.len()
+    }
+
+    /// The items in one element.
+    fn pitch(&self) -> usize {
+        let items: i64 = self.axes.extents().iter().product();
+        usize::try_from(items).unwrap_or(0)
+    }
+
+    /// Whether the memory has the order that the struct wants, without gaps.
+    fn is_packed(&self, view: &TensorRef<'_>) -> bool {
+        extent::same_places(
+            view.shape(),
+            view.strides(),
+            &self.packed_strides(view.shape()),
+        )
+    }
+
+    /// The strides in items of a tensor in the order that the struct wants, without gaps.
+    fn packed_strides(&self, shape: &[i64]) -> Dims {
+        let (leading, trailing) = shape.split_at(shape.len() - self.axes.len());
+        let pitch = trailing.iter().product();
+        let mut strides = Dims::new();
+        match self.order {
+            Order::C => extent::push_row_major(&mut strides, leading, pitch),
+            Order::F => extent::push_column_major(&mut strides, leading, pitch),
+        }
+        extent::push_row_major(&mut strides, trailing, 1);
+        strides
+    }
+
+    /// That there are so many axes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`].
+    pub fn rank(&self, needed: usize) -> Result<(), Error> {
+        let found = self.leading();
+        if found == needed {
+            return Ok(());
+        }
+        Err(Error::Rank { found, needed })
+    }
+
+    /// That this axis is so long.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Extent`].
+    pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
+        let found = self.tensor.view().shape()[axis];
+        if found == needed {
+            return Ok(());
+        }
+        Err(Error::Extent {
+            axis,
+            found,
+            needed: needed.to_string(),
+        })
+    }
+
+    /// All extents.
+    ///
+    /// # Errors
+    ///
+    /// A list of another length, or an integer that does not hold one of them.
+    pub fn shape<S: FromList>(&self) -> Result<S, Error> {
+        S::from_list("extent", &self.tensor.view().shape()[..self.leading()])
+    }
+
+    /// One extent.
+    ///
+    /// # Errors
+    ///
+    /// An integer that does not hold it.
+    pub fn extent<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
+        I::from_int("the extent", self.tensor.view().shape()[axis])
+    }
+
+    /// The strides that the struct will have, in elements.
+    fn element_strides(&self) -> Result<Dims, Error> {
+        self.strides_read.set(true);
+        let view = self.tensor.view();
+        let strides = if self.adopts {
+            Dims::from(view.strides())
+        } else {
+            self.packed_strides(view.shape())
+        };
+        let pitch = i64::try_from(self.pitch()).unwrap_or(i64::MAX).max(1);
+        let mut elements = Dims::new();
+        for (axis, &stride) in strides[..self.leading()].iter().enumerate() {
+            if stride % pitch != 0 {
+                return Err(Error::PartialStride {
+                    axis,
+                    found: stride,
+                    itemsize: self.pitch(),
+                });
+            }
+            elements.push(stride / pitch);
+        }
+        Ok(elements)
+    }
+
+    fn element_byte_strides(&self) -> Result<Dims, Error> {
+        let view = self.tensor.view();
+        let bytes = view.dtype().itemsize_bits() * self.pitch() / 8;
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let mut strides = self.element_strides()?;
+        for stride in strides.iter_mut() {
+            *stride = stride.saturating_mul(bytes);
+        }
+        Ok(strides)
+    }
+
+    /// All strides, in elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`Import::shape`].
+    pub fn strides<S: FromList>(&self) -> Result<S, Error> {
+        S::from_list("stride", &self.element_strides()?)
+    }
+
+    /// All strides, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Import::shape`].
+    pub fn byte_strides<S: FromList>(&self) -> Result<S, Error> {
+        S::from_list("stride", &self.element_byte_strides()?)
+    }
+
+    /// One stride, in elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`Import::extent`].
+    pub fn stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
+        I::from_int("the stride", self.element_strides()?[axis])
+    }
+
+    /// One stride, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Import::extent`].
+    pub fn byte_stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
+        I::from_int("the stride", self.element_byte_strides()?[axis])
+    }
+
+    /// The offset, which an import never has.
+    ///
+    /// # Errors
+    ///
+    /// None: 0 fits every integer.
+    pub fn offset<I: FromInt>(&self) -> Result<I, Error> {
+        I::from_int("the offset", 0)
+    }
+
+    /// As [`Import::offset`].
+    ///
+    /// # Errors
+    ///
+    /// None: 0 fits every integer.
+    pub fn byte_offset<I: FromInt>(&self) -> Result<I, Error> {
+        self.offset()
+    }
+
+    /// The device.
+    ///
+    /// # Errors
+    ///
+    /// A device that the field's type has no value for.
+    pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
+        // Elements that were copied lie in ordinary memory, wherever they came from.
+        let device = if self.adopts {
+            self.tensor.view().device()
+        } else {
+            Device::CPU
+        };
+        D::try_from(device).map_err(|_| Error::BadField {
+            what: "the device",
+            found: device.to_string(),
+        })
+    }
+
+    /// The data type.
+    ///
+    /// # Errors
+    ///
+    /// A data type that the field's type has no value for.
+    pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
+        let dtype = self.tensor.view().dtype();
+        D::try_from(dtype).map_err(|_| Error::BadField {
+            what: "the data type",
+            found: dtype.to_string(),
+        })
+    }
+
+    /// The elements in the order that the struct wants.
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::to_vec`].
+    pub fn elements<T: Element>(&self) -> Result<Vec<T>, Error> {
+        let view = self.tensor.view();
+        if self.order == Order::C {
+            return view.to_vec();
+        }
+        let leading = self.leading();
+        let mut shape = Dims::from(view.shape());
+        let mut strides = Dims::from(view.strides());
+        shape[..leading].reverse();
+        strides[..leading].reverse();
+        view.with_axes(&shape, &strides).to_vec()
+    }
+
+    /// The memory itself, strides and all.
+    pub(super) fn adopt<T: Plain>(self) -> Result<SharedBuffer<T>, Error> {
+        let view = self.tensor.view();
+        view.check_type::<T>()?;
+        let shape = view.shape();
+        let items = if shape.contains(&0) {
+            0
+        } else if self.is_packed(&view) {
+            extent::count(shape).unwrap_or(0)
+        } else {
+            let not_contiguous = || Error::NotContiguous {
+                shape: shape.to_vec(),
+                strides: view.strides().to_vec(),
+            };
+            // Gaps between elements are all right for a struct that keeps the strides; inside of them,
+            // or a start in the middle, they are not.
+            let leading = self.leading();
+            let whole_elements = extent::same_places(
+                &shape[leading..],
+                &view.strides()[leading..],
+                self.axes.strides(),
+            );
+            let reach = extent::reach(shape, view.strides())
+                .filter(|reach| reach.min == 0 && self.strides_read.get() && whole_elements)
+                .ok_or_else(not_contiguous)?;
+            reach.max + 1
+        };
+        let items = usize::try_from(items).unwrap_or(0);
+        let len = items
+            .checked_div(const { T::TRAILING.items() })
+            .unwrap_or(0);
+        if !T::ANY_BITS {
+            view.check_bools()?;
+        }
+        if len == 0 {
+            return SharedBuffer::zeroed(0);
+        }
+        let (data, word) = (view.data.cast::<T>(), Word::of::<T>());
+        if view.shared.is_some_and(|others| others != word) {
+            // Atomics of different sizes must not race.
+            return Err(Error::MayChange);
+        }
+        let access = match (view.read_only, view.shared) {
+            (false, _) => Access::Shared(word),
+            (true, Some(word)) => Access::ReadShared(word),
+            (true, None) => Access::Read,
+        };
+        let alignment = align_of::<T>();
+        if data.addr() % alignment != 0 {
+            return Err(Error::Misaligned {
+                address: data.addr(),
+                alignment,
+                dtype: view.dtype,
+            });
+        }
+        Ok(SharedBuffer::kept_by(self.tensor, data, len, access))
+    }
+}

@@ -1,0 +1,195 @@
+//! A short list of extents or strides, kept inline up to six axes so that describing a tensor allocates nothing.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use crate::layout::few::{Few, INLINE};
+
+/// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
+pub const MAX_RANK: usize = 64;
+
+/// The extents or the strides of a tensor, one `i64` an axis.
+///
+/// Reads as a slice. [`Dims::extents`] and [`Dims::strides`] make one from whatever integers a struct keeps.
+///
+/// ```
+/// use dlpack_core::Dims;
+///
+/// let dims = Dims::extents(&[480_usize, 640, 3])?;
+/// assert_eq!(dims[..], [480, 640, 3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Dims {
+    inline: [i64; INLINE],
+    /// How many of them are used.
+    len: usize,
+    /// All the values, where there are more than those; else empty.
+    heap: Vec<i64>,
+}
+
+impl Dims {
+    /// No axes: the shape of a single value.
+    ///
+    /// ```
+    /// assert!(dlpack_core::Dims::new().is_empty());
+    /// ```
+    #[must_use]
+    #[inline]
+    pub const fn new() -> Self {
+        Self::inline([0; INLINE], 0)
+    }
+
+    #[inline]
+    const fn inline(inline: [i64; INLINE], len: usize) -> Self {
+        Self {
+            inline,
+            len,
+            heap: Vec::new(),
+        }
+    }
+
+    /// These extents and the strides that pack them in row-major order, if they are kept inline, none is
+    /// zero or negative, and they make at most `most` items.
+    #[inline(always)]
+    pub(crate) fn packed(&self, most: usize) -> Option<(Self, Self)> {
+        let strides = self.few().packed(most)?;
+        let list = |values| Self::inline(values, self.len);
+        Some((list(self.inline), list(strides)))
+    }
+
+    /// The values, if they are kept inline.
+    #[inline]
+    pub(crate) fn few(&self) -> Few {
+        if self.heap.is_empty() {
+            Few {
+                values: self.inline,
+                len: self.len,
+            }
+        } else {
+            Few::UNKNOWN
+        }
+    }
+
+    /// The values where they are kept inline, and those that are not.
+    #[inline]
+    pub(crate) fn parts(&self) -> (&[i64; INLINE], &[i64]) {
+        (&self.inline, &self.heap)
+    }
+
+    pub(crate) fn zeroed(len: usize) -> Self {
+        if len <= INLINE {
+            Self::inline([0; INLINE], len)
+        } else {
+            Self {
+                inline: [0; INLINE],
+                len: 0,
+                heap: alloc::vec![0; len],
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, value: i64) {
+        match self.inline.get_mut(self.len) {
+            Some(place) if self.heap.is_empty() => {
+                *place = value;
+                self.len += 1;
+            }
+            _ => self.push_to_heap(value),
+        }
+    }
+
+    #[cold]
+    fn push_to_heap(&mut self, value: i64) {
+        if self.heap.is_empty() {
+            self.heap.reserve(2 * INLINE);
+            self.heap.extend_from_slice(&self.inline);
+        }
+        self.heap.push(value);
+    }
+}
+
+impl Default for Dims {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for Dims {
+    type Target = [i64];
+
+    #[inline]
+    fn deref(&self) -> &[i64] {
+        if self.heap.is_empty() {
+            &self.inline[..self.len]
+        } else {
+            &self.heap
+        }
+    }
+}
+
+impl DerefMut for Dims {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [i64] {
+        if self.heap.is_empty() {
+            &mut self.inline[..self.len]
+        } else {
+            &mut self.heap
+        }
+    }
+}
+
+impl From<&[i64]> for Dims {
+    #[inline]
+    fn from(values: &[i64]) -> Self {
+        let mut dims = Self::zeroed(values.len());
+        dims.copy_from_slice(values);
+        dims
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Dims {
+    #[inline]
+    fn from(values: [i64; N]) -> Self {
+        if N > INLINE {
+            return Self::from(&values[..]);
+        }
+        let mut inline = [0; INLINE];
+        for (place, value) in inline.iter_mut().zip(values) {
+            *place = value;
+        }
+        Self::inline(inline, N)
+    }
+}
+
+impl PartialEq for Dims {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Dims {}
+
+impl fmt::Debug for Dims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spills_to_the_heap_and_keeps_every_value() {
+        let mut dims = Dims::new();
+        for axis in 0..20 {
+            dims.push(axis);
+            assert_eq!(dims.len(), usize::try_from(axis).unwrap() + 1);
+        }
+        assert!(dims.iter().copied().eq(0..20));
+        assert_eq!(Dims::from(&dims[..]), dims);
+    }
+}

@@ -1,0 +1,222 @@
+//! Arithmetic over extents and strides: how many items, which ones are reached, whether two share a place. Pure and exact.
+
+use crate::dtype::DataType;
+use crate::layout::dims::Dims;
+
+/// The items of a tensor of this shape, or `None` where no `i64` holds their number.
+#[inline]
+pub(crate) fn count(shape: &[i64]) -> Option<i64> {
+    let mut items = 1_i64;
+    let mut overflow = false;
+    for &extent in shape {
+        if extent == 0 {
+            return Some(0);
+        }
+        match items.checked_mul(extent) {
+            Some(product) => items = product,
+            // A later extent of 0 still makes the tensor empty.
+            None => overflow = true,
+        }
+    }
+    (!overflow).then_some(items)
+}
+
+/// The bytes of so many items one after another, `None` where that is more than memory has (LAY-19).
+pub(crate) fn packed_bytes(shape: &[i64], dtype: DataType) -> Option<usize> {
+    let items = count(shape)?;
+    let bits = i128::from(items) * i128::try_from(dtype.itemsize_bits()).ok()?;
+    let bytes = isize::try_from((bits + 7) / 8).ok()?;
+    usize::try_from(bytes).ok()
+}
+
+/// The first and the last item that a tensor reaches, counted from its first element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reach {
+    pub(crate) min: i64,
+    pub(crate) max: i64,
+}
+
+/// What a tensor without empty axes reaches, over signed strides (LAY-22); `None` where that is
+/// further than an `i64` counts, and so further than any memory.
+#[inline]
+pub(crate) fn reach(shape: &[i64], strides: &[i64]) -> Option<Reach> {
+    let (mut min, mut max) = (0_i64, 0_i64);
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        let far = (extent - 1).checked_mul(stride)?;
+        // Each side only ever grows, so an overflow in between is one in the end.
+        if far < 0 {
+            min = min.checked_add(far)?;
+        } else {
+            max = max.checked_add(far)?;
+        }
+    }
+    Some(Reach { min, max })
+}
+
+/// The same for an error message, where numbers beyond an `i64` are cut off rather than refused.
+pub(crate) fn reach_saturating(shape: &[i64], strides: &[i64]) -> (i128, i128) {
+    let (mut min, mut max) = (0_i128, 0_i128);
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        let far = i128::from(extent - 1).saturating_mul(i128::from(stride));
+        if far < 0 {
+            min = min.saturating_add(far);
+        } else {
+            max = max.saturating_add(far);
+        }
+    }
+    (min, max)
+}
+
+/// Appends the strides of `shape` packed from the right, `unit` for the last axis.
+///
+/// An extent of 0 counts as 1 (LAY-18). Too large a product saturates: only a tensor without
+/// elements can have one and stay in its buffer.
+#[inline]
+pub(crate) fn push_row_major(strides: &mut Dims, shape: &[i64], unit: i64) {
+    let start = strides.len();
+    for _ in shape {
+        strides.push(0);
+    }
+    let mut stride = unit;
+    for (place, &extent) in strides[start..].iter_mut().zip(shape).rev() {
+        *place = stride;
+        stride = stride.saturating_mul(extent.max(1));
+    }
+}
+
+/// The same, packed from the left.
+#[inline]
+pub(crate) fn push_column_major(strides: &mut Dims, shape: &[i64], unit: i64) {
+    let mut stride = unit;
+    for &extent in shape {
+        strides.push(stride);
+        stride = stride.saturating_mul(extent.max(1));
+    }
+}
+
+/// Whether the items lie one after another in row-major order.
+#[inline]
+pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
+    let mut packed = Dims::new();
+    push_row_major(&mut packed, shape, 1);
+    same_places(shape, strides, &packed)
+}
+
+/// Whether two sets of strides lead to the same places: that of an axis which is not walked does not matter.
+pub(crate) fn same_places(shape: &[i64], strides: &[i64], others: &[i64]) -> bool {
+    shape.contains(&0)
+        || (shape.iter().zip(strides.iter().zip(others)))
+            .all(|(&extent, (stride, other))| extent == 1 || stride == other)
+}
+
+/// Whether two indices may mean the same item.
+///
+/// Never `false` where they do. Some exotic layouts whose axes interleave without meeting are
+/// called overlapping too; that costs them the right to be written, nothing else.
+pub(crate) fn may_overlap(shape: &[i64], strides: &[i64]) -> bool {
+    let mut axes = Dims::new();
+    let mut extents = Dims::new();
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        if extent > 1 {
+            // Insertion sort by distance; nearly always two to four axes, already in order.
+            let stride = stride.checked_abs().unwrap_or(i64::MAX);
+            axes.push(stride);
+            extents.push(extent);
+            let mut at = axes.len() - 1;
+            while at > 0 && axes[at - 1] < stride {
+                axes.swap(at - 1, at);
+                extents.swap(at - 1, at);
+                at -= 1;
+            }
+        }
+    }
+    // From the nearest axis outwards: each step must leap over all that the nearer axes reach.
+    let mut inner = 0_i64;
+    for (&stride, &extent) in axes.iter().zip(extents.iter()).rev() {
+        if stride <= inner {
+            return true;
+        }
+        inner = inner.saturating_add(stride.saturating_mul(extent - 1));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_items_and_knows_when_it_cannot() {
+        for (shape, items) in [
+            (&[][..], Some(1)),
+            (&[0], Some(0)),
+            (&[2, 3], Some(6)),
+            (&[i64::MAX, 2], None),
+            (&[i64::MAX, 2, 0], Some(0)),
+            (&[0, i64::MAX, 2], Some(0)),
+            (&[1 << 32, 1 << 32, 16, 4], None),
+        ] {
+            assert_eq!(count(shape), items, "{shape:?}");
+        }
+    }
+
+    /// LAY-22: both ends over signed strides.
+    #[test]
+    fn reaches_both_ways() {
+        for (shape, strides, reached) in [
+            (&[][..], &[][..], Some((0, 0))),
+            (&[3], &[2], Some((0, 4))),
+            (&[3], &[-2], Some((-4, 0))),
+            (&[3, 2], &[-2, 5], Some((-4, 5))),
+            (&[1, 1], &[i64::MIN, i64::MAX], Some((0, 0))),
+            (&[i64::MAX], &[2], None),
+            (&[2, 2], &[i64::MAX, 1], None),
+        ] {
+            let expected = reached.map(|(min, max)| Reach { min, max });
+            assert_eq!(reach(shape, strides), expected, "{shape:?} {strides:?}");
+        }
+    }
+
+    /// LAY-18: as if extents of 0 were 1, and no overflow where nothing is stored.
+    #[test]
+    fn compact_strides() {
+        for (shape, expected) in [
+            (&[2_i64, 3, 4][..], &[12_i64, 4, 1][..]),
+            (&[3, 0, 2], &[2, 2, 1]),
+            (&[0, i64::MAX, 2], &[i64::MAX, 2, 1]),
+        ] {
+            let mut strides = Dims::new();
+            push_row_major(&mut strides, shape, 1);
+            assert_eq!(strides[..], *expected, "{shape:?}");
+        }
+        let mut strides = Dims::new();
+        push_column_major(&mut strides, &[2, 3, 4], 1);
+        assert_eq!(strides[..], [1, 2, 6]);
+    }
+
+    #[test]
+    fn overlap_is_never_missed() {
+        // Every small layout against a count of the places that it reaches.
+        for a in 0..4 {
+            for b in 0..4 {
+                for s in -6..7 {
+                    for t in -6..7 {
+                        let mut places = alloc::collections::BTreeSet::new();
+                        let mut all_different = true;
+                        for i in 0..a {
+                            for j in 0..b {
+                                all_different &= places.insert(i * s + j * t);
+                            }
+                        }
+                        let says = may_overlap(&[a, b], &[s, t]);
+                        assert!(says || all_different, "{a}x{b} {s},{t}");
+                    }
+                }
+            }
+        }
+        assert!(!may_overlap(&[4, 3], &[3, 1]));
+        assert!(!may_overlap(&[3, 4], &[1, 3]));
+        assert!(may_overlap(&[4, 3], &[0, 1]));
+        assert!(may_overlap(&[3, 3], &[1, 1]));
+    }
+}

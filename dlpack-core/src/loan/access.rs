@@ -1,0 +1,43 @@
+//! Who may write to memory while it is lent.
+
+use crate::memory::atomic::Word;
+
+/// Who may write while the memory is lent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Nobody.
+    Read,
+    /// The one who has the loan.
+    Exclusive,
+    /// Everybody, Rust code in atomic words of this size.
+    Shared(Word),
+    /// Others, in atomic words of this size, but not the one who has the loan.
+    ReadShared(Word),
+}
+
+impl Access {
+    pub(crate) fn is_read_only(self) -> bool {
+        matches!(self, Self::Read | Self::ReadShared(_))
+    }
+
+    /// The words in which others may be writing.
+    pub(crate) fn shared(self) -> Option<Word> {
+        match self {
+            Self::Shared(word) | Self::ReadShared(word) => Some(word),
+            Self::Read | Self::Exclusive => None,
+        }
+    }
+
+    /// The same memory seen through a shared reference.
+    pub(crate) fn through_shared(self) -> Self {
+        match self {
+            Self::Exclusive => Self::Read,
+            other => other,
+        }
+    }
+
+    /// The same memory for somebody who may only look at it.
+    pub(crate) fn for_reading(self) -> Self {
+        self.shared().map_or(Self::Read, Self::ReadShared)
+    }
+}

@@ -1,0 +1,174 @@
+//! The safe trait [`Buffer`]: a value that lends its elements to a tensor.
+//!
+//! # Why `Buffer` is safe to implement
+//!
+//! A consumer keeps a raw pointer until it calls the deleter, so the memory must stay where it is,
+//! and stay readable, for that long. Nothing about an implementor of `Buffer` is trusted for this:
+//!
+//! 1. `lend` turns a `&'a self` into a `Loan<'a>`, and safe code can make a `Loan<'a>` only from a
+//!    `&'a [T]`. So whatever code stands behind `lend`, the memory is valid for as long as `self`
+//!    stays borrowed.
+//! 2. An export keeps the owner borrowed until the deleter has run: the owner is moved into a heap
+//!    block that nobody else can reach, or is a clone of an `Arc`, which gives out only `&T` while
+//!    that clone lives. Both are `'static`, so nothing they borrow ends earlier.
+//! 3. Writing goes through a `LoanMut<'a>`, which safe code can make only from a `&'a mut [T]`, and
+//!    the owner that lent it stays exclusively borrowed in the same way.
+//! 4. The consumer may be on any thread. Owners are `Send` (and `Sync` where shared), elements are both.
+//!
+//! Whoever makes a loan in another way says `unsafe` and promises the same by hand.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::element::Element;
+use crate::loan::facts::Facts;
+use crate::loan::{Loan, LoanMut};
+
+/// A value whose elements a tensor can share.
+///
+/// Implemented for arrays, slices, `Vec<T>`, [`SharedBuffer<T>`](crate::SharedBuffer), for `Box<B>`
+/// and `Arc<B>` of these, and with a feature of the same name for the containers of `ndarray`,
+/// `nalgebra` and `image`. The derive also takes a field that merely dereferences to `[T]`, such as
+/// `Bytes` or a memory map. For a container of your own it is a line of safe code; why that is sound stands at the
+/// top of this module's source.
+///
+/// ```
+/// #![forbid(unsafe_code)]
+/// use dlpack_core::{Buffer, DLPack, Loan, LoanMut, Writable};
+///
+/// struct Ring { slots: Box<[u16]> }
+///
+/// impl Buffer for Ring {
+///     fn lend(&self) -> Loan<'_> {
+///         Loan::from(&self.slots[..])
+///     }
+///
+///     // Only if an export that owns the ring may be written to.
+///     fn lend_mut(&mut self) -> LoanMut<'_> {
+///         LoanMut::from(&mut self.slots[..])
+///     }
+/// }
+///
+/// // Allows `#[dlpack(data, writable)]` on a field of this type.
+/// impl Writable for Ring {}
+///
+/// let ring = Ring { slots: Box::new([1, 2, 3]) };
+/// assert_eq!(ring.into_dlpack()?.view().shape(), [3]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot back a DLPack tensor",
+    label = "`{Self}` does not lend its elements",
+    note = "use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`, name a slice on the struct (`#[dlpack(data = &self.field[..])]`), or implement `Buffer`; a struct of your own becomes a tensor with `#[derive(DLPack)]`",
+    note = "behind a lock or a cell (`Mutex<Vec<T>>`, `RefCell<Vec<T>>`) elements can move while they are read: use `SharedBuffer<T>`, or export a copy with `#[dlpack(via = ..)]`"
+)]
+pub trait Buffer: Send // a consumer may run the deleter on any thread
+{
+    /// What the type alone says; see [`assert_exports!`](crate::assert_exports).
+    #[doc(hidden)]
+    const FACTS: Facts = Facts::UNKNOWN;
+
+    /// The memory, for as long as `self` stays borrowed.
+    fn lend(&self) -> Loan<'_>;
+
+    /// The memory for writing, for as long as `self` stays exclusively borrowed; where it may only
+    /// be read, what `lend` gives.
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        LoanMut::from(self.lend())
+    }
+}
+
+/// A [`Buffer`] whose `lend_mut` gives memory for writing; the key `writable` asks for it.
+///
+/// ```
+/// fn is_writable<B: dlpack_core::Writable>() {}
+///
+/// is_writable::<Vec<f32>>();
+/// is_writable::<Box<[u8]>>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be exported as writable",
+    label = "others may read `{Self}` while a consumer writes",
+    note = "use a type that owns its elements alone (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
+)]
+pub trait Writable: Buffer {}
+
+impl<T: Element> Buffer for [T] {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        Loan::from(self)
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        LoanMut::from(self)
+    }
+}
+impl<T: Element> Writable for [T] {}
+
+impl<T: Element, const N: usize> Buffer for [T; N] {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        self.as_slice().lend()
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        self.as_mut_slice().lend_mut()
+    }
+}
+impl<T: Element, const N: usize> Writable for [T; N] {}
+
+impl<T: Element> Buffer for Vec<T> {
+    const FACTS: Facts = Facts::list::<T>().writable();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        self.as_slice().lend()
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        self.as_mut_slice().lend_mut()
+    }
+}
+impl<T: Element> Writable for Vec<T> {}
+
+impl<B: Buffer + Sync + ?Sized> Buffer for &B {
+    const FACTS: Facts = B::FACTS.read_only();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        (**self).lend()
+    }
+}
+
+impl<B: Buffer + ?Sized> Buffer for Box<B> {
+    const FACTS: Facts = B::FACTS;
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        (**self).lend()
+    }
+
+    #[inline]
+    fn lend_mut(&mut self) -> LoanMut<'_> {
+        (**self).lend_mut()
+    }
+}
+impl<B: Writable + ?Sized> Writable for Box<B> {}
+
+impl<B: Buffer + Sync + ?Sized> Buffer for Arc<B> {
+    const FACTS: Facts = B::FACTS.read_only();
+
+    #[inline]
+    fn lend(&self) -> Loan<'_> {
+        (**self).lend()
+    }
+}

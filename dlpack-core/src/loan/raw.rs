@@ -1,0 +1,84 @@
+//! The door of `unsafe(data = .., len = ..)`: an address that becomes memory on the user's word.
+#![expect(unsafe_code, reason = "makes a loan of an address")]
+
+use core::ptr::NonNull;
+
+use crate::device::Device;
+use crate::element::Element;
+use crate::loan::access::Access;
+use crate::loan::{Loan, Memory};
+use crate::memory::atomic::Word;
+
+/// What `unsafe(data = .., len = ..)` takes for an address.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the address of elements",
+    label = "expected `*const T`, `*mut T` or `NonNull<T>`, where `T` is an element",
+    note = "an untyped pointer needs a type: `pointer.cast::<f32>()`, or `pointer.cast::<u8>()` and a `dtype`"
+)]
+pub trait Address {
+    /// What lies there.
+    #[doc(hidden)]
+    type Element: Element;
+    /// Whether it may be written.
+    #[doc(hidden)]
+    const WRITABLE: bool;
+    /// The address.
+    #[doc(hidden)]
+    fn pointer(self) -> *mut Self::Element;
+}
+
+impl<T: Element> Address for *const T {
+    type Element = T;
+    const WRITABLE: bool = false;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self.cast_mut()
+    }
+}
+
+impl<T: Element> Address for *mut T {
+    type Element = T;
+    const WRITABLE: bool = true;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self
+    }
+}
+
+impl<T: Element> Address for NonNull<T> {
+    type Element = T;
+    const WRITABLE: bool = true;
+    #[inline]
+    fn pointer(self) -> *mut T {
+        self.as_ptr()
+    }
+}
+
+/// An address that is not yet memory, on the device that the annotation names.
+#[derive(Debug)]
+pub struct Place(Memory);
+
+/// What `unsafe(data = ..)` gives.
+#[inline]
+pub fn address<A: Address>(address: A) -> Place {
+    let access = if A::WRITABLE {
+        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
+    } else {
+        Access::Read
+    };
+    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
+    memory.any_device = true;
+    Place(memory)
+}
+
+/// Memory of so many elements at an address.
+///
+/// # Safety
+///
+/// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
+#[inline]
+pub unsafe fn raw<'a>(place: Place, len: usize) -> Loan<'a> {
+    let Place(mut memory) = place;
+    memory.bytes = len.saturating_mul(memory.element);
+    Loan::over(memory)
+}

@@ -1,0 +1,155 @@
+//! Heap memory for the elements of a tensor: aligned, and quick to use for the first time.
+#![expect(unsafe_code, reason = "owns heap memory with its own alignment")]
+
+use alloc::alloc::{alloc, alloc_zeroed, dealloc};
+use core::alloc::Layout;
+use core::ptr::{NonNull, without_provenance_mut};
+
+/// The alignment of memory that we allocate for tensors: what DLPack asks for (CPY-14).
+const ALIGNMENT: usize = 256;
+
+/// The size of a huge page on most machines.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Heap memory for the elements of a tensor, aligned to 256 bytes and not initialised.
+///
+/// The allocator is asked for a little more and the start aligned by hand: allocators are much faster at
+/// their own alignment. Big memory is aligned to huge pages, which halves the cost of its first use.
+#[derive(Debug)]
+pub(crate) struct AlignedBytes {
+    start: NonNull<u8>,
+    len: usize,
+    /// What the allocator gave; dangling if `len` is 0.
+    base: NonNull<u8>,
+}
+
+impl AlignedBytes {
+    /// Allocates; the error is the number of bytes that could not be had.
+    pub(crate) fn new(len: usize) -> Result<Self, usize> {
+        Self::from(len, alloc)
+    }
+
+    /// The same with every byte 0, which the system gives away for free where there is much of it.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, usize> {
+        Self::from(len, alloc_zeroed)
+    }
+
+    fn from(len: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Result<Self, usize> {
+        let align = Self::align(len);
+        if len == 0 {
+            let start = NonNull::new(without_provenance_mut(align)).ok_or(len)?;
+            let base = start;
+            return Ok(Self { start, len, base });
+        }
+        let layout = Self::layout(len).ok_or(len)?;
+        // SAFETY: the layout has a size, as `len` is not 0.
+        let base = unsafe { alloc(layout) };
+        let base = NonNull::new(base).ok_or(len)?;
+        let address = base.addr().get();
+        let gap = address.next_multiple_of(align) - address;
+        let start = NonNull::new(base.as_ptr().wrapping_add(gap)).ok_or(len)?;
+        let bytes = Self { start, len, base };
+        bytes.advise();
+        Ok(bytes)
+    }
+
+    /// The alignment for memory of this size: to huge pages where these are a small part of it.
+    fn align(len: usize) -> usize {
+        if len >= 16 * HUGE_PAGE {
+            HUGE_PAGE
+        } else {
+            ALIGNMENT
+        }
+    }
+
+    /// What the allocator is asked for, if so much can exist: room to align within.
+    fn layout(len: usize) -> Option<Layout> {
+        // The alignment that every allocator gives without effort.
+        let easy = 2 * align_of::<usize>();
+        let size = len.checked_add(Self::align(len) - easy)?;
+        Layout::from_size_align(size, easy).ok()
+    }
+
+    /// Asks for huge pages as NumPy does, since a page fault for every 4 KB costs more than the copy.
+    #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
+    fn advise(&self) {
+        use core::ffi::{c_int, c_void};
+        unsafe extern "C" {
+            fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
+        }
+        const MADV_HUGEPAGE: c_int = 14;
+        /// The largest size of an ordinary page, hence a start that is good for all.
+        const PAGE: usize = 64 << 10;
+
+        if self.len >= 2 * HUGE_PAGE {
+            let address = self.start.addr().get();
+            let gap = address.next_multiple_of(PAGE) - address;
+            let start = self.start.as_ptr().wrapping_add(gap).cast();
+            let len = (self.len - gap) / PAGE * PAGE;
+            // SAFETY: whole pages of our own memory; the advice changes neither contents nor validity.
+            // It may be refused, which only costs time.
+            let _refused = unsafe { madvise(start, len, MADV_HUGEPAGE) };
+        }
+    }
+
+    #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
+    fn advise(&self) {}
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The address of the first byte, to write to.
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Drop for AlignedBytes {
+    fn drop(&mut self) {
+        if self.len != 0 {
+            let layout = Self::layout(self.len).expect("the memory was allocated with this layout");
+            // SAFETY: `new` allocated it with this layout, and nothing else frees it.
+            unsafe { dealloc(self.base.as_ptr(), layout) }
+        }
+    }
+}
+
+// SAFETY: the memory belongs to the value alone, and any thread may free it.
+unsafe impl Send for AlignedBytes {}
+// SAFETY: a shared reference gives no more than an address and a length.
+unsafe impl Sync for AlignedBytes {}
+
+static_assertions::assert_impl_all!(AlignedBytes: Send, Sync);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CPY-14.
+    #[test]
+    fn memory_is_aligned() {
+        for len in [0, 1, 255, 256, 257, 4096, 1 << 20, 4 << 20, (32 << 20) + 1] {
+            let mut bytes = AlignedBytes::new(len).expect("so much there is");
+            assert_eq!(bytes.as_mut_ptr().addr() % 256, 0, "{len} bytes");
+            if len > 0 {
+                let start = bytes.as_mut_ptr();
+                // SAFETY: the first byte of some.
+                unsafe { start.write(1) };
+                // SAFETY: the last byte of `len`.
+                unsafe { start.wrapping_add(len - 1).write(2) };
+            }
+        }
+    }
+
+    #[test]
+    fn too_much_memory_is_an_error() {
+        for len in [
+            isize::MAX.unsigned_abs() - 4096,
+            isize::MAX.unsigned_abs(),
+            usize::MAX,
+        ] {
+            assert_eq!(AlignedBytes::new(len).map(|_| ()), Err(len));
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! Copies strided elements into contiguous memory.
+//!
+//! A copy is planned in safe code and carried out by few unsafe moves. [`Plan::new`] reduces shape and
+//! strides to what matters: extents of 1 vanish, axes that continue each other merge, and the longest run
+//! of bytes that is contiguous on both sides becomes the *item* that is moved at once. A contiguous array
+//! is then a single item, a crop is a grid of rows, and an array of RGB pixels is a grid of 3-byte items.
+//!
+//! The axes that remain are nested loops in the order of the destination, which writes memory front to
+//! back. One case needs more: when another axis is denser in the source than the innermost one, as in a
+//! transposition, every read would touch a new cache line. Those two axes are walked in tiles small
+//! enough that a line is still in the cache when its next item is wanted, and within a tile small squares
+//! are transposed in registers.
+//!
+//! Addresses are computed with `wrapping_offset`, which is safe; only loads and stores are not. Only the
+//! items themselves are read, never the gaps between them, which may belong to somebody else.
+//!
+//! `benches/copies.py` compares this with NumPy; the numbers chosen here come from there.
+
+#![expect(unsafe_code, reason = "moves bytes between raw addresses")]
+
+use core::marker::PhantomData;
+
+use crate::memory::moves::{Axis, Bytes, Item, Word, signed};
+
+/// Copies a strided array to `dst`, in row-major order without gaps.
+///
+/// For column-major order pass shape and strides reversed.
+///
+/// # Safety
+///
+/// With `shape` and `strides` of the same length, no extent negative, strides in items of `itemsize`
+/// bytes:
+/// 1. `src` is the address of the item whose index is zero everywhere, and every item that an index
+///    within `shape` addresses is readable, in one allocation with `src`; alignment does not matter;
+/// 2. `dst` is writable for `itemsize` times the product of `shape` bytes, and none of these bytes
+///    belongs to an item of the source;
+/// 3. meanwhile nobody writes to an item of the source, nor reads or writes the destination.
+///
+/// The pointers are not used at all when an extent or `itemsize` is 0.
+pub(crate) unsafe fn gather(
+    src: *const u8,
+    shape: &[i64],
+    strides: &[i64],
+    itemsize: usize,
+    dst: *mut u8,
+) {
+    // Clearing room for every array there can be takes as long as a small copy.
+    let (mut few, mut many);
+    let axes: &mut [Axis] = if shape.len() <= FEW_AXES {
+        few = [Axis::ONCE; FEW_AXES];
+        &mut few
+    } else {
+        many = [Axis::ONCE; MAX_AXES];
+        &mut many
+    };
+    if let Some(plan) = Plan::new(shape, strides, itemsize, axes) {
+        // SAFETY: the plan's loops reach the items of this array and, in row-major order, the first
+        // `itemsize` times product of `shape` bytes of `dst`; the caller vouches for both.
+        unsafe { plan.run(src, dst) }
+    }
+}
+
+/// As many loops of two or more turns as can be nested over memory: each doubles the bytes, and an
+/// allocation has fewer than 2^63.
+const MAX_AXES: usize = 63;
+
+/// As many as nearly all arrays have; at least the two that a plan always has.
+const FEW_AXES: usize = 8;
+
+/// The loops of a copy, innermost first, around the move of one item.
+#[derive(Debug)]
+struct Plan<'a> {
+    /// The bytes of the largest piece that is contiguous on both sides.
+    item: usize,
+    axes: &'a mut [Axis],
+    count: usize,
+    /// The turns of the two innermost loops that make a tile, if tiles help.
+    tile: Option<[usize; 2]>,
+}
+
+impl<'a> Plan<'a> {
+    /// The loops for a copy to row-major order, kept in `axes`, which run once each so far; none when there is
+    /// nothing to copy.
+    fn new(shape: &[i64], strides: &[i64], itemsize: usize, axes: &'a mut [Axis]) -> Option<Self> {
+        assert_eq!(shape.len(), strides.len(), "one stride for each extent");
+        if itemsize == 0 || shape.contains(&0) {
+            return None;
+        }
+        let mut plan = Self {
+            item: itemsize,
+            axes,
+            count: 0,
+            tile: None,
+        };
+        let mut dst = signed(itemsize);
+        for (&extent, &stride) in shape.iter().zip(strides).rev() {
+            if extent != 1 {
+                // The item at index 1 is in the same allocation, so its distance is an isize.
+                let src = isize::try_from(stride).expect("an item is within reach");
+                let src = src * signed(itemsize);
+                let extent = usize::try_from(extent).expect("an extent is not negative");
+                plan.push(Axis {
+                    extent,
+                    src,
+                    dst,
+                    turn: 0,
+                });
+                dst *= signed(extent);
+            }
+        }
+        plan.choose_tile();
+        Some(plan)
+    }
+
+    /// Adds a loop around the others, or prolongs the outermost one when the new one only continues it.
+    fn push(&mut self, axis: Axis) {
+        match self.axes[..self.count].last_mut() {
+            None if axis.src == signed(self.item) => self.item *= axis.extent,
+            Some(outer) if axis.src == outer.src * signed(outer.extent) => {
+                outer.extent *= axis.extent;
+            }
+            _ => {
+                self.axes[self.count] = axis;
+                self.count += 1;
+            }
+        }
+    }
+
+    /// If another loop is denser in the source than the innermost one, makes it the second and sizes a tile.
+    fn choose_tile(&mut self) {
+        let Some((inner, outer)) = self.axes[..self.count].split_first_mut() else {
+            return;
+        };
+        let dense = (0..outer.len())
+            .filter(|&i| outer[i].src != 0)
+            .min_by_key(|&i| outer[i].src.unsigned_abs());
+        let Some(dense) = dense else {
+            return;
+        };
+        if outer[dense].src.unsigned_abs() >= inner.src.unsigned_abs() {
+            return;
+        }
+        outer[..=dense].rotate_right(1);
+        let second = outer[0].extent;
+
+        // A tile is one cache line wide in the source, `rows` lines high. Lines that lie a multiple of
+        // 4096 bytes apart compete for the same 8 or more ways of a cache of 64 sets.
+        let sets = 4096 >> inner.src.trailing_zeros().clamp(6, 12);
+        let width = (64 / self.item).max(8);
+        let rows = (8 * sets).clamp(width, 128);
+        // Where one side is short, the other may be longer.
+        self.tile = Some(if second < width {
+            [rows * width / second, width]
+        } else if inner.extent < rows {
+            [rows, rows * width / inner.extent]
+        } else {
+            [rows, width]
+        });
+    }
+
+    /// Runs the loops.
+    ///
+    /// # Safety
+    ///
+    /// 1. Every item that the loops reach from `src` is readable.
+    /// 2. Every item that they reach from `dst` is writable and has no byte in common with one of `src`.
+    /// 3. Nobody else writes to the former or touches the latter.
+    unsafe fn run(self, src: *const u8, dst: *mut u8) {
+        macro_rules! by_size {
+            ($($size:literal: $number:ty),+) => {
+                match self.item {
+                    // SAFETY: the caller's promises; the number has the size of the item.
+                    $($size => unsafe { self.walk(Word::<$number>(PhantomData), src, dst) },)+
+                    // SAFETY: the caller's promises; the item has this size.
+                    size => unsafe { self.walk(Bytes(size), src, dst) },
+                }
+            };
+        }
+        by_size!(
+            1: u8, 2: u16, 3: [u8; 3], 4: u32, 6: [u16; 3], 8: u64, 12: [u32; 3], 16: u128,
+            24: [u64; 3], 32: [u64; 4]
+        );
+    }
+
+    /// Runs the loops with one way to move an item.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Plan::run`]; and `item` moves `self.item` bytes.
+    unsafe fn walk<I: Item>(self, item: I, mut src: *const u8, mut dst: *mut u8) {
+        let [inner, second, outer @ ..] = self.axes else {
+            unreachable!("there is room for two axes and more");
+        };
+        let outer = &mut outer[..self.count.saturating_sub(2)];
+        loop {
+            if let Some([rows, width]) = self.tile {
+                for i in (0..inner.extent).step_by(rows) {
+                    for j in (0..second.extent).step_by(width) {
+                        let (inner_part, second_part) =
+                            (inner.part(i, rows), second.part(j, width));
+                        let src = second.read(inner.read(src, i), j);
+                        let dst = second.write(inner.write(dst, i), j);
+                        // SAFETY: the caller's promises, of which this tile is a part.
+                        unsafe { item.tile(inner_part, second_part, src, dst) };
+                    }
+                }
+            } else {
+                for j in 0..second.extent {
+                    // SAFETY: the caller's promises, of which this row is a part.
+                    unsafe { item.row(*inner, second.read(src, j), second.write(dst, j)) };
+                }
+            }
+            // On to the next turn of the outer loops, as an odometer does it.
+            let mut level = 0;
+            loop {
+                let Some(axis) = outer.get_mut(level) else {
+                    return;
+                };
+                axis.turn += 1;
+                if axis.turn < axis.extent {
+                    (src, dst) = (axis.read(src, 1), axis.write(dst, 1));
+                    break;
+                }
+                let back = Axis {
+                    src: -axis.src,
+                    dst: -axis.dst,
+                    ..*axis
+                };
+                let turns = axis.extent - 1;
+                (src, dst) = (back.read(src, turns), back.write(dst, turns));
+                axis.turn = 0;
+                level += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::moves::transposed;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use core::array::from_fn;
+
+    /// The sizes that have code of their own, and all around them.
+    const SIZES: [usize; 21] = [
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 32, 33, 40,
+    ];
+
+    /// A sequence that looks random enough.
+    struct Dice(u64);
+
+    impl Dice {
+        fn roll(&mut self, sides: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 20) % sides
+        }
+
+        fn between(&mut self, low: i64, high: i64) -> i64 {
+            low + i64::try_from(self.roll((high - low + 1).unsigned_abs())).expect("small")
+        }
+    }
+
+    /// The offsets, in items, of the elements in row-major order.
+    fn offsets(shape: &[i64], strides: &[i64]) -> Vec<i64> {
+        if shape.contains(&0) {
+            return vec![];
+        }
+        let mut offsets = vec![0];
+        for (&extent, &stride) in shape.iter().zip(strides) {
+            let next = offsets
+                .iter()
+                .flat_map(|o| (0..extent).map(move |i| o + i * stride));
+            offsets = next.collect();
+        }
+        offsets
+    }
+
+    /// Gathers from memory that ends where the last item ends, and compares with a walk item by item.
+    fn check(shape: &[i64], strides: &[i64], itemsize: usize) {
+        let offsets = offsets(shape, strides);
+        let first = offsets.iter().copied().min().unwrap_or(0);
+        let last = offsets.iter().copied().max().unwrap_or(-1);
+        let at =
+            |offset: i64| usize::try_from(offset - first).expect("not before the first") * itemsize;
+
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        let byte = |_| u8::try_from(dice.roll(256)).expect("a byte");
+        let source: Vec<u8> = (0..at(last + 1)).map(byte).collect();
+        let expected: Vec<u8> = offsets
+            .iter()
+            .flat_map(|&o| source[at(o)..at(o) + itemsize].iter().copied())
+            .collect();
+
+        const GUARD: usize = 64;
+        let mut found = vec![0xaa; expected.len() + 2 * GUARD];
+        let src = source
+            .as_ptr()
+            .wrapping_add(if offsets.is_empty() { 0 } else { at(0) });
+        let dst = found.as_mut_ptr().wrapping_add(GUARD);
+        // SAFETY:
+        // 1. the source has every item from the first offset to the last;
+        // 2. the destination, another allocation, has room for one item for each offset;
+        // 3. both are this test's.
+        unsafe { gather(src, shape, strides, itemsize, dst) };
+        let (before, rest) = found.split_at(GUARD);
+        let (found, after) = rest.split_at(expected.len());
+        let what = || alloc::format!("shape {shape:?}, strides {strides:?}, {itemsize} bytes");
+        assert!(found == expected, "wrong items: {}", what());
+        let untouched = before.iter().chain(after).all(|&b| b == 0xaa);
+        assert!(untouched, "wrote outside: {}", what());
+    }
+
+    /// The row-major strides of a shape.
+    fn contiguous(shape: &[i64]) -> Vec<i64> {
+        (0..shape.len())
+            .map(|i| shape[i + 1..].iter().product())
+            .collect()
+    }
+
+    #[test]
+    fn any_shape_and_strides_give_what_an_index_walk_gives() {
+        let rounds = if cfg!(miri) { 40 } else { 1500 };
+        let mut dice = Dice(42);
+        for _ in 0..rounds {
+            let itemsize = SIZES[usize::try_from(dice.roll(21)).expect("small")];
+            let ndim = dice.roll(7);
+            let (mut shape, mut strides) = (vec![], vec![]);
+            let mut room = 3000;
+            for _ in 0..ndim {
+                let extent = match dice.roll(12) {
+                    0 => 0,
+                    1..=3 => 1,
+                    4..=5 => dice.between(1, 40),
+                    _ => dice.between(2, 9),
+                }
+                .min(room);
+                room /= extent.max(1);
+                shape.push(extent);
+                strides.push(match dice.roll(5) {
+                    0 => dice.between(-1, 1),
+                    1 => dice.between(-200, 200),
+                    _ => dice.between(-12, 12),
+                });
+            }
+            check(&shape, &strides, itemsize);
+        }
+    }
+
+    /// Permutations, steps, reversals and crops of contiguous arrays: what people do.
+    #[test]
+    fn views_of_contiguous_arrays() {
+        let rounds = if cfg!(miri) { 20 } else { 1500 };
+        let mut dice = Dice(7);
+        for _ in 0..rounds {
+            let itemsize = SIZES[usize::try_from(dice.roll(21)).expect("small")];
+            let ndim = 1 + dice.roll(4);
+            let most = [2000, 60, 17, 9][usize::try_from(ndim - 1).expect("small")];
+            let whole: Vec<i64> = (0..ndim).map(|_| dice.between(1, most)).collect();
+            let mut axes: Vec<(i64, i64)> = whole.iter().copied().zip(contiguous(&whole)).collect();
+            for (extent, stride) in &mut axes {
+                match dice.roll(5) {
+                    0 => (*extent, *stride) = ((*extent + 1) / 2, *stride * 2),
+                    1 => *stride = -*stride,
+                    2 => *extent = dice.between(0, *extent),
+                    _ => {}
+                }
+            }
+            for i in (1..axes.len()).rev() {
+                axes.swap(i, usize::try_from(dice.roll(ndim)).expect("small").min(i));
+            }
+            let (shape, strides): (Vec<_>, Vec<_>) = axes.into_iter().unzip();
+            check(&shape, &strides, itemsize);
+        }
+    }
+
+    /// Sides just below, at and above those of squares and tiles, dense forwards and backwards.
+    #[test]
+    fn transpositions_whose_sides_are_no_multiple_of_a_tile() {
+        let sides: &[i64] = if cfg!(miri) {
+            &[3, 8, 9]
+        } else {
+            &[
+                1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 67, 127, 129, 131,
+            ]
+        };
+        for itemsize in [1, 2, 3, 4, 8, 16, 20] {
+            for &h in sides {
+                for &w in sides {
+                    check(&[w, h], &[1, w], itemsize);
+                }
+                check(&[h, 70], &[-1, h], itemsize);
+                check(&[70, h], &[1, -70], itemsize);
+                check(&[70, h], &[2, 140], itemsize);
+                check(&[h, 2, 5], &[1, 5 * h, h], itemsize);
+            }
+        }
+    }
+
+    /// Strides that are a large power of two make the tiles low, short sides make them wide.
+    #[test]
+    #[cfg_attr(miri, ignore = "slow")]
+    fn transpositions_with_tiles_of_other_shapes() {
+        for itemsize in SIZES {
+            check(&[70, 70], &[1, 4096], itemsize);
+            check(&[70, 300], &[1, 256], itemsize);
+            check(&[3, 1000], &[1, 3], itemsize);
+            check(&[1001, 3], &[1, 1001], itemsize);
+            check(&[2, 3, 5, 67], &[3, 1, 6 * 67, 6], itemsize);
+            check(&[65, 3, 66], &[1, 65 * 66, 65], itemsize);
+        }
+    }
+
+    #[test]
+    fn directed_cases() {
+        for itemsize in SIZES {
+            check(&[], &[], itemsize);
+            check(&[0], &[1], itemsize);
+            check(&[3, 0, 2], &[i64::MAX, i64::MIN, 1], itemsize);
+            check(&[1, 1], &[i64::MAX, i64::MIN], itemsize);
+            check(&[100], &[1], itemsize);
+            check(&[100], &[-1], itemsize);
+            check(&[100], &[2], itemsize);
+            check(&[100], &[0], itemsize);
+            check(&[10, 10], &[-10, -1], itemsize);
+            check(&[10, 10], &[-10, 1], itemsize);
+            check(&[10, 30], &[40, -1], itemsize);
+            check(&[10, 30], &[0, 1], itemsize);
+            check(&[10, 30], &[1, 0], itemsize);
+            check(&[10, 30], &[1, 1], itemsize);
+            check(&[2; 10], &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512], itemsize);
+        }
+    }
+
+    #[test]
+    fn column_major_is_the_reverse() {
+        // [[0, 1, 2], [3, 4, 5]], column by column.
+        let source = [0_u8, 1, 2, 3, 4, 5];
+        let mut found = [0_u8; 6];
+        // SAFETY: 6 items of one byte each, in two arrays of the test.
+        unsafe { gather(source.as_ptr(), &[3, 2], &[1, 3], 1, found.as_mut_ptr()) };
+        assert_eq!(found, [0, 3, 1, 4, 2, 5]);
+    }
+
+    #[test]
+    fn plans_are_as_small_as_can_be() {
+        let facts = |shape: &[i64], strides: &[i64], itemsize| {
+            let axes = &mut [Axis::ONCE; MAX_AXES];
+            let plan = Plan::new(shape, strides, itemsize, axes).expect("something to copy");
+            (plan.item, plan.count, plan.tile.is_some())
+        };
+        // Contiguous, whatever the strides of extents of 1.
+        assert_eq!(facts(&[4, 5, 6], &[30, 6, 1], 4), (480, 0, false));
+        assert_eq!(facts(&[4, 1, 6], &[6, -99, 1], 4), (96, 0, false));
+        assert_eq!(facts(&[1; 100], &[7; 100], 4), (4, 0, false));
+        // Reversed on all axes is one axis; on the first, whole rows.
+        assert_eq!(facts(&[4, 5], &[-5, -1], 4), (4, 1, false));
+        assert_eq!(facts(&[4, 5], &[-5, 1], 4), (20, 1, false));
+        // A crop, a step, pixels.
+        assert_eq!(facts(&[4, 5], &[9, 1], 4), (20, 1, false));
+        assert_eq!(facts(&[4, 5], &[10, 2], 4), (4, 1, false));
+        assert_eq!(facts(&[4, 5, 3], &[30, 6, 1], 1), (3, 1, false));
+        // Transposed: tiles, but not where the innermost axis is the dense one.
+        assert_eq!(facts(&[4, 5], &[1, 4], 4), (4, 2, true));
+        assert_eq!(facts(&[4, 5, 6], &[6, 24, 1], 4), (24, 2, true));
+        assert_eq!(facts(&[4, 5, 6], &[100, 6, -1], 4), (4, 3, false));
+        assert_eq!(facts(&[4, 5], &[0, 2], 4), (4, 2, false));
+        // The dense axis comes second, and the others keep the order of the destination.
+        let axes = &mut [Axis::ONCE; MAX_AXES];
+        let plan =
+            Plan::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
+        let extents: Vec<usize> = plan.axes[..plan.count].iter().map(|a| a.extent).collect();
+        assert_eq!(extents, [6, 3, 5, 4]);
+        assert!(Plan::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
+        assert!(Plan::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
+    }
+
+    #[test]
+    fn squares_are_transposed() {
+        assert_eq!(
+            transposed([0x0000_0001_0000_0000, 0x0000_0003_0000_0002]),
+            [0x0000_0002_0000_0000, 0x0000_0003_0000_0001]
+        );
+        let square: [u64; 8] = from_fn(|i| u64::from_le_bytes(from_fn(|j| byte(8 * i + j))));
+        let expected: [u64; 8] = from_fn(|i| u64::from_le_bytes(from_fn(|j| byte(8 * j + i))));
+        assert_eq!(transposed(square), expected);
+        assert_eq!(transposed(expected), square);
+    }
+
+    fn byte(number: usize) -> u8 {
+        u8::try_from(number).expect("a byte")
+    }
+}

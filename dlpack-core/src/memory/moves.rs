@@ -1,0 +1,345 @@
+//! The moves that a planned copy is made of.
+#![expect(unsafe_code, reason = "moves bytes between raw addresses")]
+
+use core::array::from_fn;
+use core::marker::PhantomData;
+use core::ptr::copy_nonoverlapping;
+
+/// One loop of a copy: how often, and how many bytes each side moves on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Axis {
+    pub(super) extent: usize,
+    pub(super) src: isize,
+    pub(super) dst: isize,
+    /// The turns that are over; counted for the outer loops only.
+    pub(super) turn: usize,
+}
+
+impl Axis {
+    /// The loop that runs once.
+    pub(super) const ONCE: Self = Self {
+        extent: 1,
+        src: 0,
+        dst: 0,
+        turn: 0,
+    };
+
+    /// The turns from `start` on, `most` of them or as many as there are.
+    #[inline(always)]
+    pub(super) fn part(self, start: usize, most: usize) -> Self {
+        Self {
+            extent: most.min(self.extent - start),
+            ..self
+        }
+    }
+
+    /// The address on the source's side after `turns` turns.
+    #[inline(always)]
+    pub(super) fn read(self, src: *const u8, turns: usize) -> *const u8 {
+        src.wrapping_offset(self.src.wrapping_mul(turns as isize))
+    }
+
+    /// The address on the destination's side after `turns` turns.
+    #[inline(always)]
+    pub(super) fn write(self, dst: *mut u8, turns: usize) -> *mut u8 {
+        dst.wrapping_offset(self.dst.wrapping_mul(turns as isize))
+    }
+}
+
+/// A number of bytes within an allocation, as a distance.
+pub(super) fn signed(bytes: usize) -> isize {
+    isize::try_from(bytes).expect("an allocation is at most isize::MAX bytes")
+}
+
+/// How to move one item, and how to move many.
+pub(super) trait Item: Copy {
+    /// Moves one item.
+    ///
+    /// # Safety
+    ///
+    /// 1. The item at `src` is readable.
+    /// 2. The item at `dst` is writable and has no byte in common with the other.
+    unsafe fn one(self, src: *const u8, dst: *mut u8);
+
+    /// Moves the items of one loop.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::one`] at each turn, for all items together; the destination has no gaps.
+    #[inline(always)]
+    unsafe fn row(self, axis: Axis, src: *const u8, dst: *mut u8) {
+        for i in 0..axis.extent {
+            // SAFETY: the caller's promises for this turn.
+            unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
+        }
+    }
+
+    /// Moves the items of two loops, in any order.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::one`] at each turn of both, for all items together; the destination has no gaps
+    /// along `inner`.
+    #[inline(always)]
+    unsafe fn tile(self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        for j in 0..second.extent {
+            // SAFETY: the caller's promises for this turn.
+            unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
+        }
+    }
+}
+
+/// An item of any size.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes(pub(super) usize);
+
+impl Item for Bytes {
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller's promises; bytes need no alignment.
+        unsafe { copy_nonoverlapping(src, dst, self.0) }
+    }
+}
+
+/// An item of the size of `T`, a plain number or an array of them: any bytes are one of its values.
+pub(super) struct Word<T>(pub(super) PhantomData<T>);
+
+impl<T> Copy for Word<T> {}
+
+impl<T> Clone for Word<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Copy> Word<T> {
+    const SIZE: usize = size_of::<T>();
+
+    /// The side of the squares that [`Word::square`] transposes, 0 where rows of single loads are no
+    /// slower.
+    const SIDE: usize = match Self::SIZE {
+        1 => 8,
+        2 => 4,
+        8 => 2,
+        _ => 0,
+    };
+
+    /// Reads a value from any address.
+    ///
+    /// # Safety
+    ///
+    /// `src` is readable for the size of `U`, a plain number or an array of them.
+    #[inline(always)]
+    unsafe fn load<U>(src: *const u8) -> U {
+        // SAFETY: the caller's promises; any bytes are a `U`, and this read needs no alignment.
+        unsafe { src.cast::<U>().read_unaligned() }
+    }
+
+    /// Writes a value to any address.
+    ///
+    /// # Safety
+    ///
+    /// `dst` is writable for the size of `U`.
+    #[inline(always)]
+    unsafe fn store<U>(value: U, dst: *mut u8) {
+        // SAFETY: the caller's promise; this write needs no alignment.
+        unsafe { dst.cast::<U>().write_unaligned(value) }
+    }
+
+    /// Moves the items of a loop `N` at a time; `read` gets the address of the first and returns them all.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::row`].
+    #[inline(always)]
+    unsafe fn chunks<const N: usize>(
+        self,
+        axis: Axis,
+        src: *const u8,
+        dst: *mut u8,
+        read: impl Fn(*const u8) -> [T; N],
+    ) {
+        let whole = axis.extent - axis.extent % N;
+        for i in (0..whole).step_by(N) {
+            let items = read(axis.read(src, i));
+            // SAFETY: the `N` items from this turn on are writable and, there, without gaps.
+            unsafe { Self::store(items, axis.write(dst, i)) };
+        }
+        for i in whole..axis.extent {
+            // SAFETY: the caller's promises for this turn.
+            unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
+        }
+    }
+
+    /// [`Item::row`] for any stride.
+    ///
+    /// Never inlined: inside of some callers' loops the stores of a chunk are not merged.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::row`].
+    #[inline(never)]
+    unsafe fn strided(self, axis: Axis, src: *const u8, dst: *mut u8) {
+        let each = |src| {
+            from_fn(|i| {
+                // SAFETY: one of the 8 items from here on, which `chunks` has found to be in the row.
+                unsafe { Self::load(axis.read(src, i)) }
+            })
+        };
+        // SAFETY: the caller's promises.
+        unsafe { self.chunks::<8>(axis, src, dst, each) }
+    }
+
+    /// Moves a square of [`Word::SIDE`] turns of both loops, through registers.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::tile`]; and the source has no gaps along `second`.
+    #[inline(always)]
+    unsafe fn square(self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        match Self::SIDE {
+            // SAFETY: the caller's promises; 8 items fill a `u64`.
+            8 => unsafe { self.square_of_words::<8>(inner, second, src, dst) },
+            // SAFETY: the caller's promises; 4 items fill a `u64`.
+            4 => unsafe { self.square_of_words::<4>(inner, second, src, dst) },
+            _ => {
+                // SAFETY: two items of the source, without gaps along `second`.
+                let [a, b]: [T; 2] = unsafe { Self::load(src) };
+                // SAFETY: as before, at the next turn of `inner`.
+                let [c, d]: [T; 2] = unsafe { Self::load(inner.read(src, 1)) };
+                // SAFETY: two items of the destination, without gaps along `inner`.
+                unsafe { Self::store([a, c], dst) };
+                // SAFETY: as before, at the next turn of `second`.
+                unsafe { Self::store([b, d], second.write(dst, 1)) };
+            }
+        }
+    }
+
+    /// [`Word::square`] where `SIDE` items fill a `u64`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Word::square`].
+    #[inline(always)]
+    unsafe fn square_of_words<const SIDE: usize>(
+        self,
+        inner: Axis,
+        second: Axis,
+        src: *const u8,
+        dst: *mut u8,
+    ) {
+        let words = from_fn(|i| {
+            // SAFETY: `SIDE` items of the source, without gaps along `second`.
+            u64::from_le(unsafe { Self::load(inner.read(src, i)) })
+        });
+        for (j, word) in transposed::<SIDE>(words).into_iter().enumerate() {
+            // SAFETY: `SIDE` items of the destination, without gaps along `inner`.
+            unsafe { Self::store(word.to_le(), second.write(dst, j)) };
+        }
+    }
+}
+
+/// Transposes a square of items, `SIDE` of them in each word, the first in the lowest bits.
+///
+/// Swaps the upper right with the lower left quarter, then the same within each quarter, and so on.
+#[inline(always)]
+pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SIDE] {
+    let mut half = SIDE / 2;
+    while half > 0 {
+        let bits = half * 64 / SIDE;
+        // The lower half of each group of `2 * bits` bits: ones, with a gap of as many zeros.
+        let low = u64::MAX / ((1 << bits) + 1);
+        for i in (0..SIDE).filter(|i| i & half == 0) {
+            let (upper, lower) = (words[i], words[i + half]);
+            words[i] = (upper & low) | ((lower & low) << bits);
+            words[i + half] = ((upper >> bits) & low) | (lower & !low);
+        }
+        half /= 2;
+    }
+    words
+}
+
+impl<T: Copy> Item for Word<T> {
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller's promise.
+        let item: T = unsafe { Self::load(src) };
+        // SAFETY: the caller's promise.
+        unsafe { Self::store(item, dst) }
+    }
+
+    #[inline(always)]
+    unsafe fn row(self, axis: Axis, src: *const u8, dst: *mut u8) {
+        // A large item fills a register: nothing is gained by joining several.
+        if axis.extent < 8 || (Self::SIZE >= 16 && axis.src != 0) {
+            for i in 0..axis.extent {
+                // SAFETY: the caller's promises for this turn.
+                unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
+            }
+        } else if axis.src == -signed(Self::SIZE) {
+            let reversed = |src| {
+                // SAFETY: 16 items of the row, of which the one at `src` is the last in memory.
+                let mut items: [T; 16] = unsafe { Self::load(axis.read(src, 15)) };
+                items.reverse();
+                items
+            };
+            // SAFETY: the caller's promises.
+            unsafe { self.chunks(axis, src, dst, reversed) }
+        } else if axis.src == 0 && Self::SIZE == 1 {
+            // SAFETY: the caller's promise.
+            let byte = unsafe { Self::load(src) };
+            // SAFETY: the items of the row are bytes, without gaps.
+            unsafe { dst.write_bytes(byte, axis.extent) }
+        } else if axis.src == 0 {
+            // SAFETY: the caller's promise.
+            let item: T = unsafe { Self::load(src) };
+            // SAFETY: the caller's promises.
+            unsafe { self.chunks(axis, src, dst, |_| [item; 16]) }
+        } else {
+            // SAFETY: the caller's promises.
+            unsafe { self.strided(axis, src, dst) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile(self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        // As much of the tile as squares cover ..
+        let (mut columns, mut rows) = (0, 0);
+        if Self::SIDE > 0 && second.src == signed(Self::SIZE) {
+            columns = inner.extent - inner.extent % Self::SIDE;
+            rows = second.extent - second.extent % Self::SIDE;
+            for j in (0..rows).step_by(Self::SIDE) {
+                for i in (0..columns).step_by(Self::SIDE) {
+                    let src = second.read(inner.read(src, i), j);
+                    let dst = second.write(inner.write(dst, i), j);
+                    // SAFETY: the caller's promises for this square; the stride is that of no gaps.
+                    unsafe { self.square(inner, second, src, dst) };
+                }
+            }
+        }
+        // .. then what is left of the rows that they cover in part ..
+        if columns < inner.extent {
+            let rest = inner.part(columns, usize::MAX);
+            let (src, dst) = (inner.read(src, columns), inner.write(dst, columns));
+            for j in 0..rows {
+                // SAFETY: the caller's promises for the rest of this row.
+                unsafe { self.row(rest, second.read(src, j), second.write(dst, j)) };
+            }
+        }
+        // .. and the other rows; if these are but a few bytes, then column by column.
+        if inner.extent < 8 && Self::SIZE < 16 {
+            for i in 0..inner.extent {
+                let (src, dst) = (inner.read(src, i), inner.write(dst, i));
+                for j in rows..second.extent {
+                    // SAFETY: the caller's promises for this item.
+                    unsafe { self.one(second.read(src, j), second.write(dst, j)) };
+                }
+            }
+        } else {
+            for j in rows..second.extent {
+                // SAFETY: the caller's promises for this row.
+                unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Finds the way from a field's type to a loan at compile time: a [`Buffer`], or anything that dereferences to a slice.
+//!
+//! A blanket `impl Buffer for` everything that derefs to `[T]` cannot stand beside the impls for
+//! arrays and for the containers of other crates. So the derive asks a probe of the field's type
+//! for its route. Method lookup takes the first of these that has a `route`:
+//!
+//! 1. `Probe<T>`, if `T: Buffer`;
+//! 2. what it derefs to, if `T: DerefMut<Target = [E]>`;
+//! 3. what that derefs to, if `T: Deref<Target = [E]>`;
+//! 4. what that derefs to, for an `Rc` of a buffer: it lends, so that only its not being `Send` is reported;
+//! 5. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
+//!
+//! [`Whole`] does the same for a field that is the whole tensor.
+
+use alloc::rc::Rc;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+
+use crate::describe::descriptor::Descriptor;
+use crate::describe::parts::Parts;
+use crate::describe::record::Table;
+use crate::describe::usual::{Packed, packed};
+use crate::element::Element;
+use crate::error::Error;
+use crate::export::DLPack;
+use crate::layout::shape::Rank;
+use crate::loan::buffer::{Buffer, Writable};
+use crate::loan::facts::{Elem, Facts};
+use crate::loan::{Loan, LoanMut};
+use crate::request::ExportRequest;
+use crate::tensor::managed::Managed;
+
+/// Through `Buffer`.
+#[derive(Clone, Copy, Debug)]
+pub struct ByBuffer;
+/// Through `DLPack`.
+#[derive(Clone, Copy, Debug)]
+pub struct ByTensor;
+/// Through `DerefMut` to a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct ByDerefMut;
+/// Through `Deref` to a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct ByDeref;
+
+/// Through `Rc`.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRc;
+
+/// No way at all. What may be asked of a field beside its data holds for it without a bound, so that
+/// one mistake is reported once.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRoute;
+
+/// Asks how a field lends its elements.
+#[derive(Debug)]
+pub struct Probe<T: ?Sized>(MutStep<T>);
+/// Asks how a field is a tensor.
+#[derive(Debug)]
+pub struct Whole<T: ?Sized>(MutStep<T>);
+/// The second step of a probe.
+#[derive(Debug)]
+pub struct MutStep<T: ?Sized>(RefStep<T>);
+/// The third step of a probe.
+#[derive(Debug)]
+pub struct RefStep<T: ?Sized>(RcStep<T>);
+/// The fourth step of a probe.
+#[derive(Debug)]
+pub struct RcStep<T: ?Sized>(Last, PhantomData<T>);
+/// The last step of a probe.
+#[derive(Debug)]
+pub struct Last;
+impl<T: ?Sized> MutStep<T> {
+    const NEW: Self = Self(RefStep(RcStep(Last, PhantomData)));
+}
+
+impl<T: ?Sized> Probe<T> {
+    /// The probe of this type.
+    pub const NEW: Self = Self(MutStep::NEW);
+}
+
+impl<T: ?Sized> Whole<T> {
+    /// The probe of this type.
+    pub const NEW: Self = Self(MutStep::NEW);
+}
+
+impl<T: Buffer + ?Sized> Probe<T> {
+    /// What the type alone says.
+    pub const FACTS: Facts = T::FACTS;
+
+    /// A buffer.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByBuffer {
+        ByBuffer
+    }
+}
+
+impl<T: DLPack + ?Sized> Whole<T> {
+    /// What the type alone says.
+    pub const FACTS: Facts = <T as DLPack>::FACTS;
+
+    /// A tensor by itself.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByTensor {
+        ByTensor
+    }
+}
+
+impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> MutStep<T> {
+    /// A slice that can be written.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByDerefMut {
+        ByDerefMut
+    }
+}
+
+impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
+    /// A slice.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByDeref {
+        ByDeref
+    }
+}
+
+impl<B: Buffer + ?Sized> RcStep<Rc<B>> {
+    /// What is counted.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByRc {
+        ByRc
+    }
+}
+
+impl Last {
+    /// No way at all.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> NoRoute {
+        NoRoute
+    }
+}
+
+impl<T: ?Sized> Deref for Probe<T> {
+    type Target = MutStep<T>;
+    fn deref(&self) -> &MutStep<T> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> Deref for Whole<T> {
+    type Target = MutStep<T>;
+    fn deref(&self) -> &MutStep<T> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> Deref for MutStep<T> {
+    type Target = RefStep<T>;
+    fn deref(&self) -> &RefStep<T> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> Deref for RefStep<T> {
+    type Target = RcStep<T>;
+    fn deref(&self) -> &RcStep<T> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> Deref for RcStep<T> {
+    type Target = Last;
+    fn deref(&self) -> &Last {
+        &self.0
+    }
+}
+
+/// In scope where the constants of a question are named: the answers where the type has no such
+/// trait. The call that needs the trait says so; its constants keep silent, and one mistake is
+/// reported once.
+pub trait Unsaid {
+    /// Of [`Probe`], [`Whole`] and [`Elem`].
+    const FACTS: Facts = Facts::UNKNOWN;
+    /// Of [`Rank`].
+    const RANK: Option<usize> = None;
+    /// Of [`Table`].
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl<T: ?Sized> Unsaid for Probe<T> {}
+impl<T: ?Sized> Unsaid for Whole<T> {}
+impl<E> Unsaid for Elem<E> {}
+impl<S: ?Sized> Unsaid for Rank<S> {}
+impl<L: ?Sized> Unsaid for Table<L> {}
+
+/// A way from `T` to a loan for reading.
+pub trait Route<T: ?Sized> {
+    /// The loan.
+    fn lend(value: &T) -> Loan<'_>;
+}
+
+/// The same way to a loan for writing, where the memory can be written.
+pub trait RouteMut<T: ?Sized> {
+    /// The loan.
+    fn lend_mut(value: &mut T) -> LoanMut<'_>;
+}
+
+impl<T: Buffer + ?Sized> Route<T> for ByBuffer {
+    #[inline]
+    fn lend(value: &T) -> Loan<'_> {
+        value.lend()
+    }
+}
+
+impl<T: Buffer + ?Sized> RouteMut<T> for ByBuffer {
+    #[inline]
+    fn lend_mut(value: &mut T) -> LoanMut<'_> {
+        value.lend_mut()
+    }
+}
+
+impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> Route<T> for ByDerefMut {
+    #[inline]
+    fn lend(value: &T) -> Loan<'_> {
+        Loan::from(&**value)
+    }
+}
+
+impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> RouteMut<T> for ByDerefMut {
+    #[inline]
+    fn lend_mut(value: &mut T) -> LoanMut<'_> {
+        LoanMut::from(&mut **value)
+    }
+}
+
+impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for ByDeref {
+    #[inline]
+    fn lend(value: &T) -> Loan<'_> {
+        Loan::from(&**value)
+    }
+}
+
+impl<T: ?Sized + Deref<Target = [E]>, E: Element> RouteMut<T> for ByDeref {
+    #[inline]
+    fn lend_mut(value: &mut T) -> LoanMut<'_> {
+        LoanMut::from(Self::lend(value))
+    }
+}
+
+impl<B: Buffer + ?Sized> Route<Rc<B>> for ByRc {
+    #[inline]
+    fn lend(value: &Rc<B>) -> Loan<'_> {
+        (**value).lend()
+    }
+}
+
+impl<B: Buffer + ?Sized> RouteMut<Rc<B>> for ByRc {
+    #[inline]
+    fn lend_mut(value: &mut Rc<B>) -> LoanMut<'_> {
+        LoanMut::from(Self::lend(value))
+    }
+}
+
+impl<T: Buffer + ?Sized> Route<T> for NoRoute {
+    fn lend(value: &T) -> Loan<'_> {
+        value.lend()
+    }
+}
+
+impl<T: ?Sized> RouteMut<T> for NoRoute {
+    fn lend_mut(_: &mut T) -> LoanMut<'_> {
+        unreachable!("`data` refuses this route, so this never compiled")
+    }
+}
+
+/// A way from `T` to memory that is written through it.
+#[diagnostic::on_unimplemented(
+    message = "`{T}` cannot be exported as writable",
+    label = "`{T}` lends its elements for reading only",
+    note = "use a type that owns its elements alone (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
+)]
+pub trait RouteToWrite<T: ?Sized> {}
+
+impl<T: Writable + ?Sized> RouteToWrite<T> for ByBuffer {}
+impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> RouteToWrite<T> for ByDerefMut {}
+impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
+
+/// A way from `T` to the whole tensor.
+pub trait RouteToTensor<T: ?Sized> {
+    /// As [`DLPack::packed`].
+    #[inline]
+    fn packed(value: &T) -> Option<Packed<'_>> {
+        let _ = value;
+        None
+    }
+
+    /// As it is seen through a shared reference.
+    fn describe(value: &T) -> Result<Descriptor<'_>, Error>;
+}
+
+/// The same way for the other questions that are asked of a whole tensor.
+pub trait RouteToTensorMut<T: ?Sized> {
+    /// As it is seen through an exclusive reference.
+    fn describe_mut(value: &mut T) -> Result<Descriptor<'_>, Error>;
+
+    /// Without keeping the value, if it can.
+    #[inline]
+    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
+        let _ = (value, request);
+        None
+    }
+}
+
+impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
+    #[inline]
+    fn packed(value: &T) -> Option<Packed<'_>> {
+        value.packed()
+    }
+
+    #[inline]
+    fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
+        value.describe()
+    }
+}
+
+impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
+    #[inline]
+    fn describe_mut(value: &mut T) -> Result<Descriptor<'_>, Error> {
+        value.describe_mut()
+    }
+
+    #[inline]
+    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
+        value.share(request)
+    }
+}
+
+impl<T: DLPack + ?Sized> RouteToTensor<T> for NoRoute {
+    fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
+        value.describe()
+    }
+}
+
+impl<T: ?Sized> RouteToTensorMut<T> for NoRoute {
+    fn describe_mut(_: &mut T) -> Result<Descriptor<'_>, Error> {
+        unreachable!("`whole` refuses this route, so this never compiled")
+    }
+}
+
+macro_rules! whole_slices {
+    ($($route:ident)*) => {$(
+        impl<T: ?Sized> RouteToTensor<T> for $route
+        where
+            $route: Route<T>,
+        {
+            #[inline]
+            fn packed(value: &T) -> Option<Packed<'_>> {
+                packed(<$route as Route<T>>::lend(value), None, None)
+            }
+
+            #[inline]
+            fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
+                Parts::new().describe(<$route as Route<T>>::lend(value))
+            }
+        }
+
+        impl<T: ?Sized> RouteToTensorMut<T> for $route
+        where
+            $route: RouteMut<T>,
+        {
+            #[inline]
+            fn describe_mut(value: &mut T) -> Result<Descriptor<'_>, Error> {
+                Parts::new().describe_mut(<$route as RouteMut<T>>::lend_mut(value))
+            }
+        }
+    )*};
+}
+whole_slices!(ByDerefMut ByDeref ByRc);

@@ -1,0 +1,243 @@
+//! The one table that turns a request and a tensor into a plan; pure.
+
+use crate::abi;
+use crate::device::{Device, DeviceType};
+use crate::dtype::DataType;
+use crate::error::Error;
+use crate::request::consumer::consumer;
+use crate::request::{ExportRequest, LegacyPolicy};
+use crate::version::{Abi, negotiate};
+
+/// What the plan has to know of a tensor.
+///
+/// ```
+/// use dlpack_core::{DataType, Device, LegacyPolicy, Subject};
+///
+/// let picture = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::U8,
+///     read_only: false,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// assert!(!picture.dtype.is_padded());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Subject {
+    /// Where it lies.
+    pub device: Device,
+    /// What it holds.
+    pub dtype: DataType,
+    /// Whether a consumer must not write to it.
+    pub read_only: bool,
+    /// Whether it was made for this request, so that nobody else holds it.
+    pub made: bool,
+    /// What to do with it for a legacy consumer.
+    pub legacy: LegacyPolicy,
+}
+
+/// Whether the consumer gets the data or a copy of it.
+///
+/// ```
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan};
+///
+/// let subject = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::U8,
+///     read_only: false,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// assert_eq!(plan(&ExportRequest::versioned(), &subject)?.transfer, Transfer::Share);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Transfer {
+    /// The data themselves.
+    Share,
+    /// A copy, made by the producer, that nobody else holds.
+    Copy,
+}
+
+/// How a request is served.
+///
+/// ```
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, plan};
+///
+/// let subject = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::U8,
+///     read_only: true,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// let plan = plan(&ExportRequest::versioned(), &subject)?;
+/// assert_eq!(plan.flags, dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The struct that the consumer gets.
+    pub abi: Abi,
+    /// What it gets.
+    pub transfer: Transfer,
+    /// The device that is stamped on it.
+    pub device: Device,
+    /// The flags that are set in it.
+    pub flags: u64,
+}
+
+/// How `request` is served for a tensor such as `subject`, or why not.
+///
+/// ```
+/// use dlpack_core::{
+///     Abi, DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan,
+/// };
+///
+/// let read_only = Subject {
+///     device: Device::CPU,
+///     dtype: DataType::F32,
+///     read_only: true,
+///     made: false,
+///     legacy: LegacyPolicy::Copy,
+/// };
+/// // The legacy struct cannot say read-only, so its consumer gets a copy that it may write to.
+/// let plan = plan(&ExportRequest::default(), &read_only)?;
+/// assert_eq!((plan.abi, plan.transfer), (Abi::Legacy, Transfer::Copy));
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// The first rule that the request breaks: its stream, its device, its copying, the limits of the
+/// legacy struct, in this order. Nothing was done then (ERR-11, ERR-12).
+pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
+    // Most tensors need no more than this look.
+    if subject.device.device_type != DeviceType::CPU || request.stream.is_some() {
+        consumer(request, subject.device)?;
+    }
+    let abi = negotiate(request.max_version);
+    if abi == Abi::Legacy && subject.dtype.is_padded() {
+        return Err(Error::LegacyPadded {
+            dtype: subject.dtype,
+        });
+    }
+
+    let (device, moved) = target(request, subject)?;
+    let needed = if moved {
+        Some("the data lies on another device")
+    } else if subject.made {
+        Some("the tensor is made on request")
+    } else if abi == Abi::Legacy && subject.read_only {
+        if subject.legacy == LegacyPolicy::Refuse && request.copy != Some(true) {
+            return Err(Error::LegacyReadOnly);
+        }
+        Some("the data is read-only, which a legacy tensor cannot say")
+    } else {
+        None
+    };
+    let copied = match (request.copy, needed) {
+        (Some(false), Some(_)) if abi == Abi::Legacy && subject.read_only && !moved => {
+            return Err(Error::LegacyReadOnly);
+        }
+        (Some(false), Some(why)) => return Err(Error::CopyForbidden { why }),
+        (Some(true), _) | (None, Some(_)) => true,
+        (Some(false) | None, None) => false,
+    };
+    // What was made for this request is a copy already, unless it still has to move or be unlocked.
+    let ready = subject.made && !moved && (abi == Abi::Versioned || !subject.read_only);
+    let transfer = if copied && !ready {
+        Transfer::Copy
+    } else {
+        Transfer::Share
+    };
+    let device = if transfer == Transfer::Copy {
+        copied_to(device, subject, moved)?
+    } else {
+        device
+    };
+
+    let mut flags = 0;
+    if copied {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED;
+    }
+    if subject.read_only && transfer == Transfer::Share {
+        flags |= abi::DLPACK_FLAG_BITMASK_READ_ONLY;
+    }
+    if subject.dtype.is_padded() {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+    }
+    if abi == Abi::Legacy {
+        flags = 0;
+    }
+    Ok(Plan {
+        abi,
+        transfer,
+        device,
+        flags,
+    })
+}
+
+/// Where a copy lies, if one can be made: it is the processor that copies, or the driver of the device.
+fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
+    let own = subject.device;
+    if own.device_type.is_host_readable() {
+        // A copy of host memory is ordinary memory, wherever the original was registered.
+        return Ok(Device::CPU);
+    }
+    if cfg!(feature = "std") && own.device_type.api().is_some() {
+        return Ok(requested);
+    }
+    Err(if moved {
+        Error::UnreachableDevice {
+            data: own,
+            requested,
+        }
+    } else {
+        Error::CannotCopy { device: own }
+    })
+}
+
+/// The device that the consumer gets the data on, and whether they have to move there.
+fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
+    let own = subject.device;
+    match request.dl_device {
+        None => Ok((own, false)),
+        Some(requested) if requested == own => Ok((own, false)),
+        // Pinned memory is ordinary memory to the processor (DEV-10).
+        Some(Device::CPU)
+            if matches!(
+                own.device_type,
+                DeviceType::CUDA_HOST | DeviceType::ROCM_HOST
+            ) =>
+        {
+            Ok((Device::CPU, false))
+        }
+        Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
+        Some(requested) => Err(Error::UnreachableDevice {
+            data: own,
+            requested,
+        }),
+    }
+}
+
+/// The plan of an export from Rust to Rust, where nobody asked for anything.
+#[inline]
+pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
+    let mut flags = 0;
+    if subject.read_only {
+        flags |= abi::DLPACK_FLAG_BITMASK_READ_ONLY;
+    }
+    if subject.made {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED;
+    }
+    if subject.dtype.is_padded() {
+        flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+    }
+    Plan {
+        abi: Abi::Versioned,
+        transfer: Transfer::Share,
+        device: subject.device,
+        flags,
+    }
+}

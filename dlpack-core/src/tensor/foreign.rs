@@ -1,0 +1,108 @@
+//! Checks a struct that somebody else filled, before anything is read by it.
+#![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
+
+use alloc::boxed::Box;
+use core::slice;
+
+use crate::abi;
+use crate::device::Device;
+use crate::dtype::DataType;
+use crate::error::Error;
+use crate::layout::dims::{Dims, MAX_RANK};
+use crate::layout::extent::{self, packed_bytes};
+
+/// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
+/// Gives the strides if the producer left them out.
+pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
+    let malformed = |what, found| Err(Error::Malformed { what, found });
+    let rank = match usize::try_from(tensor.ndim) {
+        Ok(rank) if rank <= MAX_RANK => rank,
+        Ok(found) => {
+            return Err(Error::TooManyAxes {
+                found,
+                most: MAX_RANK,
+            });
+        }
+        Err(_) => return malformed("ndim is negative", tensor.ndim.into()),
+    };
+    let device = Device::from(tensor.device);
+    if !device.device_type.is_known() {
+        return Err(Error::UnknownDevice { found: device });
+    }
+    if rank != 0 && tensor.shape.is_null() {
+        return malformed("shape is null although ndim is not 0", tensor.ndim.into());
+    }
+    if !tensor.shape.is_aligned() || !tensor.strides.is_aligned() {
+        return malformed("shape or strides are not aligned", 0);
+    }
+    let shape = list(tensor.shape, tensor.ndim);
+    if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
+        return Err(Error::BadExtent {
+            axis,
+            found: shape[axis].into(),
+        });
+    }
+    let padded = flags & abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
+    let dtype = DataType::from_abi(tensor.dtype, padded);
+    if !dtype.is_known() {
+        return Err(Error::UnknownDataType { found: dtype });
+    }
+    if packed_bytes(shape, dtype).is_none() {
+        return Err(Error::TooLarge {
+            shape: shape.to_vec(),
+        });
+    }
+
+    let computed = (rank != 0 && tensor.strides.is_null()).then(|| {
+        let mut strides = Dims::new();
+        extent::push_row_major(&mut strides, shape, 1);
+        Box::from(&strides[..])
+    });
+    if shape.contains(&0) {
+        return Ok(computed);
+    }
+    if tensor.data.is_null() && device.device_type.is_addressable() {
+        return malformed("data is null although there are elements", 0);
+    }
+    let strides = match &computed {
+        Some(computed) => computed,
+        None => list(tensor.strides, tensor.ndim),
+    };
+    if !fits_memory(tensor, shape, strides, dtype) {
+        return malformed(
+            "byte_offset and strides lead out of memory, byte_offset",
+            i64::try_from(tensor.byte_offset).unwrap_or(i64::MAX),
+        );
+    }
+    Ok(computed)
+}
+
+/// Whether every item has an address, counted from that of the first.
+fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
+    let Some(reach) = extent::reach(shape, strides) else {
+        return false;
+    };
+    let bits = i128::try_from(dtype.itemsize_bits()).unwrap_or(i128::MAX);
+    let first = (i128::from(reach.min) * bits).div_euclid(8);
+    let end = ((i128::from(reach.max) + 1) * bits + 7).div_euclid(8);
+    let data = i128::try_from(tensor.data.addr()).unwrap_or(i128::MAX);
+    let offset = i128::from(tensor.byte_offset);
+    let limit = i128::try_from(isize::MAX).unwrap_or(i128::MAX);
+    let memory_end = i128::try_from(usize::MAX).unwrap_or(i128::MAX);
+    end - first <= limit
+        && offset <= limit
+        && data + offset + first >= 0
+        && data + offset + end <= memory_end
+}
+
+/// The list behind a pointer of a tensor; empty where there is none.
+pub(super) fn list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
+    match usize::try_from(ndim) {
+        Ok(len) if len > 0 && !start.is_null() => {
+            // SAFETY: a tensor's lists are null or have `ndim` entries, which nobody changes while
+            // its owner lives (`from_raw`); alignment was checked before the first call.
+            unsafe { slice::from_raw_parts(start, len) }
+        }
+        _ => &[],
+    }
+}

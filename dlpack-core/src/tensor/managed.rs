@@ -1,0 +1,492 @@
+//! [`Managed`]: a tensor that somebody exported, ours or foreign, and the duty to call its deleter once.
+#![expect(
+    unsafe_code,
+    reason = "takes over, reads and releases tensors behind C pointers"
+)]
+
+use alloc::boxed::Box;
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use core::{fmt, slice};
+
+use crate::abi;
+use crate::device::Device;
+use crate::dtype::DataType;
+use crate::element::Plain;
+use crate::error::Error;
+use crate::loan::access::Access;
+use crate::memory::atomic::Word;
+use crate::request::LegacyPolicy;
+use crate::request::plan::Plan;
+use crate::stream::Queue;
+use crate::tensor::foreign;
+use crate::tensor::view::TensorRef;
+use crate::version::{Abi, Version};
+
+/// An exported tensor, in the struct of either version, together with its memory.
+///
+/// Dropping it calls the deleter, on whatever thread that happens.
+///
+/// ```
+/// use dlpack_core::{DLPack, Managed};
+///
+/// let exported: Managed = vec![1.0_f32, 2.0].into_dlpack()?;
+/// // Over a C boundary and back.
+/// let pointer = exported.into_raw();
+/// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+/// let imported = unsafe { Managed::from_raw(pointer) }?;
+/// assert_eq!(imported.view().as_slice::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub struct Managed {
+    tensor: Owned,
+    /// Strides that the producer left out, computed from the shape (LAY-04).
+    strides: Option<Box<[i64]>>,
+    /// What is known of a tensor of ours beside what its struct says.
+    ours: Option<Ours>,
+    /// Whether others may write to the memory of a foreign tensor.
+    shared: bool,
+}
+
+/// What can be done with an exported block by who knows the type of its owner.
+pub(crate) struct Kind {
+    /// Turns it into the legacy struct, where it stands.
+    pub(crate) to_legacy:
+        unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
+    /// The stream that the owner's memory is written on, by the block's context.
+    pub(crate) stream: unsafe fn(*mut c_void) -> Option<Queue>,
+}
+
+/// What an export from this crate remembers until it is given away as a pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Ours {
+    pub(crate) kind: &'static Kind,
+    pub(crate) legacy: LegacyPolicy,
+    pub(crate) access: Access,
+}
+
+#[derive(Clone, Copy)]
+enum Owned {
+    Versioned(NonNull<abi::DLManagedTensorVersioned>),
+    Legacy(NonNull<abi::DLManagedTensor>),
+}
+
+// SAFETY: DLPack lets a consumer use and release a tensor on any thread; for ours, owners are `Send`.
+unsafe impl Send for Managed {}
+// SAFETY: through a shared reference a `Managed` is only read.
+unsafe impl Sync for Managed {}
+
+static_assertions::assert_impl_all!(Managed: Send, Sync);
+
+impl Managed {
+    /// Takes over a tensor in the struct of DLPack 1.0 and later.
+    ///
+    /// Another major version is released without a look at anything else (ABI-07, NEG-12).
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+    /// let managed = unsafe { Managed::from_raw(pointer) }?;
+    /// assert_eq!(managed.view().shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Another major version, or a tensor that breaks the format or the limits of memory. The
+    /// deleter has been called then.
+    ///
+    /// # Safety
+    ///
+    /// - `tensor` points to a struct whose owner hands it over: nobody else uses it or its lists, or
+    ///   calls its deleter, and the deleter may be called on any thread.
+    /// - Where the version is known, `shape` and `strides` are null or have `ndim` entries, and every
+    ///   item that they reach from `data + byte_offset` is initialised memory of the device.
+    /// - While the result lives, nobody writes to memory that the processor can read, unless through it;
+    ///   or the caller calls [`Managed::shared`] before anything else.
+    pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
+        // SAFETY: the caller's contract is that of `try_from_raw`.
+        unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
+            // SAFETY: the deleter is one of the fields that keep their place in every version.
+            let deleter = unsafe { (*tensor.as_ptr()).deleter };
+            if let Some(deleter) = deleter {
+                // SAFETY: the caller hands over the tensor, and this is its one release.
+                unsafe { deleter(tensor.as_ptr()) };
+            }
+        })
+    }
+
+    /// As [`Managed::from_raw`], but after an error the tensor is still the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Managed::from_raw`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Managed::from_raw`].
+    #[doc(hidden)]
+    pub unsafe fn try_from_raw(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+    ) -> Result<Self, Error> {
+        // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
+        // which this is the first.
+        let version = Version::from(unsafe { (*tensor.as_ptr()).version });
+        if version.major != Version::CURRENT.major {
+            return Err(Error::UnsupportedMajor {
+                found: version,
+                supported: Version::CURRENT,
+            });
+        }
+        let mut managed = Self::whole(Owned::Versioned(tensor));
+        match foreign::check(managed.tensor(), managed.header().0) {
+            Ok(strides) => {
+                managed.strides = strides;
+                Ok(managed)
+            }
+            Err(error) => {
+                managed.forget();
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes over a tensor in the struct from before DLPack 1.0.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
+    /// // SAFETY: `pointer` comes from `into_legacy`, and nobody else has it.
+    /// let managed = unsafe { Managed::from_legacy(pointer) }?;
+    /// assert!(managed.view().is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A tensor that breaks the format or the limits of memory. The deleter has been called then.
+    ///
+    /// # Safety
+    ///
+    /// As [`Managed::from_raw`].
+    pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
+        let mut managed = Self::whole(Owned::Legacy(tensor));
+        managed.strides = foreign::check(managed.tensor(), managed.header().0)?;
+        Ok(managed)
+    }
+
+    /// The same tensor, with memory that all who get it may write: its elements are then read and written
+    /// in atomic words, and never lent as a slice.
+    ///
+    /// This is how to take over a tensor from a language in which nobody can promise that a
+    /// producer keeps its hands off what it has shared; and how to give away one that is writable in
+    /// several hands. What is read-only stays so.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Error, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+    /// let managed = unsafe { Managed::from_raw(pointer) }?.shared();
+    /// assert_eq!(managed.view().to_vec::<u8>()?, [1, 2]);
+    /// assert_eq!(managed.view().as_slice::<u8>(), Err(Error::MayChange));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        let access = Access::Shared(self.word());
+        match &mut self.ours {
+            Some(ours) if ours.access == Access::Exclusive => ours.access = access,
+            Some(_) => {}
+            None => self.shared = true,
+        }
+        self
+    }
+
+    /// A tensor that was just made by this crate.
+    #[inline]
+    pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
+        Self {
+            tensor: Owned::Versioned(tensor),
+            strides: None,
+            ours: Some(ours),
+            shared: false,
+        }
+    }
+
+    /// The same export in the legacy struct. Only for a block of ours.
+    pub(crate) fn legacy_in_place(self) -> Self {
+        let (Owned::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
+            return self;
+        };
+        self.forget();
+        // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
+        Self::ours_in_legacy(unsafe { (ours.kind.to_legacy)(tensor) }, ours)
+    }
+
+    /// The same for a tensor in the legacy struct.
+    #[inline]
+    pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
+        Self {
+            tensor: Owned::Legacy(tensor),
+            strides: None,
+            ours: Some(ours),
+            shared: false,
+        }
+    }
+
+    /// A tensor of ours that nobody has seen yet, in the form that the plan asks for. The legacy struct only where that
+    /// can say all there is to say.
+    pub(crate) fn stamped(self, plan: &Plan) -> Self {
+        if plan.abi == Abi::Legacy {
+            return self.legacy_in_place();
+        }
+        if let Owned::Versioned(tensor) = self.tensor {
+            // SAFETY: this is the one owner of a valid struct.
+            unsafe { (*tensor.as_ptr()).flags = plan.flags };
+        }
+        self
+    }
+
+    fn whole(tensor: Owned) -> Self {
+        Self {
+            tensor,
+            strides: None,
+            ours: None,
+            shared: false,
+        }
+    }
+
+    /// Whether a consumer finds all that it may look for: we take a tensor without strides or without
+    /// a deleter, but never hand one out (LAY-02, CAP-08).
+    pub(crate) fn is_complete(&self) -> bool {
+        let has_deleter = match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                unsafe { (*tensor.as_ptr()).deleter.is_some() }
+            }
+            Owned::Legacy(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                unsafe { (*tensor.as_ptr()).deleter.is_some() }
+            }
+        };
+        has_deleter && self.strides.is_none()
+    }
+
+    /// Whether the tensor says something that the legacy struct cannot.
+    pub(crate) fn flags_matter(&self) -> bool {
+        let view = self.view();
+        view.is_read_only() || view.dtype().is_padded()
+    }
+
+    /// What the tensor is.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!(vec![1_u8, 2].into_dlpack()?.view().shape(), [2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn view(&self) -> TensorRef<'_> {
+        let tensor = self.tensor();
+        let shape = foreign::list(tensor.shape, tensor.ndim);
+        let strides = match &self.strides {
+            Some(computed) => computed,
+            None => foreign::list(tensor.strides, tensor.ndim),
+        };
+        let (flags, version) = self.header();
+        let device = Device::from(tensor.device);
+        let flag = |mask| flags & mask != 0;
+        let mut view = TensorRef {
+            data: tensor.data.cast(),
+            byte_offset: tensor.byte_offset,
+            shape,
+            strides,
+            dtype: DataType::from_abi(
+                tensor.dtype,
+                flag(abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED),
+            ),
+            device,
+            read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
+            shared: self
+                .access()
+                .shared()
+                .filter(|_| device.device_type.is_host_readable()),
+            copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
+            version,
+            lifetime: PhantomData,
+        };
+        if device.device_type.is_addressable() && !view.data.is_null() {
+            let offset = usize::try_from(tensor.byte_offset).unwrap_or(usize::MAX);
+            view.data = view.data.wrapping_add(offset);
+            view.byte_offset = 0;
+        }
+        view
+    }
+
+    /// The flags and the version, which only the versioned struct has.
+    fn header(&self) -> (u64, Option<Version>) {
+        match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                let tensor = unsafe { tensor.as_ref() };
+                (tensor.flags, Some(tensor.version.into()))
+            }
+            Owned::Legacy(_) => (0, None),
+        }
+    }
+
+    fn tensor(&self) -> &abi::DLTensor {
+        match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct, which lives as long as `self`.
+                unsafe { &(*tensor.as_ptr()).dl_tensor }
+            }
+            Owned::Legacy(tensor) => {
+                // SAFETY: as above.
+                unsafe { &(*tensor.as_ptr()).dl_tensor }
+            }
+        }
+    }
+
+    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is
+    /// known to be shared.
+    pub(crate) fn access(&self) -> Access {
+        match self.ours {
+            Some(ours) => ours.access,
+            None if self.shared => Access::Shared(self.word()),
+            None => Access::Exclusive,
+        }
+    }
+
+    /// The words in which the items of a shared foreign tensor are accessed.
+    fn word(&self) -> Word {
+        let tensor = self.tensor();
+        let dtype = DataType::from_abi(tensor.dtype, false);
+        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
+        let address = tensor.data.addr().wrapping_add(offset);
+        Word::dividing(dtype.alignment(), address)
+    }
+
+    /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
+    pub(crate) fn is_sole(&self) -> bool {
+        (self.ours).is_some_and(|ours| ours.access == Access::Exclusive)
+    }
+
+    /// The elements, for writing in place.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let mut managed = vec![1_u8, 2].into_dlpack()?;
+    /// managed.as_mut_slice::<u8>()?[0] = 9;
+    /// assert_eq!(managed.view().as_slice::<u8>()?, [9, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::as_slice`], and [`Error::ReadOnly`] (FLG-09).
+    pub fn as_mut_slice<T: Plain>(&mut self) -> Result<&mut [T], Error> {
+        let view = self.view();
+        if view.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let len = view.slice_len::<T>()?;
+        let data = view.data.cast::<T>();
+        if len == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: `slice_len` found `len` values of `T` at this aligned address, which the producer
+        // lets us write. `&mut self` is the one way to them, by the contract of `from_raw`.
+        Ok(unsafe { slice::from_raw_parts_mut(data, len) })
+    }
+
+    /// The stream that the memory is written on, if it is an export of ours that named one.
+    pub(crate) fn stream(&self) -> Option<Queue> {
+        let kind = self.ours?.kind;
+        let context = match self.tensor {
+            // SAFETY: this is the one owner of a valid struct.
+            Owned::Versioned(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
+            // SAFETY: as above.
+            Owned::Legacy(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
+        };
+        // SAFETY: the context of the very block that the kind was made for.
+        unsafe { (kind.stream)(context) }
+    }
+
+    pub(crate) fn legacy_policy(&self) -> LegacyPolicy {
+        self.ours.map_or(LegacyPolicy::Copy, |ours| ours.legacy)
+    }
+
+    /// The struct of DLPack 1.0 and later, whose deleter is the caller's to call from now on; the tensor, if it is in
+    /// the other one.
+    pub(crate) fn give_up(self) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
+        let Owned::Versioned(tensor) = self.tensor else {
+            return Err(self);
+        };
+        self.forget();
+        Ok(tensor)
+    }
+
+    /// The same for the struct from before.
+    pub(crate) fn give_up_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
+        let Owned::Legacy(tensor) = self.tensor else {
+            return Err(self);
+        };
+        self.forget();
+        Ok(tensor)
+    }
+
+    /// Whether it is an export of ours, which can be turned into the legacy struct where it stands.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.ours.is_some()
+    }
+
+    /// Whether it is in the struct of DLPack 1.0 and later.
+    pub(crate) fn is_versioned(&self) -> bool {
+        matches!(self.tensor, Owned::Versioned(_))
+    }
+
+    /// Ends the duty to call the deleter.
+    pub(crate) fn forget(self) {
+        let mut this = ManuallyDrop::new(self);
+        drop(this.strides.take());
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        match self.tensor {
+            Owned::Versioned(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                // CAP-09: no deleter means that there is nothing to release.
+                if let Some(deleter) = deleter {
+                    // SAFETY: ownership ends here, and this is the one release.
+                    unsafe { deleter(tensor.as_ptr()) }
+                }
+            }
+            Owned::Legacy(tensor) => {
+                // SAFETY: this is the one owner of a valid struct.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                if let Some(deleter) = deleter {
+                    // SAFETY: ownership ends here, and this is the one release.
+                    unsafe { deleter(tensor.as_ptr()) }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Managed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Managed").field(&self.view()).finish()
+    }
+}

@@ -1,0 +1,517 @@
+//! A checked look at a tensor: what it is, and its elements as a slice, a vector or an iterator.
+#![expect(
+    unsafe_code,
+    reason = "reads elements through the address of a checked tensor"
+)]
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::slice;
+
+use crate::device::Device;
+use crate::dtype::DataType;
+use crate::element::{Element, Plain, Source};
+use crate::error::Error;
+use crate::layout::dims::Dims;
+use crate::layout::extent::{self, packed_bytes};
+use crate::memory::atomic::{self, Word};
+use crate::memory::gather::gather;
+use crate::tensor::items::{self, Items, Positions};
+use crate::version::Version;
+
+/// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
+///
+/// ```
+/// use dlpack_core::DLPack;
+///
+/// let managed = vec![[1_i32, 2], [3, 4]].into_dlpack()?;
+/// let tensor = managed.view();
+/// assert_eq!(tensor.shape(), [2, 2]);
+/// assert_eq!(tensor.as_slice::<i32>()?, [1, 2, 3, 4]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct TensorRef<'a> {
+    pub(crate) data: *mut u8,
+    pub(crate) byte_offset: u64,
+    pub(crate) shape: &'a [i64],
+    pub(crate) strides: &'a [i64],
+    pub(crate) dtype: DataType,
+    pub(crate) device: Device,
+    pub(crate) read_only: bool,
+    /// Set where others may write meanwhile: the words in which all Rust code accesses the memory.
+    pub(crate) shared: Option<Word>,
+    pub(crate) copied: bool,
+    pub(crate) version: Option<Version>,
+    pub(crate) lifetime: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: a `TensorRef<'a>` only reads, and what it reads are bytes that its owner keeps for `'a`.
+unsafe impl Send for TensorRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for TensorRef<'_> {}
+
+impl<'a> TensorRef<'a> {
+    /// The extents, one an axis.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([0_u8; 3].into_dlpack()?.view().shape(), [3]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> &'a [i64] {
+        self.shape
+    }
+
+    /// The strides in items, one an axis; computed where a producer left them out.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([[0_u8; 3]; 2].into_dlpack()?.view().strides(), [3, 1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn strides(&self) -> &'a [i64] {
+        self.strides
+    }
+
+    /// The type of the items.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, DataType};
+    ///
+    /// assert_eq!([0_u8; 3].into_dlpack()?.view().dtype(), DataType::U8);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// Where the memory lies.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Device};
+    ///
+    /// assert_eq!([0_u8; 3].into_dlpack()?.view().device(), Device::CPU);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The version stamped on the tensor; none on a legacy one.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Version};
+    ///
+    /// assert_eq!([0_u8; 3].into_dlpack()?.view().version(), Some(Version::CURRENT));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// The address of the first element, with the byte offset added (LAY-07); on a device of
+    /// handles, the handle.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert!(![0_u8; 3].into_dlpack()?.view().as_ptr().is_null());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data
+    }
+
+    /// The bytes from the handle to the first element; 0 wherever `as_ptr` is an address.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([0_u8; 3].into_dlpack()?.view().byte_offset(), 0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn byte_offset(&self) -> u64 {
+        self.byte_offset
+    }
+
+    /// The bytes that the items take when they are stored one after another.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert_eq!([0_u16; 3].into_dlpack()?.view().len_bytes(), 6);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        packed_bytes(self.shape, self.dtype).unwrap_or(0)
+    }
+
+    /// Whether the tensor must not be written to. A legacy tensor cannot say, and counts as
+    /// read-only (NEG-20).
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert!(!vec![0_u16; 3].into_dlpack()?.view().is_read_only());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether the producer copied the data for us, so that nobody else holds them.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert!(!vec![0_u16; 3].into_dlpack()?.view().is_copied());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_copied(&self) -> bool {
+        self.copied
+    }
+
+    /// Whether the items lie one after another, the last axis fastest.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert!([[0_u16; 3]; 2].into_dlpack()?.view().is_contiguous());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        extent::is_contiguous(self.shape, self.strides)
+    }
+
+    /// The elements, without a copy. An element with axes of its own, such as `[f32; 3]`, takes
+    /// them from the end of the shape.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let managed = [1.5_f32, 2.5].into_dlpack()?;
+    /// assert_eq!(managed.view().as_slice::<f32>()?, [1.5, 2.5]);
+    /// assert!(managed.view().as_slice::<i32>().is_err());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Another data type, memory that the processor cannot read or that others may write, gaps or
+    /// another order, an address that is not aligned for `T`, or a byte that is no `bool`.
+    pub fn as_slice<T: Plain>(&self) -> Result<&'a [T], Error> {
+        let len = self.slice_len::<T>()?;
+        if len == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: `slice_len` found `len` values of `T` at this aligned address: right type, one
+        // after another, readable by the processor. Their owner keeps them for `'a`, and by the
+        // contract of whoever made the owner nobody writes to them meanwhile. `Plain` types take any
+        // bytes; those of a `bool` were looked at.
+        Ok(unsafe { slice::from_raw_parts(self.data.cast::<T>(), len) })
+    }
+
+    /// How many `T` follow one another at `data`, if that is all that the tensor is.
+    pub(crate) fn slice_len<T: Element>(&self) -> Result<usize, Error> {
+        if let Some((shape, strides)) = self.grouped::<T>() {
+            return self.with_axes(&shape, &strides).slice_len::<T>();
+        }
+        self.check_type::<T>()?;
+        if self.shared.is_some() {
+            return Err(Error::MayChange);
+        }
+        if !self.is_contiguous() {
+            return Err(Error::NotContiguous {
+                shape: self.shape.to_vec(),
+                strides: self.strides.to_vec(),
+            });
+        }
+        let bytes = self.len_bytes();
+        if bytes == 0 || size_of::<T>() == 0 {
+            return Ok(0);
+        }
+        let (address, alignment) = (self.data.addr(), align_of::<T>());
+        if address % alignment != 0 {
+            return Err(Error::Misaligned {
+                address,
+                alignment,
+                dtype: self.dtype,
+            });
+        }
+        if !T::ANY_BITS {
+            self.check_bools()?;
+        }
+        Ok(bytes / size_of::<T>())
+    }
+
+    /// The elements, in order, whatever the strides.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let managed = [[1_u8, 2], [3, 4]].into_dlpack()?;
+    /// assert_eq!(managed.view().to_vec::<[u8; 2]>()?, [[1, 2], [3, 4]]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::as_slice`], but any strides, any address and any memory of the processor will do.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
+        if let Some((shape, strides)) = self.grouped::<T>() {
+            return self.with_axes(&shape, &strides).to_vec();
+        }
+        self.check_type::<T>()?;
+        self.check_words()?;
+        self.check_contents::<T>()?;
+        let items = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
+        let len = items
+            .checked_div(const { T::TRAILING.items() })
+            .unwrap_or(0);
+        let mut elements = Vec::<T>::new();
+        elements
+            .try_reserve_exact(len)
+            .map_err(|_| Error::OutOfMemory {
+                bytes: self.len_bytes(),
+            })?;
+        if len == 0 {
+            return Ok(elements);
+        }
+        let groups = self.groups::<T::Scalar>()?;
+        let (shape, strides) = match &groups {
+            None => (self.shape, self.strides),
+            Some((shape, strides)) => (&shape[..], &strides[..]),
+        };
+        if T::PLAIN && self.shared.is_none() {
+            // SAFETY:
+            // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
+            //    them to be readable from here; of items that share bytes, whole groups are moved
+            //    (`groups`), which reach the same bytes;
+            // 2. there is room for `len` elements, which are as many bytes as all items;
+            // 3. nobody else has the vector, or writes to the tensor while it is viewed.
+            unsafe {
+                gather(
+                    self.data,
+                    shape,
+                    strides,
+                    size_of::<T::Scalar>(),
+                    elements.as_mut_ptr().cast(),
+                );
+            }
+            // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
+            // `bool` were looked at.
+            unsafe { elements.set_len(len) };
+            return Ok(elements);
+        }
+        let mut items = Items::<T::Scalar> {
+            positions: Positions::new(shape, strides, size_of::<T::Scalar>()),
+            data: self.data,
+            shared: self.shared,
+            lifetime: PhantomData,
+        };
+        let mut next = || {
+            items
+                .next()
+                .expect("as many scalars as the elements have in all")
+        };
+        let mut source = Source::new(&mut next);
+        elements.extend((0..len).map(|_| T::build(&mut source)));
+        Ok(elements)
+    }
+
+    /// The items, in order, whatever the strides.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// let managed = [[1_u8, 2], [3, 4]].into_dlpack()?;
+    /// assert_eq!(managed.view().iter::<u8>()?.sum::<u8>(), 10);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::to_vec`].
+    pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
+        self.check_scalar::<S>()?;
+        self.check_words()?;
+        self.check_contents::<S>()?;
+        Ok(Items {
+            positions: Positions::new(self.shape, self.strides, size_of::<S>()),
+            data: self.data,
+            shared: self.shared,
+            lifetime: PhantomData,
+        })
+    }
+
+    /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
+    /// that makes `T` fit: sixteen packed items are eight pairs.
+    fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
+        let group = const { T::Scalar::TRAILING };
+        let [items] = *group.extents() else {
+            return None;
+        };
+        let fits = |shape: &[i64]| shape.ends_with(const { T::TRAILING }.extents());
+        let (&last, &stride) = (self.shape.last()?, self.strides.last()?);
+        if fits(self.shape) || stride != 1 && last > 1 || last % items != 0 {
+            return None;
+        }
+        let (mut shape, mut strides) = (Dims::from(self.shape), Dims::from(self.strides));
+        let axis = self.shape.len() - 1;
+        shape[axis] = last / items;
+        strides[axis] = items;
+        shape.push(items);
+        strides.push(1);
+        fits(&shape).then_some((shape, strides))
+    }
+
+    /// Shape and strides in groups of items, where the scalar is such a group: items that share bytes
+    /// cannot be reached one by one.
+    fn groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+        let own = const { S::TRAILING };
+        if own.len() == 0 {
+            return Ok(None);
+        }
+        let leading = self.shape.len().saturating_sub(own.len());
+        let pitch = i64::try_from(own.items()).unwrap_or(i64::MAX);
+        let mut strides = Dims::from(&self.strides[..leading]);
+        let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
+        let mut whole = tail == own.extents() && extent::same_places(tail, steps, own.strides());
+        for (stride, &extent) in strides.iter_mut().zip(self.shape) {
+            whole = whole && (*stride % pitch == 0 || extent == 1);
+            *stride /= pitch;
+        }
+        if !whole {
+            return Err(Error::NotContiguous {
+                shape: self.shape.to_vec(),
+                strides: self.strides.to_vec(),
+            });
+        }
+        Ok(Some((Dims::from(&self.shape[..leading]), strides)))
+    }
+
+    /// The same memory under other axes, which reach the same items.
+    pub(crate) fn with_axes(self, shape: &'a [i64], strides: &'a [i64]) -> Self {
+        Self {
+            shape,
+            strides,
+            ..self
+        }
+    }
+
+    /// Copies every item, in order, from memory that others may be writing.
+    ///
+    /// # Safety
+    ///
+    /// `check_words` passed, and `to` may be written for so many bytes as all items have together,
+    /// `itemsize` each.
+    pub(crate) unsafe fn copy_shared(&self, itemsize: usize, to: *mut u8) {
+        let word = self.shared.unwrap_or(Word::One);
+        let mut to = to;
+        for position in Positions::new(self.shape, self.strides, itemsize) {
+            let from = self.data.wrapping_offset(position);
+            // SAFETY: the address of an item, which is aligned to its words and readable, as whoever
+            // made the tensor knows; others write to it in words of this size. The caller gives room.
+            unsafe { atomic::load(from, to, itemsize, word) };
+            to = to.wrapping_add(itemsize);
+        }
+    }
+
+    /// That the items are those of `T`, and its axes the last ones of the shape.
+    pub(crate) fn check_type<T: Element>(&self) -> Result<(), Error> {
+        if T::DTYPE != self.dtype {
+            return Err(Error::WrongDataType {
+                found: self.dtype,
+                needed: T::DTYPE,
+            });
+        }
+        let trailing = T::TRAILING;
+        let Some(leading) = self.shape.len().checked_sub(trailing.len()) else {
+            return Err(Error::Rank {
+                found: self.shape.len(),
+                needed: trailing.len(),
+            });
+        };
+        for (index, (&found, &needed)) in self.shape[leading..]
+            .iter()
+            .zip(trailing.extents())
+            .enumerate()
+        {
+            if found != needed {
+                return Err(Error::Extent {
+                    axis: leading + index,
+                    found,
+                    needed: alloc::format!("{needed}"),
+                });
+            }
+        }
+        self.check_host_readable()
+    }
+
+    /// That the processor can read what lies there.
+    pub(crate) fn check_host_readable(&self) -> Result<(), Error> {
+        if self.device.device_type.is_host_readable() {
+            return Ok(());
+        }
+        Err(Error::NotOnHost {
+            device: self.device,
+        })
+    }
+
+    fn check_scalar<S: Element>(&self) -> Result<(), Error> {
+        if S::DTYPE != self.dtype || S::TRAILING.len() != 0 {
+            return Err(Error::WrongDataType {
+                found: self.dtype,
+                needed: S::DTYPE,
+            });
+        }
+        self.check_host_readable()
+    }
+
+    /// That items which others may be writing can be read in their words: they are not if the memory
+    /// is viewed as a narrower type than the one it is shared as.
+    pub(crate) fn check_words(&self) -> Result<(), Error> {
+        match self.shared {
+            Some(word) if word.bytes() > self.dtype.alignment() => Err(Error::MayChange),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_contents<T: Element>(&self) -> Result<(), Error> {
+        if T::ANY_BITS {
+            return Ok(());
+        }
+        self.check_bools()
+    }
+
+    /// That every item, a byte each, is 0 or 1.
+    pub(crate) fn check_bools(&self) -> Result<(), Error> {
+        self.check_words()?;
+        let not_bool = Positions::new(self.shape, self.strides, 1)
+            .map(|position| {
+                // SAFETY: `position` is that of an item of this tensor, and an item that stands for
+                // a `bool` is a byte.
+                unsafe { items::read(self.data.wrapping_offset(position), self.shared) }
+            })
+            .find(|&byte| byte > 1);
+        match not_bool {
+            Some(found) => Err(Error::NotBool { found }),
+            None => Ok(()),
+        }
+    }
+}
