@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::{GivenStrides, Kind, Parts};
+use crate::describe::usual::usual;
 use crate::dtype::Order;
 use crate::error::Error;
 use crate::layout::dims::{Dims, MAX_RANK};
@@ -91,41 +92,26 @@ impl<'a> Parts<'a> {
     /// some sixty instructions; `general` takes ten times as many.
     #[inline(always)]
     fn packed(&self, memory: &Memory) -> Option<Descriptor<'a>> {
-        let usual = self.kind.is_none()
+        let plain = self.kind.is_none()
             && matches!(self.strides, GivenStrides::None)
             && self.offset == 0
             && self.byte_offset == 0
             && self.device.is_none_or(|given| given == memory.device)
-            && memory.device.device_type.is_addressable()
-            && memory.layout.is_none()
             && self.stream.is_none()
-            && memory.stream.is_none()
-            && memory.axes.extents().is_empty()
-            && memory.dtype.itemsize_bits() == memory.element * 8;
-        if !usual {
+            && memory.stream.is_none();
+        if !plain {
             return None;
         }
-        let elements = memory.bytes.checked_div(memory.element)?;
-        let (shape, strides) = match &self.shape {
-            Some(shape) => shape.packed(elements)?,
-            None if memory.bytes % memory.element == 0 => {
-                Dims::from([to_i64(elements)]).packed(elements)?
-            }
-            None => return None,
-        };
-        let aligned = memory.data.addr() % memory.dtype.alignment() == 0;
-        if !aligned || memory.data.is_null() {
-            return None;
-        }
+        let packed = usual(memory, self.shape.as_ref().map(Dims::few), None)?;
         Some(Descriptor {
-            data: memory.data,
+            data: packed.data,
             byte_offset: 0,
-            shape,
-            strides,
-            dtype: memory.dtype,
-            device: memory.device,
+            shape: Dims::of_few(packed.shape, packed.rank),
+            strides: Dims::of_few(packed.strides, packed.rank),
+            dtype: packed.dtype,
+            device: packed.device,
             stream: None,
-            read_only: self.read_only || memory.access.is_read_only(),
+            read_only: self.read_only || packed.read_only,
             access: memory.access,
             legacy: self.legacy,
             release: self.release,

@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::dtype::DataType;
 use crate::layout::few::{Few, INLINE};
 use crate::layout::shape::{Shape, Strides};
-use crate::loan::Loan;
+use crate::loan::{Loan, Memory};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
@@ -83,42 +83,41 @@ pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
     strides.few()
 }
 
-/// The tensor over memory that is lent, if it is of the usual kind.
+/// The tensor over memory that is lent, if it is of the usual kind and no stream has to be asked.
 #[must_use]
 #[inline(always)]
 pub fn packed<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> Option<Packed<'a>> {
-    let memory = &loan.memory;
-    if memory.layout.is_some() {
+    if loan.memory.layout.is_some() {
         unusual(loan);
         return None;
     }
-    let (data, bytes, element) = (memory.data, memory.bytes, memory.element);
-    let (dtype, device) = (memory.dtype, memory.device);
-    let (axes, read_only) = (memory.axes, memory.access.is_read_only());
     // Without a layout there is nothing in it to drop, and without the code that would look for it the
     // compiler sees through.
-    core::mem::forget(loan);
+    let loan = core::mem::ManuallyDrop::new(loan);
+    let packed = usual(&loan.memory, shape, strides)?;
+    packed.device.device_type.api().is_none().then_some(packed)
+}
 
-    let usual = device.device_type.is_addressable()
-        && device.device_type.api().is_none()
-        && axes.extents().is_empty()
-        && dtype.itemsize_bits() == element * 8
-        && !data.is_null()
-        && data.addr() % dtype.alignment() == 0;
+/// What is usual: one item an element, packed in row-major order from the start of memory that has an address.
+#[inline(always)]
+pub(super) fn usual<'a>(
+    memory: &Memory,
+    shape: Option<Few>,
+    strides: Option<Few>,
+) -> Option<Packed<'a>> {
+    let usual = memory.layout.is_none()
+        && memory.device.device_type.is_addressable()
+        && memory.axes.extents().is_empty()
+        && memory.dtype.itemsize_bits() == memory.element * 8
+        && !memory.data.is_null()
+        && memory.data.addr() % memory.dtype.alignment() == 0;
     if !usual {
         return None;
     }
-    let most = bytes.checked_div(element)?;
+    let most = memory.bytes.checked_div(memory.element)?;
     let shape = match shape {
         Some(shape) => shape,
-        None if bytes % element == 0 => {
-            let mut all = Few {
-                values: [0; INLINE],
-                len: 1,
-            };
-            all.values[0] = i64::try_from(most).ok()?;
-            all
-        }
+        None if memory.bytes % memory.element == 0 => Few::one(i64::try_from(most).ok()?),
         None => return None,
     };
     let packed = shape.packed(most)?;
@@ -129,13 +128,13 @@ pub fn packed<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> O
         }
     }
     Some(Packed {
-        data,
+        data: memory.data,
         shape: shape.values,
         strides: packed,
         rank: shape.len,
-        dtype,
-        device,
-        read_only,
+        dtype: memory.dtype,
+        device: memory.device,
+        read_only: memory.access.is_read_only(),
         lifetime: PhantomData,
     })
 }

@@ -50,13 +50,10 @@ impl Dims {
         }
     }
 
-    /// These extents and the strides that pack them in row-major order, if they are kept inline, none is
-    /// zero or negative, and they make at most `most` items.
+    /// These many of them.
     #[inline(always)]
-    pub(crate) fn packed(&self, most: usize) -> Option<(Self, Self)> {
-        let strides = self.few().packed(most)?;
-        let list = |values| Self::inline(values, self.len);
-        Some((list(self.inline), list(strides)))
+    pub(crate) const fn of_few(values: [i64; INLINE], len: usize) -> Self {
+        Self::inline(values, len)
     }
 
     /// The values, if they are kept inline.

@@ -16,6 +16,14 @@ impl Few {
         len: usize::MAX,
     };
 
+    /// One axis.
+    #[inline(always)]
+    pub(crate) fn one(extent: i64) -> Self {
+        let mut values = [0; INLINE];
+        values[0] = extent;
+        Self { values, len: 1 }
+    }
+
     /// The strides that pack such axes in row-major order, if none of them is empty, and they make at most
     /// `most` items.
     #[inline(always)]
