@@ -7,8 +7,9 @@ use syn::spanned::Spanned;
 
 use crate::expr::{Entry, is_place, receiver};
 use crate::input::{Field, Input};
-use crate::krate::{Root, end_site, parenthesis, site};
+use crate::krate::{end_site, parenthesis, site};
 use crate::role::Role;
+use crate::root::Root;
 use crate::tensor::{Access, Data, Order, Policy, Slot, Tensor};
 
 /// The paths that every item uses: the crate (`c`) and its private part (`k`).

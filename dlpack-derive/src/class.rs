@@ -4,8 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
 use crate::call::Paths;
-use crate::krate::{Root, site};
+use crate::krate::site;
 use crate::plan::{Main, Plan};
+use crate::root::Root;
 
 /// Reads the constant that `#[dlpack_pymethods]` adds. Where there is none a trait's stands in for it,
 /// whose type is the error; and a type that is no class passes with either.

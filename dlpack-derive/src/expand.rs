@@ -9,10 +9,11 @@ use crate::call::{Borrow, Paths, access_call, packed, parts, policy_calls, rank,
 use crate::class;
 use crate::expr::receiver;
 use crate::input::{Field, Input};
-use crate::krate::{Root, site};
+use crate::krate::site;
 use crate::named;
 use crate::plan::{Arm, Main, Plan};
 use crate::role::Role;
+use crate::root::Root;
 use crate::tensor::{Access, Data, Slot, Tensor};
 use crate::ty::may_be_lent;
 

@@ -11,8 +11,9 @@ use syn::{
 
 use crate::attr::{self, Attr, Value};
 use crate::ctxt::Ctxt;
-use crate::krate::{Krate, Root, site};
+use crate::krate::{Krate, site};
 use crate::role::{Place, Role};
+use crate::root::Root;
 
 /// The derive that reads the item.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,24 +6,7 @@ use syn::Path;
 use syn::spanned::Spanned;
 
 use crate::attr::{Attr, Value};
-
-/// The crate that a macro belongs to: its users have it, whatever else they depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Root {
-    Core,
-    /// For Python's classes.
-    Pyo3,
-}
-
-impl Root {
-    /// The path, for messages.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Core => "::dlpack_core",
-            Self::Pyo3 => "::dlpack_pyo3",
-        }
-    }
-}
+use crate::root::Root;
 
 /// The crate that the expansion calls.
 pub(crate) struct Krate {

@@ -22,6 +22,7 @@ mod named;
 mod plan;
 mod record;
 mod role;
+mod root;
 mod row;
 mod stub;
 mod tensor;
@@ -33,8 +34,8 @@ use proc_macro::TokenStream;
 
 use crate::ctxt::Ctxt;
 use crate::input::{Derive, Input};
-use crate::krate::Root;
 use crate::plan::Plan;
+use crate::root::Root;
 
 /// Makes a struct or an enum a tensor that any DLPack consumer reads without a copy.
 #[proc_macro_derive(DLPack, attributes(dlpack))]

@@ -6,8 +6,9 @@ use quote::{quote, quote_spanned};
 use crate::attr;
 use crate::block::{Block, Item};
 use crate::ctxt::Ctxt;
-use crate::krate::{Krate, Root, site};
+use crate::krate::{Krate, site};
 use crate::role::Role;
+use crate::root::Root;
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let cx = Ctxt::new(Root::Pyo3);

@@ -6,8 +6,8 @@ use syn::DeriveInput;
 
 use crate::call::Paths;
 use crate::input::{Body, Derive, Input};
-use crate::krate::Root;
 use crate::role::Role;
+use crate::root::Root;
 use crate::ty::is_pointer;
 
 pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {

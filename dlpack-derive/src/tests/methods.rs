@@ -7,7 +7,7 @@ use super::snapshots::{has_unsafe, page, self_paths, unrooted};
 use super::{expand_at, place};
 use crate::ctxt::Ctxt;
 use crate::input::Derive;
-use crate::krate::Root;
+use crate::root::Root;
 
 fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own item lexes")

@@ -9,7 +9,7 @@ use proc_macro2::TokenStream;
 
 use crate::ctxt::Ctxt;
 use crate::input::Derive;
-use crate::krate::Root;
+use crate::root::Root;
 
 fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, String)>> {
     expand_at(Root::Core, derive, source)

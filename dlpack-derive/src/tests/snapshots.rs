@@ -5,7 +5,7 @@ use proc_macro2::{Spacing, TokenStream, TokenTree};
 
 use super::expand;
 use crate::input::Derive;
-use crate::krate::Root;
+use crate::root::Root;
 
 /// An expansion of a usual struct beyond this means that logic leaked out of core.
 const USUAL: usize = 40;
