@@ -21,10 +21,10 @@ use crate::guard::{Held, Pending};
 use crate::waiting::while_attached;
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
-pub(crate) const LEGACY: &CStr = c"dltensor";
-pub(crate) const VERSIONED: &CStr = c"dltensor_versioned";
-const USED_LEGACY: &CStr = c"used_dltensor";
-const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
+use dlpack_core::abi::{
+    CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED_VERSIONED,
+};
 
 /// A new capsule around a tensor that keeps an object by `Held<G>`.
 ///

@@ -10,6 +10,7 @@ use crate::exchange::{self, Imports};
 use crate::export::Exports;
 use crate::install;
 use crate::named::{self, ExportsTensors};
+use crate::tensor::Tensor;
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
 ///
@@ -116,7 +117,10 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
         if let Some(Tensors(install)) = self.tensors {
             install(&class)?;
         }
-        exchange::install::<T>(&class, self.import.map(|import| import.0))
+        let Import(import) = self
+            .import
+            .unwrap_or(Import(exchange::to_object_of::<Tensor>));
+        exchange::install::<T>(&class, import)
     }
 }
 

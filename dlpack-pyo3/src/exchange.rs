@@ -1,10 +1,9 @@
 //! DLPack's C exchange table: what `__dlpack__` does, without a Python call.
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::AtomicBool;
 use std::ffi::CString;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,19 +19,15 @@ use dlpack_core::{
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
 use crate::error::{OrRaise, Raised, contained, py_err, raise};
 use crate::export::{self, Exports, Pointer, unordered};
+use crate::forever::keep_for_good;
 use crate::guard::Borrowing as _;
-use crate::install::keep_for_good;
-use crate::tensor::Tensor;
-
-/// The name of the capsule (XAP-02).
-pub(crate) const NAME: &CStr = c"dlpack_exchange_api";
+use crate::tables::{NAME, Table, mark};
 
 /// How a class makes an object of a tensor.
 type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
@@ -41,26 +36,10 @@ type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
-/// A table of ours, and what only we ask it.
-#[repr(C)]
-struct Table {
-    api: DLPackExchangeAPI,
-    device: DeviceOf,
-}
-
-/// Where the data of an object lies, if that can be said.
-type DeviceOf = fn(&Bound<'_, PyAny>) -> Option<Device>;
-
-/// The context of a capsule with a table of ours: an address that is nobody else's.
-fn mark() -> *mut c_void {
-    static MARK: AtomicBool = AtomicBool::new(false);
-    MARK.as_ptr().cast()
-}
-
 /// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
 pub(crate) fn install<'py, T: Exports>(
     class: &Bound<'py, PyType>,
-    import: Option<ToPyObject>,
+    import: ToPyObject,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let py = class.py();
     let api = DLPackExchangeAPI {
@@ -70,7 +49,7 @@ pub(crate) fn install<'py, T: Exports>(
         },
         managed_tensor_allocator: Some(allocate),
         managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
-        managed_tensor_to_py_object_no_sync: Some(import.unwrap_or(to_tensor)),
+        managed_tensor_to_py_object_no_sync: Some(import),
         // XAP-08: null where it would have nothing to point to.
         dltensor_from_py_object_no_sync: if T::LISTS { Some(borrow::<T>) } else { None },
         current_work_stream: Some(current_stream),
@@ -298,15 +277,6 @@ unsafe fn to_object(
     outcome(py, || take_over().or_raise(py))
 }
 
-unsafe extern "C" fn to_tensor(
-    tensor: *mut DLManagedTensorVersioned,
-    out: *mut *mut c_void,
-) -> c_int {
-    let make: ToObject = |py, tensor| Ok(Py::new(py, Tensor::new(tensor))?.into_any());
-    // SAFETY: the arguments are passed on.
-    unsafe { to_object(tensor, out, make) }
-}
-
 pub(crate) unsafe extern "C" fn to_object_of<T: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
@@ -503,53 +473,4 @@ unsafe extern "C" fn current_stream(kind: i32, id: i32, out: *mut *mut c_void) -
         unsafe { out.write(ptr::without_provenance_mut(stream)) };
     }
     0
-}
-
-/// The table of a class.
-pub(crate) struct Found {
-    pub(crate) api: &'static DLPackExchangeAPI,
-    /// It is a table of ours.
-    device: Option<DeviceOf>,
-}
-
-impl Found {
-    /// Where an object's data lies, if our own table knows it.
-    #[inline]
-    pub(crate) fn device_of(&self, object: &Bound<'_, PyAny>) -> Option<Device> {
-        self.device.and_then(|device| device(object))
-    }
-}
-
-/// The table of somebody else's class, if it has one that we can read (XAP-27).
-pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<Found> {
-    let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
-    let capsule = capsule.ok()?;
-    let capsule = capsule.cast_into::<PyCapsule>().ok()?;
-    // SAFETY: a capsule; no exception is raised.
-    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } != 1 {
-        return None;
-    }
-    // SAFETY: a capsule of this name.
-    let table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) };
-    let mut header: *mut DLPackExchangeAPIHeader = table.cast();
-    // So many older versions nobody has; a chain that is longer leads in a circle.
-    for _ in 0..8 {
-        // SAFETY: a table lives for ever, and starts with its header.
-        let found = unsafe { header.as_ref() }?;
-        if found.version.major == abi::DLPACK_MAJOR_VERSION {
-            // SAFETY: of this version, the header is the start of such a table.
-            let api = unsafe { header.cast::<DLPackExchangeAPI>().as_ref() }?;
-            // SAFETY: a capsule; no exception is raised.
-            let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
-            let device = if context == mark() {
-                // SAFETY: only `install` marks capsules, around such tables.
-                Some(unsafe { (*table.cast::<Table>()).device })
-            } else {
-                None
-            };
-            return Some(Found { api, device });
-        }
-        header = found.prev_api;
-    }
-    None
 }

@@ -17,7 +17,6 @@ use pyo3::prelude::*;
 use crate::capsule;
 use crate::error::{OrRaise, Raised, py_err, refuse};
 use crate::guard::{Borrowing, Held};
-use crate::named::ExportsTensors;
 use crate::waiting::while_attached;
 
 /// A class whose objects are tensors.
@@ -221,20 +220,6 @@ unsafe fn finish<G: Send + 'static, S: Sink>(
         Ok(Handed::Other(tensor)) => sink.other(tensor),
         Err(error) => Err(refuse(object.py(), error)),
     }
-}
-
-/// The tensor of an object under a name of [`DLPackTensors`](dlpack_core::DLPackTensors).
-pub(crate) fn export_named<T>(object: &Bound<'_, T>, name: &str) -> PyResult<Managed>
-where
-    T: ExportsTensors,
-{
-    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-    let (value, guard) = unsafe { T::Frozen::share(object) }?;
-    let descriptor = value.describe_tensor(name).map_err(py_err)?;
-    let request = unordered(descriptor.device());
-    let owner = Held::new(guard, object.as_any());
-    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { dlpack_core::export_with(owner, descriptor, &request) }.map_err(py_err)
 }
 
 /// A request for the tensor as it is, whose order is the consumer's affair (XAP-10).

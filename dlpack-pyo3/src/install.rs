@@ -1,9 +1,7 @@
 //! Puts the methods on a class, while PyO3 is making it.
 #![expect(unsafe_code, reason = "defines methods, which are C functions")]
 
-use core::any::Any;
 use core::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
 
 use dlpack_core::{Device, Version};
 use pyo3::IntoPyObjectExt;
@@ -14,30 +12,7 @@ use pyo3::types::PyType;
 use crate::arguments::{self, Arguments};
 use crate::error::{OrRaise, Raised, answer};
 use crate::export::{self, Exports};
-
-/// What lives as long as the process: CPython keeps pointers to the definitions of methods and getters
-/// for as long as there may be a class, and consumers keep the exchange table for ever (XAP-05).
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-
-struct Kept(
-    #[expect(
-        dead_code,
-        reason = "held so that it stays reachable, for leak checkers"
-    )]
-    &'static dyn Any,
-);
-
-// SAFETY: never read again.
-unsafe impl Send for Kept {}
-
-/// Keeps a value for good, and reachable. Called a few times for each class.
-pub(crate) fn keep_for_good<V: Any>(value: V) -> &'static V {
-    let kept: &'static V = Box::leak(Box::new(value));
-    KEPT.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(Kept(kept));
-    kept
-}
+use crate::forever::keep_for_good;
 
 const DLPACK: &CStr =
     c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)

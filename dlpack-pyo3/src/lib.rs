@@ -84,11 +84,13 @@ mod class;
 mod error;
 mod exchange;
 mod export;
+mod forever;
 mod guard;
 mod import;
 mod inspect;
 mod install;
 mod named;
+mod tables;
 mod tensor;
 mod waiting;
 

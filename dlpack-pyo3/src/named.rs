@@ -1,19 +1,22 @@
 //! Attributes for the tensors and columns of an object.
-#![expect(unsafe_code, reason = "defines getters, which are C functions")]
+#![expect(
+    unsafe_code,
+    reason = "defines getters, which are C functions, over what a borrow keeps in place"
+)]
 
 use core::ffi::c_void;
 use std::ffi::CString;
 
-use dlpack_core::DLPackTensors;
+use dlpack_core::{DLPackTensors, Managed};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass};
 
-use crate::error::{OrRaise, answer};
-use crate::export::export_named;
-use crate::guard::Borrowing;
-use crate::install::keep_for_good;
+use crate::error::{OrRaise, answer, py_err};
+use crate::export::unordered;
+use crate::forever::keep_for_good;
+use crate::guard::{Borrowing, Held};
 use crate::tensor::Tensor;
 
 /// A class whose objects hold several tensors.
@@ -74,4 +77,18 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let tensor = Tensor::new(tensor).into_py_any(py);
         Ok(tensor.or_raise(py)?.into_ptr())
     })
+}
+
+/// The tensor of an object under a name of [`DLPackTensors`](dlpack_core::DLPackTensors).
+fn export_named<T>(object: &Bound<'_, T>, name: &str) -> PyResult<Managed>
+where
+    T: ExportsTensors,
+{
+    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+    let (value, guard) = unsafe { T::Frozen::share(object) }?;
+    let descriptor = value.describe_tensor(name).map_err(py_err)?;
+    let request = unordered(descriptor.device());
+    let owner = Held::new(guard, object.as_any());
+    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+    unsafe { dlpack_core::export_with(owner, descriptor, &request) }.map_err(py_err)
 }

@@ -1,0 +1,80 @@
+//! Exchange tables of classes, ours and others': what marks one of ours, and how one is found.
+#![expect(unsafe_code, reason = "reads tables of C functions")]
+
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::AtomicBool;
+
+use dlpack_core::Device;
+use dlpack_core::abi::{self, DLPackExchangeAPI, DLPackExchangeAPIHeader};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyType};
+
+/// The name of the capsule (XAP-02).
+pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
+
+/// A table of ours, and what only we ask it.
+#[repr(C)]
+pub(crate) struct Table {
+    pub(crate) api: DLPackExchangeAPI,
+    pub(crate) device: DeviceOf,
+}
+
+/// Where the data of an object lies, if that can be said.
+pub(crate) type DeviceOf = fn(&Bound<'_, PyAny>) -> Option<Device>;
+
+/// The context of a capsule with a table of ours: an address that is nobody else's.
+pub(crate) fn mark() -> *mut c_void {
+    static MARK: AtomicBool = AtomicBool::new(false);
+    MARK.as_ptr().cast()
+}
+
+/// The table of a class.
+pub(crate) struct Found {
+    pub(crate) api: &'static DLPackExchangeAPI,
+    /// It is a table of ours.
+    device: Option<DeviceOf>,
+}
+
+impl Found {
+    /// Where an object's data lies, if our own table knows it.
+    #[inline]
+    pub(crate) fn device_of(&self, object: &Bound<'_, PyAny>) -> Option<Device> {
+        self.device.and_then(|device| device(object))
+    }
+}
+
+/// The table of somebody else's class, if it has one that we can read (XAP-27).
+pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<Found> {
+    let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
+    let capsule = capsule.ok()?;
+    let capsule = capsule.cast_into::<PyCapsule>().ok()?;
+    // SAFETY: a capsule; no exception is raised.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } != 1 {
+        return None;
+    }
+    // SAFETY: a capsule of this name.
+    let table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) };
+    let mut header: *mut DLPackExchangeAPIHeader = table.cast();
+    // So many older versions nobody has; a chain that is longer leads in a circle.
+    for _ in 0..8 {
+        // SAFETY: a table lives for ever, and starts with its header.
+        let found = unsafe { header.as_ref() }?;
+        if found.version.major == abi::DLPACK_MAJOR_VERSION {
+            // SAFETY: of this version, the header is the start of such a table.
+            let api = unsafe { header.cast::<DLPackExchangeAPI>().as_ref() }?;
+            // SAFETY: a capsule; no exception is raised.
+            let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
+            let device = if context == mark() {
+                // SAFETY: only `install` marks capsules, around such tables.
+                Some(unsafe { (*table.cast::<Table>()).device })
+            } else {
+                None
+            };
+            return Some(Found { api, device });
+        }
+        header = found.prev_api;
+    }
+    None
+}
