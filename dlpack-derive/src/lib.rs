@@ -5,37 +5,21 @@
 
 #![forbid(unsafe_code)]
 
-mod attr;
-mod block;
-mod call;
-mod claim;
-mod class;
-mod ctxt;
-mod element;
 mod expand;
-mod expr;
-mod from;
-mod input;
-mod krate;
-mod methods;
-mod named;
 mod plan;
-mod record;
-mod role;
-mod root;
-mod row;
-mod stub;
-mod tensor;
+mod pymethods;
+mod syntax;
 #[cfg(test)]
 mod tests;
-mod ty;
 
 use proc_macro::TokenStream;
 
-use crate::ctxt::Ctxt;
-use crate::input::{Derive, Input};
+use crate::expand::{dlpack, element, from, record, stub};
 use crate::plan::Plan;
-use crate::root::Root;
+use crate::pymethods::methods;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::{Derive, Input};
+use crate::syntax::root::Root;
 
 /// Makes a struct or an enum a tensor that any DLPack consumer reads without a copy.
 #[proc_macro_derive(DLPack, attributes(dlpack))]
@@ -118,7 +102,7 @@ fn run(derive: Derive, item: &syn::DeriveInput, cx: &Ctxt) -> Option<proc_macro2
             if derive == Derive::FromDLPack {
                 return from::derive(&input, &plan, cx);
             }
-            Some(expand::expand(&input, &plan))
+            Some(dlpack::expand(&input, &plan))
         }
     }
 }

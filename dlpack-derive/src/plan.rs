@@ -1,19 +1,22 @@
 //! From what the user wrote to what is emitted: the rules over more than one tensor, field or variant.
 
-mod named;
+pub(crate) mod claim;
+pub(crate) mod row;
+pub(crate) mod tensor;
+mod tensors;
 mod variants;
 
 use proc_macro2::{Span, TokenStream};
 use syn::Visibility;
 
-use crate::attr::Value;
-use crate::claim::{Claim, Claims, one_role_each};
-use crate::ctxt::Ctxt;
-use crate::expr;
-use crate::input::{Body, Field, Input, Variant};
-use crate::role::Role;
-use crate::tensor::{Data, Policy, Tensor, names};
-use crate::ty::owned_container;
+use crate::plan::claim::{Claim, Claims, one_role_each};
+use crate::plan::tensor::{Data, Policy, Tensor, names};
+use crate::syntax::attr::Value;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::expr;
+use crate::syntax::input::{Body, Field, Input, Variant};
+use crate::syntax::role::Role;
+use crate::syntax::ty::owned_container;
 
 pub(crate) struct Plan<'a> {
     pub(crate) main: Main<'a>,
@@ -72,7 +75,7 @@ fn of_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Op
     let claims = Claims::new(&input.attrs, fields);
     one_role_each(fields, cx);
     let policy = Policy::of(&claims);
-    let tensors = named::plan(input, &claims, fields, policy, cx);
+    let tensors = tensors::plan(input, &claims, fields, policy, cx);
     let columns: Vec<_> = claims
         .iter()
         .filter(|claim| claim.role == Role::Columns)

@@ -1,10 +1,10 @@
 //! An enum: the field of each variant that the tensor is left to.
 
 use super::Arm;
-use crate::claim::Claims;
-use crate::ctxt::Ctxt;
-use crate::input::{Field, Input, Variant};
-use crate::role::Role;
+use crate::plan::claim::Claims;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::{Field, Input, Variant};
+use crate::syntax::role::Role;
 
 pub(super) fn plan<'a>(input: &Input<'_>, variants: &'a [Variant<'a>], cx: &Ctxt) -> Vec<Arm<'a>> {
     let ident = input.ident;

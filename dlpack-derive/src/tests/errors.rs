@@ -1,7 +1,7 @@
 //! Every mistake: its message, and the user's own token that it points at.
 
 use super::expand;
-use crate::input::Derive;
+use crate::syntax::input::Derive;
 
 /// Checks that the source yields exactly these errors, in this order.
 fn check(derive: Derive, source: &str, expected: &[(&str, &str)]) {

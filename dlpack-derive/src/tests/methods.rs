@@ -5,9 +5,9 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::snapshots::{has_unsafe, page, self_paths, unrooted};
 use super::{expand_at, place};
-use crate::ctxt::Ctxt;
-use crate::input::Derive;
-use crate::root::Root;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::Derive;
+use crate::syntax::root::Root;
 
 fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own item lexes")
@@ -16,7 +16,7 @@ fn tokens(source: &str) -> TokenStream {
 /// The expansion, and the errors as messages with the text they point at.
 fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     let cx = Ctxt::new(Root::Pyo3);
-    let found = crate::methods::run(tokens(options), tokens(source), &cx);
+    let found = crate::pymethods::methods::run(tokens(options), tokens(source), &cx);
     let error = |error: &syn::Error| {
         let at = place(error).map_or_else(String::new, |(text, _)| text);
         (error.to_string(), at)
@@ -46,7 +46,7 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
 }
 
 fn check(options: &str, source: &str) -> String {
-    let found = crate::methods::expand(tokens(options), tokens(source));
+    let found = crate::pymethods::methods::expand(tokens(options), tokens(source));
     let checked = without_signatures(found.clone());
     assert_eq!(
         has_unsafe(&found),
@@ -200,7 +200,7 @@ fn groups_of_macros_are_seen_through() {
         quote::quote!(#[pymethods] impl #ty {}),
     ] {
         let cx = Ctxt::new(Root::Pyo3);
-        let found = crate::methods::run(TokenStream::new(), source, &cx);
+        let found = crate::pymethods::methods::run(TokenStream::new(), source, &cx);
         assert!(cx.check().is_some());
         assert!(found.to_string().contains("__dlpack__"));
     }

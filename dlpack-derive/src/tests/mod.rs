@@ -7,9 +7,9 @@ mod values;
 
 use proc_macro2::TokenStream;
 
-use crate::ctxt::Ctxt;
-use crate::input::Derive;
-use crate::root::Root;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::Derive;
+use crate::syntax::root::Root;
 
 fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, String)>> {
     expand_at(Root::Core, derive, source)

@@ -4,8 +4,8 @@ use expect_test::expect_file;
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 
 use super::expand;
-use crate::input::Derive;
-use crate::root::Root;
+use crate::syntax::input::Derive;
+use crate::syntax::root::Root;
 
 /// An expansion of a usual struct beyond this means that logic leaked out of core.
 const USUAL: usize = 40;

@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
 
-use crate::expr::{self, Entry};
-use crate::ty::may_be_lent;
+use crate::syntax::expr::{self, Entry};
+use crate::syntax::ty::may_be_lent;
 
 fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own tokens lex")

@@ -4,16 +4,16 @@ use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 
-use crate::attr::Value;
-use crate::call::Paths;
-use crate::claim::Claims;
-use crate::ctxt::Ctxt;
-use crate::expr::{self, Entry};
-use crate::input::{Body, Field, Input};
-use crate::krate::site;
+use crate::expand::call::Paths;
+use crate::plan::claim::Claims;
+use crate::plan::tensor::{Data, Order, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
-use crate::role::Role;
-use crate::tensor::{Data, Order, Slot, Tensor};
+use crate::syntax::attr::Value;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::expr::{self, Entry};
+use crate::syntax::input::{Body, Field, Input};
+use crate::syntax::krate::site;
+use crate::syntax::role::Role;
 
 pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<TokenStream> {
     let fields = match &input.body {

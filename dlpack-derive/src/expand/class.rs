@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use crate::call::Paths;
-use crate::krate::site;
+use crate::expand::call::Paths;
 use crate::plan::{Main, Plan};
-use crate::root::Root;
+use crate::syntax::krate::site;
+use crate::syntax::root::Root;
 
 /// Reads the constant that `#[dlpack_pymethods]` adds. Where there is none a trait's stands in for it,
 /// whose type is the error; and a type that is no class passes with either.

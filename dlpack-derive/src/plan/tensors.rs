@@ -6,13 +6,13 @@ use syn::ext::IdentExt;
 use syn::parse::Parser;
 
 use super::{Named, Source};
-use crate::attr::{Attr, Value};
-use crate::claim::{Claim, Claims};
-use crate::ctxt::Ctxt;
-use crate::input::{Field, Input, Member};
-use crate::role::Role;
-use crate::tensor::{Data, Policy, Tensor, names};
-use crate::ty::optional;
+use crate::plan::claim::{Claim, Claims};
+use crate::plan::tensor::{Data, Policy, Tensor, names};
+use crate::syntax::attr::{Attr, Value};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::{Field, Input, Member};
+use crate::syntax::role::Role;
+use crate::syntax::ty::optional;
 
 pub(super) fn plan<'a>(
     input: &'a Input<'a>,

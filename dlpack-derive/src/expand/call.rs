@@ -5,12 +5,12 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
-use crate::expr::{Entry, is_place, receiver};
-use crate::input::{Field, Input};
-use crate::krate::{end_site, parenthesis, site};
-use crate::role::Role;
-use crate::root::Root;
-use crate::tensor::{Access, Data, Order, Policy, Slot, Tensor};
+use crate::plan::tensor::{Access, Data, Order, Policy, Slot, Tensor};
+use crate::syntax::expr::{Entry, is_place, receiver};
+use crate::syntax::input::{Field, Input};
+use crate::syntax::krate::{end_site, parenthesis, site};
+use crate::syntax::role::Role;
+use crate::syntax::root::Root;
 
 /// The paths that every item uses: the crate (`c`) and its private part (`k`).
 pub(crate) struct Paths<'a> {

@@ -5,8 +5,8 @@ use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
-use crate::attr::{Attr, Value};
-use crate::root::Root;
+use crate::syntax::attr::{Attr, Value};
+use crate::syntax::root::Root;
 
 /// The crate that the expansion calls.
 pub(crate) struct Krate {

@@ -4,11 +4,11 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::call::{Borrow, Paths, parts, present, typed};
-use crate::expr::receiver;
-use crate::krate::site;
+use crate::expand::call::{Borrow, Paths, parts, present, typed};
+use crate::plan::tensor::Data;
 use crate::plan::{Named, Plan, Source};
-use crate::tensor::Data;
+use crate::syntax::expr::receiver;
+use crate::syntax::krate::site;
 
 pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let Paths { c, k, .. } = paths;

@@ -1,6 +1,6 @@
 //! The keys of the grammar, each spelled once, with the places where it may stand and the form it takes there.
 
-use crate::root::Root;
+use crate::syntax::root::Root;
 
 macro_rules! roles {
     ($($role:ident = $name:literal, $example:literal;)*) => {

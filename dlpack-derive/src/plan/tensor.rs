@@ -3,13 +3,13 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Expr, ExprLit, Lit, Type};
 
-use crate::attr::{Attr, Value};
-use crate::claim::{Claim, Claims, exclude};
-use crate::ctxt::Ctxt;
-use crate::expr::{self, Entry};
-use crate::input::{Field, Member};
-use crate::role::Role;
-use crate::ty::{is_pointer, owned_container, peel};
+use crate::plan::claim::{Claim, Claims, exclude};
+use crate::syntax::attr::{Attr, Value};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::expr::{self, Entry};
+use crate::syntax::input::{Field, Member};
+use crate::syntax::role::Role;
+use crate::syntax::ty::{is_pointer, owned_container, peel};
 
 /// Where the elements are.
 pub(crate) enum Data<'a> {

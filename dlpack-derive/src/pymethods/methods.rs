@@ -3,12 +3,12 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
-use crate::attr;
-use crate::block::{Block, Item};
-use crate::ctxt::Ctxt;
-use crate::krate::{Krate, site};
-use crate::role::Role;
-use crate::root::Root;
+use crate::pymethods::block::{Block, Item};
+use crate::syntax::attr;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::krate::{Krate, site};
+use crate::syntax::role::Role;
+use crate::syntax::root::Root;
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let cx = Ctxt::new(Root::Pyo3);

@@ -2,8 +2,8 @@
 
 use syn::DeriveInput;
 
-use crate::ctxt::Ctxt;
-use crate::input::{Body, Field, Input, repr};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::{Body, Field, Input, repr};
 
 /// The fields of a struct whose layout Rust guarantees.
 pub(crate) fn fields<'a>(

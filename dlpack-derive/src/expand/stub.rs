@@ -4,11 +4,11 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use crate::call::Paths;
-use crate::input::{Body, Derive, Input};
-use crate::role::Role;
-use crate::root::Root;
-use crate::ty::is_pointer;
+use crate::expand::call::Paths;
+use crate::syntax::input::{Body, Derive, Input};
+use crate::syntax::role::Role;
+use crate::syntax::root::Root;
+use crate::syntax::ty::is_pointer;
 
 pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
     let input = Input::recover(item, derive, root)?;

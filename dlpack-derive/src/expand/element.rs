@@ -5,14 +5,14 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Type};
 
-use crate::call::Paths;
-use crate::ctxt::Ctxt;
-use crate::expr::receiver;
-use crate::input::{Field, Input, repr};
-use crate::krate::site;
-use crate::role::Role;
-use crate::row;
-use crate::ty::{peel, scalar};
+use crate::expand::call::Paths;
+use crate::plan::row;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::expr::receiver;
+use crate::syntax::input::{Field, Input, repr};
+use crate::syntax::krate::site;
+use crate::syntax::role::Role;
+use crate::syntax::ty::{peel, scalar};
 
 pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;

@@ -2,11 +2,11 @@
 
 use proc_macro2::Ident;
 
-use crate::attr::{Attr, Value};
-use crate::ctxt::Ctxt;
-use crate::input::Field;
-use crate::role::Role;
-use crate::ty::is_list;
+use crate::syntax::attr::{Attr, Value};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::Field;
+use crate::syntax::role::Role;
+use crate::syntax::ty::is_list;
 
 /// A key and what it stands on.
 #[derive(Clone, Copy)]

@@ -9,11 +9,11 @@ use syn::{
     WherePredicate, parse_quote,
 };
 
-use crate::attr::{self, Attr, Value};
-use crate::ctxt::Ctxt;
-use crate::krate::{Krate, site};
-use crate::role::{Place, Role};
-use crate::root::Root;
+use crate::syntax::attr::{self, Attr, Value};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::krate::{Krate, site};
+use crate::syntax::role::{Place, Role};
+use crate::syntax::root::Root;
 
 /// The derive that reads the item.
 #[derive(Clone, Copy, PartialEq, Eq)]

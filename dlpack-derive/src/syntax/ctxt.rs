@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::Error;
 
-use crate::root::Root;
+use crate::syntax::root::Root;
 
 /// The errors found so far.
 pub(crate) struct Ctxt {

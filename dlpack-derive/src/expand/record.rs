@@ -4,12 +4,12 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::call::Paths;
-use crate::ctxt::Ctxt;
-use crate::input::{Field, Input, Member};
-use crate::krate::site;
-use crate::role::Role;
-use crate::row;
+use crate::expand::call::Paths;
+use crate::plan::row;
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::{Field, Input, Member};
+use crate::syntax::krate::site;
+use crate::syntax::role::Role;
 
 pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;

@@ -5,9 +5,9 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Error, LitStr, Meta, Path, Result, Token, Type, parenthesized, token};
 
-use crate::ctxt::Ctxt;
-use crate::expr;
-use crate::role::{Form, Place, Role};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::expr;
+use crate::syntax::role::{Form, Place, Role};
 
 /// One key as the user wrote it.
 pub(crate) struct Attr {

@@ -1,0 +1,193 @@
+//! `DLPack`: from the plan to a few calls into core, never logic.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+
+use crate::expand::call::{Borrow, Paths, access_call, packed, parts, policy_calls, rank, typed};
+use crate::expand::class;
+use crate::expand::tensors;
+use crate::plan::tensor::{Access, Data, Slot, Tensor};
+use crate::plan::{Arm, Main, Plan};
+use crate::syntax::expr::receiver;
+use crate::syntax::input::{Field, Input};
+use crate::syntax::krate::site;
+use crate::syntax::role::Role;
+use crate::syntax::root::Root;
+use crate::syntax::ty::may_be_lent;
+
+pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
+    let paths = Paths::new(input);
+    let mut tokens = main(&paths, &plan.main);
+    if !plan.tensors.is_empty() || !plan.columns.is_empty() {
+        tokens.extend(tensors::expand(&paths, plan));
+    }
+    tokens.extend(class::check(&paths, plan));
+    tokens
+}
+
+fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
+    let items = match main {
+        Main::None => return TokenStream::new(),
+        Main::Tensor { tensor, owner } => main_tensor(paths, tensor, *owner),
+        Main::Whole(field) => whole_field(paths, field),
+        Main::Variants(arms) => variants(paths, arms),
+        Main::Via(expr, policy) => {
+            let k = paths.k(site(expr));
+            let mut body = quote_spanned!(site(expr)=> #k::via(#expr));
+            if policy.legacy_refuse || policy.release_immediate {
+                let policy = policy_calls(policy);
+                let c = &paths.c;
+                body = quote!(#c::Parts::new() #policy .via(#expr));
+            }
+            paths.describe(Borrow::Shared, &body)
+        }
+    };
+    let c = &paths.c;
+    paths.input.implement_sent(quote!(#c::DLPack), items)
+}
+
+fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
+    let Paths { c, k, .. } = paths;
+    let facts = facts(paths, tensor);
+    let mut items = quote!(const FACTS: #k::Facts = #facts;);
+    if tensor.access == Access::Writable {
+        items.extend(quote!(
+            const EXCLUSIVE: bool = true;
+        ));
+    }
+    items.extend(lists(paths, tensor));
+    items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
+    if owner.is_none() {
+        items.extend(packed(paths, tensor));
+    }
+    if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
+        let mut body = parts(paths, tensor, Borrow::Exclusive);
+        if tensor.access == Access::Writable {
+            let (args, route, k) = typed(paths, field.ty, "Probe");
+            let check = quote_spanned!(site(field.ty)=> #k::writable::<#args>(#route););
+            body = quote!(#check #body);
+        }
+        items.extend(paths.describe(Borrow::Exclusive, &body));
+    }
+    if let Some(owner) = owner {
+        let (args, route, owner_k) = typed(paths, owner.ty, "Probe");
+        let (this, member) = (receiver(owner.ty.span()), &owner.member);
+        let share = quote_spanned! {site(owner.ty)=>
+            #owner_k::share::<#args>(&#this.#member, #c::DLPack::describe(#this), request, #route)
+        };
+        items.extend(paths.share(&quote!(#k::Some(#share))));
+    }
+    items
+}
+
+/// Shape and strides where they lie, if both have a field that DLPack might point to; their types say whether it can.
+fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+    let Paths { k, .. } = paths;
+    let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
+        (&tensor.shape, &tensor.strides)
+    else {
+        return None;
+    };
+    let (shape_ty, strides_ty) = (shape.ty, strides.ty);
+    if !may_be_lent(shape_ty) || !may_be_lent(strides_ty) {
+        return None;
+    }
+    let lend = |field: &Field<'_>| {
+        let (at, member) = (site(field.ty), &field.member);
+        let this = receiver(at);
+        quote_spanned!(at=> &#this.#member)
+    };
+    let (at, shape, strides) = (site(strides_ty), lend(shape), lend(strides));
+    let at_k = paths.k(at);
+    let is = quote_spanned!(at=> #at_k::in_object::<#shape_ty, #strides_ty>());
+    let them = quote_spanned!(at=> #at_k::lists::<#shape_ty, #strides_ty>(#shape, #strides));
+    Some(quote! {
+        const LISTS: #k::Bool = #is;
+        fn lists(&self) -> #k::Option<(&[#k::I64], &[#k::I64])> { #them }
+    })
+}
+
+/// What the types alone say, for checks at compile time.
+fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
+    let k = &paths.k;
+    let mut facts = match &tensor.data {
+        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
+            let k = paths.k(site(ty));
+            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
+        }
+        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
+    };
+    if let Some(shape) = &tensor.shape {
+        let ty = rank(paths, Some(shape));
+        facts.extend(quote!(.rank(#k::Rank::<#ty>::RANK)));
+    }
+    if let Some(elem) = tensor.elem {
+        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
+    }
+    if tensor.dtype.is_some() {
+        facts.extend(quote!(.dynamic_dtype()));
+    }
+    facts.extend(access_call(tensor.access));
+    quote!({ use #k::Unsaid as _; #facts })
+}
+
+fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let k = &paths.k;
+    let ty = field.ty;
+    let facts = quote!({ use #k::Unsaid as _; #k::Whole::<#ty>::FACTS });
+    let (args, route, at_k) = typed(paths, field.ty, "Whole");
+    let (at, this, member) = (site(ty), receiver(ty.span()), &field.member);
+    let describe = quote_spanned!(at=> #at_k::whole::<#args>(&#this.#member, #route));
+    let describe_mut = quote_spanned!(at=> #at_k::whole_mut::<#args>(&mut #this.#member, #route));
+    let share = quote_spanned!(at=> #at_k::whole_share::<#args>(&#this.#member, request, #route));
+    let methods = [
+        paths.describe(Borrow::Shared, &describe),
+        paths.describe(Borrow::Exclusive, &describe_mut),
+        paths.share(&share),
+    ];
+    let packed = (paths.input.krate.root == Root::Pyo3).then(|| {
+        let packed = quote_spanned!(at=> #at_k::whole_packed::<#args>(&#this.#member, #route));
+        quote! {
+            const PACKED: #k::Bool = true;
+            #[inline]
+            fn packed(&self) -> #k::Option<#k::Packed<'_>> { #packed }
+        }
+    });
+    quote!(const FACTS: #k::Facts = #facts; #packed #(#methods)*)
+}
+
+fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
+    let k = &paths.k;
+    let name = paths.input.ident.unraw().to_string();
+    let each =
+        |function: &str, request: Option<TokenStream>, skipped: &dyn Fn(&str) -> TokenStream| {
+            let arms = arms.iter().map(|Arm { variant, field }| {
+                let ident = variant.ident;
+                let Some(field) = field else {
+                    let skipped = skipped(&ident.unraw().to_string());
+                    let rest = (!variant.is_unit).then(|| quote!({ .. }));
+                    return quote!(Self::#ident #rest => #skipped,);
+                };
+                let (args, route, k) = typed(paths, field.ty, "Whole");
+                let (at, member) = (site(field.ty), &field.member);
+                let function = Ident::new(function, at);
+                let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
+                let call = quote_spanned!(at=> #k::#function::<#args>(field, #request #route));
+                quote!(Self::#ident { #member: field #rest } => #call,)
+            });
+            quote!(match self { #(#arms)* })
+        };
+    let refuse = |variant: &str| quote!(#k::skipped(#name, #variant));
+    let methods = [
+        paths.describe(Borrow::Shared, &each("whole", None, &refuse)),
+        paths.describe(Borrow::Exclusive, &each("whole_mut", None, &refuse)),
+        paths.share(&each(
+            "whole_share",
+            Some(quote!(request,)),
+            &|_| quote!(#k::None),
+        )),
+    ];
+    quote!(#(#methods)*)
+}
