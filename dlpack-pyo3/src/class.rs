@@ -1,16 +1,19 @@
 //! What a class declares, by macro or by hand, and what the derive finds missing.
 
+pub(crate) mod named;
+pub(crate) mod tensor;
+
 use core::marker::PhantomData;
 
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 
+use crate::class::named::ExportsTensors;
+use crate::class::tensor::Tensor;
 use crate::exchange::{self, Imports};
 use crate::export::Exports;
-use crate::install;
-use crate::named::{self, ExportsTensors};
-use crate::tensor::Tensor;
+use crate::export::method;
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
 ///
@@ -113,7 +116,7 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let class = T::type_object(py);
-        install::methods::<T>(&class, self.info)?;
+        method::methods::<T>(&class, self.info)?;
         if let Some(Tensors(install)) = self.tensors {
             install(&class)?;
         }

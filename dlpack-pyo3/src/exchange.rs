@@ -1,21 +1,21 @@
 //! DLPack's C exchange table: what `__dlpack__` does, without a Python call.
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
+mod escrow;
+pub(crate) mod found;
+
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use std::ffi::CString;
 use std::panic::catch_unwind;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use dlpack_core::__private::{MAX_RANK, current_stream as work_stream};
 use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
-use dlpack_core::{
-    DLPack, DataType, Device, DeviceType, Error, FromDLPack, Managed, Version, export_with,
-};
+use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -24,10 +24,11 @@ use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
 use crate::error::{OrRaise, Raised, contained, py_err, raise};
-use crate::export::{self, Exports, Pointer, unordered};
-use crate::forever::keep_for_good;
-use crate::guard::Borrowing as _;
-use crate::tables::{NAME, Table, mark};
+use crate::exchange::escrow::Escrow;
+use crate::exchange::found::{NAME, Table, mark};
+use crate::export::{self, Exports, Pointer};
+use crate::hold::borrowing::Borrowing as _;
+use crate::hold::forever::keep_for_good;
 
 /// How a class makes an object of a tensor.
 type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
@@ -298,87 +299,6 @@ pub trait Imports: FromDLPack + PyClass + Into<PyClassInitializer<Self>> {}
 
 #[diagnostic::do_not_recommend]
 impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Imports for T {}
-
-/// A tensor that is handed over for good once its new owner is known to exist, and not before.
-///
-/// What is made of it may be done with the tensor at once, when it copies, or keep it: the tensor is
-/// released when it is both accepted and done with, and never if it is not accepted.
-struct Escrow(Arc<Mutex<Stake>>);
-
-struct Stake {
-    tensor: Option<Managed>,
-    accepted: bool,
-    done: bool,
-}
-
-/// What the new owner holds.
-struct Deposit(Arc<Mutex<Stake>>);
-
-impl Escrow {
-    fn open(mut tensor: Managed) -> Result<(Self, Managed), Error> {
-        let request = unordered(tensor.view().device());
-        let opened = (|| {
-            let descriptor = tensor.describe_mut()?;
-            let stake = Arc::new(Mutex::new(Stake {
-                tensor: None,
-                accepted: false,
-                done: false,
-            }));
-            let deposit = Deposit(Arc::clone(&stake));
-            // SAFETY: the tensor goes into the stake right below, and stays there until the deposit
-            // is dropped; its memory does not move with it.
-            let lent = unsafe { export_with(deposit, descriptor, &request) }?;
-            Ok((stake, lent))
-        })();
-        match opened {
-            Ok((stake, lent)) => {
-                stake.lock().unwrap_or_else(PoisonError::into_inner).tensor = Some(tensor);
-                Ok((Self(stake), lent))
-            }
-            Err(error) => {
-                // The tensor is the caller's still.
-                core::mem::forget(tensor);
-                Err(error)
-            }
-        }
-    }
-
-    /// The new owner exists.
-    fn accept(self) {
-        let mut stake = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stake.accepted = true;
-        let released = if stake.done {
-            stake.tensor.take()
-        } else {
-            None
-        };
-        drop(stake);
-        // Its deleter may do anything, so not under the lock.
-        drop(released);
-    }
-}
-
-impl Drop for Stake {
-    fn drop(&mut self) {
-        if !self.accepted {
-            core::mem::forget(self.tensor.take());
-        }
-    }
-}
-
-impl Drop for Deposit {
-    fn drop(&mut self) {
-        let mut stake = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stake.done = true;
-        let released = if stake.accepted {
-            stake.tensor.take()
-        } else {
-            None
-        };
-        drop(stake);
-        drop(released);
-    }
-}
 
 /// XAP-21, XAP-22, XAP-23: memory of our own, for whoever asks, without the interpreter.
 unsafe extern "C" fn allocate(

@@ -4,6 +4,11 @@
     reason = "describes what a borrow keeps in place, and hands both to C"
 )]
 
+pub(crate) mod arguments;
+pub(crate) mod buffer;
+pub(crate) mod capsule;
+pub(crate) mod method;
+
 use core::ptr::NonNull;
 
 use dlpack_core::__private::{
@@ -14,10 +19,9 @@ use pyo3::PyClass;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::capsule;
 use crate::error::{OrRaise, Raised, py_err, refuse};
-use crate::guard::{Borrowing, Held};
-use crate::waiting::while_attached;
+use crate::hold::waiting::while_attached;
+use crate::hold::{borrowing::Borrowing, held::Held};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(

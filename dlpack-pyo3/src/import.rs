@@ -15,8 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::error::py_err;
-use crate::waiting::{self, while_attached};
-use crate::{capsule, tables};
+use crate::exchange::found;
+use crate::export::capsule;
+use crate::hold::waiting::{self, while_attached};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
@@ -46,7 +47,7 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
         return readable(object.py(), capsule::consume(capsule)?);
     }
-    if let Some(table) = tables::of_class(&object.get_type()) {
+    if let Some(table) = found::of_class(&object.get_type()) {
         if let Some(tensor) = through_table(object, &table)? {
             return Ok(tensor);
         }
@@ -119,7 +120,7 @@ fn is_host(wanted: Device, found: Device) -> bool {
 }
 
 /// Through the exchange table; nothing if the table cannot do it, but the method may (XAP-32).
-fn through_table(object: &Bound<'_, PyAny>, table: &tables::Found) -> PyResult<Option<Managed>> {
+fn through_table(object: &Bound<'_, PyAny>, table: &found::Found) -> PyResult<Option<Managed>> {
     let py = object.py();
     // To give back what nobody has ordered, its producer waits for all work on the device.
     if table.device_of(object).is_some_and(has_order) {

@@ -77,27 +77,19 @@
 // The macros name the crate from outside, and are used inside it too.
 extern crate self as dlpack_pyo3;
 
-mod arguments;
-mod buffer;
-mod capsule;
 mod class;
 mod error;
 mod exchange;
 mod export;
-mod forever;
-mod guard;
+mod hold;
 mod import;
 mod inspect;
-mod install;
-mod named;
-mod tables;
-mod tensor;
-mod waiting;
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 
+pub use class::tensor::Tensor;
 pub use class::{Protocol, TensorNames};
 pub use dlpack_core::*;
 /// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
@@ -142,7 +134,6 @@ pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
 };
 pub use error::py_err;
-pub use guard::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
+pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
-pub use tensor::Tensor;

@@ -3,8 +3,8 @@
 pub use dlpack_core::__private::*;
 pub use pyo3;
 
-pub use crate::buffer::{get_buffer, release_buffer};
 pub use crate::class::{
     Attached, Class, Forgotten, ForgottenTensors, NoClass, NoImport, NoTensors, attached,
     placeholder,
 };
+pub use crate::export::buffer::{get_buffer, release_buffer};

@@ -11,7 +11,7 @@ use dlpack_core::__private::around_blocking;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::guard::attached;
+use crate::hold::held::attached;
 
 /// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;

@@ -17,8 +17,8 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use crate::error::{Raised, py_err, refuse};
-use crate::guard::{Held, Pending};
-use crate::waiting::while_attached;
+use crate::hold::held::{Held, Pending};
+use crate::hold::waiting::while_attached;
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};

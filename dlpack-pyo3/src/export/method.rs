@@ -9,10 +9,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::arguments::{self, Arguments};
 use crate::error::{OrRaise, Raised, answer};
+use crate::export::arguments::{self, Arguments};
 use crate::export::{self, Exports};
-use crate::forever::keep_for_good;
+use crate::hold::forever::keep_for_good;
 
 const DLPACK: &CStr =
     c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)

@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass};
 
+use crate::class::tensor::Tensor;
 use crate::error::{OrRaise, answer, py_err};
 use crate::export::unordered;
-use crate::forever::keep_for_good;
-use crate::guard::{Borrowing, Held};
-use crate::tensor::Tensor;
+use crate::hold::forever::keep_for_good;
+use crate::hold::{borrowing::Borrowing, held::Held};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(

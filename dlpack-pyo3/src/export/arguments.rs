@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
-use crate::waiting;
+use crate::hold::waiting;
 
 /// One keyword of the method.
 #[derive(Clone, Copy, PartialEq, Eq)]
