@@ -8,9 +8,10 @@ use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
+use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, Device, Dims, Element, Error, ExportRequest, Loan,
-    Managed, Parts, Version,
+    Buffer, DLPack, DataType, Descriptor, Device, Element, Error, ExportRequest, Loan, Managed,
+    Parts, Version,
 };
 use std::sync::Arc;
 

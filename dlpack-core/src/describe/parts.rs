@@ -25,7 +25,8 @@ pub(super) enum GivenStrides {
 /// implementation by hand.
 ///
 /// ```
-/// use dlpack_core::{Buffer, DLPack, Descriptor, Dims, Error, Parts};
+/// use dlpack_core::{Buffer, DLPack, Descriptor, Error, Parts};
+/// use dlpack_core::layout::Dims;
 ///
 /// struct Image { rows: usize, cols: usize, pixels: Vec<f32> }
 ///
@@ -105,7 +106,8 @@ impl<'a> Parts<'a> {
     /// The extents of the axes in front of those of the element.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Parts};
+    /// use dlpack_core::{Loan, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let shape = Dims::from([2, 2]);
     /// assert_eq!(Parts::new().shape(shape).describe(Loan::from(&[0; 4][..]))?.shape(), [2, 2]);
@@ -120,7 +122,8 @@ impl<'a> Parts<'a> {
     /// The strides of those axes, in elements.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Parts};
+    /// use dlpack_core::{Loan, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let every_second = Parts::new().shape(Dims::from([2])).strides(Dims::from([2]));
     /// assert_eq!(every_second.describe(Loan::from(&[0; 4][..]))?.strides(), [2]);
@@ -135,7 +138,8 @@ impl<'a> Parts<'a> {
     /// The strides of those axes, in bytes.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Parts};
+    /// use dlpack_core::{Loan, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let padded_rows = Parts::new().shape(Dims::from([2, 3])).byte_strides(Dims::from([8, 2]));
     /// assert_eq!(padded_rows.describe(Loan::from(&[0_u16; 8][..]))?.strides(), [4, 1]);
@@ -150,7 +154,8 @@ impl<'a> Parts<'a> {
     /// The axis that moves fastest is the first one.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Parts};
+    /// use dlpack_core::{Loan, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let matrix = Parts::new().shape(Dims::from([2, 3])).column_major();
     /// assert_eq!(matrix.describe(Loan::from(&[0; 6][..]))?.strides(), [1, 2]);
@@ -164,7 +169,8 @@ impl<'a> Parts<'a> {
     /// Which axis moves fastest, where that is known only at run time.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Order, Parts};
+    /// use dlpack_core::{Loan, Order, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let matrix = Parts::new().shape(Dims::from([2, 3])).order(Order::C);
     /// assert_eq!(matrix.describe(Loan::from(&[0; 6][..]))?.strides(), [3, 1]);

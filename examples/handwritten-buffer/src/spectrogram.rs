@@ -1,6 +1,7 @@
 //! A type that describes itself: time runs along its memory, yet consumers see frequency first.
 
-use dlpack_core::{DLPack, Descriptor, Dims, Error, Loan, Parts};
+use dlpack_core::layout::Dims;
+use dlpack_core::{DLPack, Descriptor, Error, Loan, Parts};
 
 /// Magnitudes, one row per moment.
 pub(crate) struct Spectrogram {

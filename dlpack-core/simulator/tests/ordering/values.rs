@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use dlpack_core::{DLPack, Descriptor, Device, Dims, Error, ExportRequest, Loan, Parts};
+use dlpack_core::layout::Dims;
+use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Loan, Parts};
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
 use crate::simulator::{ALLOCATIONS, Api, BOTH};
