@@ -7,7 +7,7 @@
 use cargo_metadata::Package;
 
 use crate::prelude::*;
-use crate::{test, text};
+use crate::{floors, test, text};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let keep_going = args.contains("--keep-going");
@@ -18,6 +18,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("README shows programs that exist", text::readme),
         Step::new("files of 500 lines, or a reason", text::lengths),
         Step::new("unsafe only in files that say so", text::unsafe_code),
+        Step::new("imports go up", floors::check),
         Step::command("formatting", "cargo fmt --all --check"),
         Step::command("clippy", "cargo clippy --workspace --all-targets --all-features -- -D warnings"),
         Step::new("documentation", |sh| {

@@ -8,6 +8,7 @@ mod coverage;
 mod debian;
 mod demo;
 mod drivers;
+mod floors;
 mod fuzz;
 mod gpu;
 mod place;
