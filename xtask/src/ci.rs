@@ -7,7 +7,7 @@
 use cargo_metadata::Package;
 
 use crate::prelude::*;
-use crate::{floors, test, text};
+use crate::{api, floors, test, text};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let keep_going = args.contains("--keep-going");
@@ -27,6 +27,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         }),
     ];
     steps.extend(test::steps(keep_going)?);
+    steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.push(Step::new("packaging", packaging));
     steps.retain(|step| step.name.contains(&only));
     run_all(sh, "ci", steps, keep_going)

@@ -1,5 +1,6 @@
 //! The workspace's own commands, run as `cargo xtask <command>`.
 
+mod api;
 mod asan;
 mod bench;
 mod ci;
@@ -36,11 +37,12 @@ mod prelude {
 type Action = fn(&Shell, Arguments) -> Result<()>;
 
 /// Each subcommand: what it is called, the file whose head is its help, what it does.
-const COMMANDS: [(&str, &str, Action); 12] = [
+const COMMANDS: [(&str, &str, Action); 13] = [
     ("demo", include_str!("demo.rs"), demo::main),
     ("test", include_str!("test.rs"), test::main),
     ("ci", include_str!("ci.rs"), ci::main),
     ("coverage", include_str!("coverage.rs"), |sh, args| finish(args).and_then(|()| coverage::check(sh))),
+    ("api", include_str!("api.rs"), api::main),
     ("consumers", include_str!("consumers.rs"), consumers::main),
     ("gpu", include_str!("gpu.rs"), gpu::main),
     ("pytest", include_str!("pytests.rs"), pytests::main),
