@@ -14,7 +14,7 @@ use alloc::borrow::ToOwned;
 pub use crate::__private::route::{Probe, Unsaid, Whole};
 pub use crate::describe::draft::Draft;
 pub use crate::describe::record::{Columns, Rows, Table, record_column};
-pub use crate::describe::usual::{Packed, few, few_strides, packed};
+pub use crate::describe::usual::{Usual, few, few_strides, usual};
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
@@ -23,7 +23,7 @@ pub use crate::element::homogeneous::{
 pub use crate::export::block::take_back;
 #[cfg(feature = "std")]
 pub use crate::export::elsewhere::settle;
-pub use crate::export::hand_over::{Handed, HandedPacked, hand_over, hand_over_packed};
+pub use crate::export::hand_over::{Handed, HandedUsual, hand_over, hand_over_usual};
 pub use crate::export::ways::unordered;
 pub use crate::import::reader::Import;
 pub use crate::layout::dims::{Dims, MAX_RANK};
@@ -116,8 +116,8 @@ pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descript
 
 /// The short way to describe a field that is the whole tensor.
 #[inline]
-pub fn whole_packed<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Packed<'_>> {
-    R::packed(field)
+pub fn whole_usual<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Usual<'_>> {
+    R::usual(field)
 }
 
 /// A field that is the whole tensor, for writing where that can be.
