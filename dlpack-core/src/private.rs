@@ -12,7 +12,6 @@ pub use core::result::Result::{self, Err, Ok};
 use alloc::borrow::ToOwned;
 
 pub use crate::__private::route::{Probe, Unsaid, Whole};
-pub use crate::describe::draft::Draft;
 pub use crate::describe::record::{Columns, Rows, Table, record_column};
 pub use crate::describe::usual::{Usual, few, few_strides, usual};
 pub use crate::element::Source;
@@ -28,7 +27,7 @@ pub use crate::export::ways::unordered;
 pub use crate::import::reader::Import;
 pub use crate::layout::dims::{Dims, MAX_RANK};
 pub use crate::layout::few::Few;
-pub use crate::layout::shape::{AnyRank, HOLE, Rank};
+pub use crate::layout::shape::{AnyRank, HOLE, List, Rank};
 pub use crate::loan::facts::{Elem, Facts};
 pub use crate::loan::raw::{address, raw};
 
@@ -141,8 +140,8 @@ pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
 
 /// A shape.
 #[inline]
-pub fn shape<S: Shape + ?Sized>(shape: &S) -> Result<Dims, Error> {
-    Dims::extents(shape)
+pub fn shape<S: Shape + ?Sized>(shape: &S) -> List {
+    List(shape.to_extents())
 }
 
 /// Shape and strides where they lie in a struct, if both lie there as DLPack wants them.
@@ -161,8 +160,8 @@ pub const fn in_object<S: Shape + ?Sized, T: Strides + ?Sized>() -> bool {
 
 /// Strides that fit the shape, as far as the types can tell.
 #[inline]
-pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Result<Dims, Error> {
-    Dims::strides(strides)
+pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
+    List(strides.to_strides())
 }
 
 /// One number of a list; `None` stands for `_`.
@@ -174,18 +173,18 @@ pub fn number<I: Int>(number: I) -> Option<i128> {
 
 /// Extents that were listed one by one.
 #[inline]
-pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> Result<Dims, Error> {
-    listed(numbers, crate::layout::shape::extent)
+pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> List {
+    List(checked(numbers, crate::layout::shape::extent))
 }
 
 /// Strides that were listed one by one.
 #[inline]
-pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> Result<Dims, Error> {
-    listed(numbers, crate::layout::shape::stride)
+pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> List {
+    List(checked(numbers, crate::layout::shape::stride))
 }
 
 #[inline]
-fn listed<const N: usize>(
+fn checked<const N: usize>(
     numbers: [Option<i128>; N],
     check: fn(usize, i128) -> Result<i64, Error>,
 ) -> Result<Dims, Error> {
@@ -207,12 +206,8 @@ pub fn len<I: Int>(len: I) -> Result<usize, Error> {
 
 /// An offset.
 #[inline]
-pub fn offset<I: Int>(offset: &I) -> Result<i64, Error> {
-    let found = offset.to_i128();
-    match i64::try_from(found) {
-        Ok(offset) if offset >= 0 => Ok(offset),
-        _ => Err(Error::BadOffset { found }),
-    }
+pub fn offset<I: Int>(offset: &I) -> &I {
+    offset
 }
 
 /// What a field marked `dtype` may be.

@@ -13,8 +13,8 @@ use dlpack_core::abi::{
     DLPackVersion, DLTensor,
 };
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, Dims, Error, ExportRequest, F4E2M1FNx2, F6E2M3FNx4,
-    F6E3M2FNx4, FromDLPack, Managed, Parts, Plain, SharedBuffer, TensorRef,
+    Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4,
+    FromDLPack, Managed, Parts, Plain, SharedBuffer, TensorRef,
 };
 
 /// The dtype triple and whether items are padded, as they stand in the struct.
@@ -35,9 +35,9 @@ struct Backwards<T>(Vec<T>);
 impl<T: Plain> DLPack for Backwards<T> {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new()
-            .shape(Dims::extents(&[self.0.len()])?)
-            .strides(Dims::from([-1]))
-            .offset(i64::try_from(self.0.len()).unwrap() - 1)
+            .shape([self.0.len()])
+            .strides([-1])
+            .offset(self.0.len() - 1)
             .describe(self.0.lend())
     }
 }
@@ -183,11 +183,9 @@ struct Grouped {
 
 impl DLPack for Grouped {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        let mut parts = Parts::new()
-            .dtype(self.dtype)
-            .shape(Dims::extents(&self.shape)?);
+        let mut parts = Parts::new().dtype(self.dtype).shape(&self.shape);
         if let Some(strides) = &self.strides {
-            parts = parts.strides(Dims::strides(strides)?);
+            parts = parts.strides(strides);
         }
         parts.describe(self.bytes.lend())
     }

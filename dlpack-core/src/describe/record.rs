@@ -8,7 +8,6 @@ use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::element::Element;
 use crate::error::Error;
-use crate::layout::dims::Dims;
 use crate::loan::Loan;
 
 /// A `#[repr(C)]` struct whose fields are columns of a table; derived.
@@ -121,9 +120,8 @@ pub fn record_column<'a, R: Record, F: Element>(
     rows: &'a [R],
     field: impl Fn(&'a R) -> &'a F,
 ) -> Result<Descriptor<'a>, Error> {
-    let row_bytes = i64::try_from(size_of::<R>()).unwrap_or(i64::MAX);
     Parts::new()
-        .shape(Dims::extents(&[rows.len()])?)
-        .byte_strides(Dims::from([row_bytes]))
+        .shape([rows.len()])
+        .byte_strides([size_of::<R>()])
         .describe(Loan::of_field::<R, F>(rows, field))
 }

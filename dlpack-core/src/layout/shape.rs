@@ -113,6 +113,16 @@ pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
     }
 }
 
+/// How many elements or bytes lie in front of the first element.
+#[inline]
+pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
+    let found = offset.to_i128();
+    match i64::try_from(found) {
+        Ok(offset) if offset >= 0 => Ok(offset),
+        _ => Err(Error::BadOffset { found }),
+    }
+}
+
 /// Stands for `_` in a list of extents or strides until it is known.
 pub const HOLE: i64 = i64::MIN;
 
@@ -136,6 +146,16 @@ pub trait Shape {
 
     #[doc(hidden)]
     fn to_extents(&self) -> Result<Dims, Error>;
+
+    /// The same where the list is not needed any more.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn into_extents(self) -> Result<Dims, Error>
+    where
+        Self: Sized,
+    {
+        self.to_extents()
+    }
 
     /// The extents, if they are few and make sense.
     #[doc(hidden)]
@@ -170,6 +190,16 @@ pub trait Shape {
 pub trait Strides {
     #[doc(hidden)]
     fn to_strides(&self) -> Result<Dims, Error>;
+
+    /// As [`Shape::into_extents`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn into_strides(self) -> Result<Dims, Error>
+    where
+        Self: Sized,
+    {
+        self.to_strides()
+    }
 
     /// As [`Shape::few`].
     #[doc(hidden)]
@@ -224,6 +254,16 @@ impl Dims {
     }
 }
 
+/// Each number of a list, checked.
+#[inline]
+fn read<I: Int>(list: &[I], check: fn(usize, i128) -> Result<i64, Error>) -> Result<Dims, Error> {
+    let mut values = Dims::zeroed(list.len());
+    for (axis, (place, found)) in values.iter_mut().zip(list).enumerate() {
+        *place = check(axis, found.to_i128())?;
+    }
+    Ok(values)
+}
+
 /// A value that no `i64` holds becomes one that no tensor has.
 #[inline(always)]
 pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
@@ -244,11 +284,7 @@ macro_rules! lists {
 
             #[inline]
             fn to_extents(&self) -> Result<Dims, Error> {
-                let mut extents = Dims::new();
-                for (axis, found) in self.iter().enumerate() {
-                    extents.push(extent(axis, found.to_i128())?);
-                }
-                Ok(extents)
+                read(self, extent)
             }
 
             const IN_OBJECT: bool = I::IS_I64;
@@ -261,11 +297,7 @@ macro_rules! lists {
         impl<I: Int> Strides for $list {
             #[inline]
             fn to_strides(&self) -> Result<Dims, Error> {
-                let mut strides = Dims::new();
-                for (axis, found) in self.iter().enumerate() {
-                    strides.push(stride(axis, found.to_i128())?);
-                }
-                Ok(strides)
+                read(self, stride)
             }
 
             const IN_OBJECT: bool = I::IS_I64;
@@ -355,6 +387,35 @@ impl Shape for Dims {
 impl Strides for Dims {
     fn to_strides(&self) -> Result<Dims, Error> {
         (**self).to_strides()
+    }
+}
+
+/// Extents or strides that were read already, or why they cannot be. Some may be a [`HOLE`].
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct List(pub Result<Dims, Error>);
+
+impl Shape for List {
+    const RANK: Option<usize> = None;
+
+    fn to_extents(&self) -> Result<Dims, Error> {
+        self.0.clone()
+    }
+
+    #[inline(always)]
+    fn into_extents(self) -> Result<Dims, Error> {
+        self.0
+    }
+}
+
+impl Strides for List {
+    fn to_strides(&self) -> Result<Dims, Error> {
+        self.0.clone()
+    }
+
+    #[inline(always)]
+    fn into_strides(self) -> Result<Dims, Error> {
+        self.0
     }
 }
 

@@ -127,15 +127,15 @@ pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStrea
     })
 }
 
-/// `Draft::new().shape(..) .. .describe(..)`
+/// `Parts::new().shape(..) .. .describe(..)`
 pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
     // An expression that lends what it does not keep is blamed from here to `describe`.
     let (from, to) = match &tensor.data {
         Data::Expr(expr) => (site(expr), end_site(expr)),
         _ => (Span::call_site(), Span::call_site()),
     };
-    let k = paths.k(from);
-    let mut chain = quote_spanned!(from=> #k::Draft::new());
+    let c = paths.input.krate.root(from);
+    let mut chain = quote_spanned!(from=> #c::Parts::new());
     let mut call = |method: &str, argument: TokenStream| {
         let method = Ident::new(method, Span::call_site());
         chain.extend(quote!(.#method(#argument)));

@@ -15,7 +15,7 @@ impl ::dlpack_core::DLPack for Image {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 3]>(&self.dims))
             .describe(
                 ::dlpack_core::__private::data::<
@@ -26,7 +26,7 @@ impl ::dlpack_core::DLPack for Image {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 3]>(&self.dims))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<

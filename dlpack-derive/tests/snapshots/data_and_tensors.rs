@@ -12,7 +12,7 @@ impl ::dlpack_core::DLPack for Batch {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
@@ -22,7 +22,7 @@ impl ::dlpack_core::DLPack for Batch {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
@@ -48,7 +48,7 @@ impl Batch {
     /// Describes the tensor `pairs`.
     #[inline]
     fn describe_pairs(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,

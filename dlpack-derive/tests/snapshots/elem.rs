@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Signal {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
             .describe(
                 ::dlpack_core::__private::data::<
@@ -22,7 +22,7 @@ impl ::dlpack_core::DLPack for Signal {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<

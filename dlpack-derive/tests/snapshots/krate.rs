@@ -11,7 +11,7 @@ impl crate::private::dl::DLPack for Rooted {
     };
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::__private::Draft::new()
+        crate::private::dl::Parts::new()
             .shape(
                 crate::private::dl::__private::extents([
                     crate::private::dl::__private::number(self.n),
@@ -29,7 +29,7 @@ impl crate::private::dl::DLPack for Rooted {
     }
     #[inline]
     fn describe_mut(&mut self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::__private::Draft::new()
+        crate::private::dl::Parts::new()
             .shape(
                 crate::private::dl::__private::extents([
                     crate::private::dl::__private::number(self.n),

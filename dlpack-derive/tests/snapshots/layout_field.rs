@@ -27,7 +27,7 @@ impl ::dlpack_core::DLPack for Frame {
     }
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
             .strides(
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
@@ -44,7 +44,7 @@ impl ::dlpack_core::DLPack for Frame {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
             .strides(
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),

@@ -14,7 +14,7 @@ impl ::dlpack_core::DLPack for Part {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<_>(&(self.shape())))
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
@@ -29,7 +29,7 @@ impl ::dlpack_core::DLPack for Part {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<_>(&(self.shape())))
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))

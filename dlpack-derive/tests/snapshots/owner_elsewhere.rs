@@ -10,7 +10,7 @@ impl ::dlpack_core::DLPack for Mapped {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data_of::<
                     ::dlpack_core::__private::Found<_>,

@@ -10,7 +10,7 @@ impl ::dlpack_core::DLPack for Weights {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .legacy_refuse()
             .release_immediate()
             .describe(
@@ -25,7 +25,7 @@ impl ::dlpack_core::DLPack for Weights {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .legacy_refuse()
             .release_immediate()
             .describe_mut(

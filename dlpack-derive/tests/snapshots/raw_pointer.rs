@@ -15,7 +15,7 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<

@@ -7,7 +7,7 @@ impl Cache {
     /// Describes the tensor `kv`.
     #[inline]
     fn describe_kv(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
             .describe(
                 match (

@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Tensor {
     const EXCLUSIVE: bool = true;
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
             .writable()
             .describe(

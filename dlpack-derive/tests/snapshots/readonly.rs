@@ -9,7 +9,7 @@ impl ::dlpack_core::DLPack for Table {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .read_only()
             .describe(
                 ::dlpack_core::__private::data::<

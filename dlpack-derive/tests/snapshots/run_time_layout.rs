@@ -18,7 +18,7 @@ impl ::dlpack_core::DLPack for File {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape))
             .order(::dlpack_core::__private::order::<Layout>(&self.order))
             .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))
@@ -33,7 +33,7 @@ impl ::dlpack_core::DLPack for File {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape))
             .order(::dlpack_core::__private::order::<Layout>(&self.order))
             .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))

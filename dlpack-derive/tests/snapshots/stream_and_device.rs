@@ -15,7 +15,7 @@ impl ::dlpack_core::DLPack for Page {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims))
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
@@ -31,7 +31,7 @@ impl ::dlpack_core::DLPack for Page {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims))
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))

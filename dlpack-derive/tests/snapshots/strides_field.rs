@@ -25,7 +25,7 @@ impl ::dlpack_core::DLPack for View {
     }
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
@@ -39,7 +39,7 @@ impl ::dlpack_core::DLPack for View {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),

@@ -10,7 +10,7 @@ impl ::dlpack_core::DLPack for Every {
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
@@ -26,7 +26,7 @@ impl ::dlpack_core::DLPack for Every {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,

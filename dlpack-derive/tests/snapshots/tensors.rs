@@ -13,7 +13,7 @@ impl Batch {
     /// Describes the tensor `head`.
     #[inline]
     pub fn describe_head(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.n),
@@ -38,7 +38,7 @@ impl Batch {
     /// Describes the tensor `reward`.
     #[inline]
     fn describe_reward(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -70,7 +70,7 @@ impl Batch {
     /// Describes the tensor `done`.
     #[inline]
     fn describe_done(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.n),

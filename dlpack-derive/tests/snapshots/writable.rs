@@ -12,7 +12,7 @@ impl ::dlpack_core::DLPack for Observation {
     const EXCLUSIVE: bool = true;
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims))
             .writable()
             .describe(
@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for Observation {
             Vec<f32>,
             ::dlpack_core::__private::Found<_>,
         >(::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route());
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims))
             .writable()
             .describe_mut(
