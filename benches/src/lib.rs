@@ -10,7 +10,9 @@ use core::hint::black_box;
 use core::slice;
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 
-use dlpack_core::{Device, Dims, Element, Error, ExportRequest, Loan, Managed, Parts, export_with};
+use dlpack_core::binding::export_with;
+use dlpack_core::layout::Dims;
+use dlpack_core::{Device, Element, Error, ExportRequest, Loan, Managed, Parts};
 
 /// An array as NumPy knows it.
 struct Array<'a> {

@@ -5,13 +5,15 @@ pub(crate) mod axes;
 pub(crate) mod groups;
 pub(crate) mod homogeneous;
 
+pub use axes::Axes;
+pub use groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
+
 use crate::dtype::DataType;
-use crate::element::axes::Axes;
 
 /// A type whose values lie in memory as one or more equal DLPack items.
 ///
 /// Implemented for the integers, the floats, `bool`, arrays of elements and groups of small floats
-/// that share bytes, such as [`F4E2M1FNx2`](crate::F4E2M1FNx2); with a feature of the same name for the numbers
+/// that share bytes, such as [`F4E2M1FNx2`]; with a feature of the same name for the numbers
 /// of `half`, `num-complex` and `microfloat`, and for the vectors and matrices of `glam` and `nalgebra`.
 /// `#[derive(Element)]` adds `#[repr(C)]` structs of equal scalars.
 ///
@@ -82,7 +84,7 @@ pub unsafe trait Element: Sized + Send + Sync + 'static {
 /// which builds each of them.
 ///
 /// ```
-/// fn may_be_a_slice<T: dlpack_core::Plain>() {}
+/// fn may_be_a_slice<T: dlpack_core::element::Plain>() {}
 ///
 /// may_be_a_slice::<[f32; 3]>();
 /// ```

@@ -162,7 +162,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`] and [`plan`](crate::plan). The value is dropped then.
+    /// As [`DLPack::describe`] and [`plan`](crate::request::plan()). The value is dropped then.
     #[inline]
     fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
     where
@@ -227,7 +227,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`] and [`plan`](crate::plan).
+    /// As [`DLPack::describe`] and [`plan`](crate::request::plan()).
     #[inline]
     fn to_dlpack_with(self: &Arc<Self>, request: &ExportRequest) -> Result<Managed, Error>
     where

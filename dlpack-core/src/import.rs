@@ -3,6 +3,9 @@
 pub(crate) mod list;
 pub(crate) mod reader;
 
+pub use list::{FromInt, FromList};
+pub use reader::Import;
+
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -10,7 +13,6 @@ use alloc::vec::Vec;
 
 use crate::element::{Element, Plain};
 use crate::error::Error;
-use crate::import::reader::Import;
 use crate::loan::shared::SharedBuffer;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
@@ -18,7 +20,7 @@ use crate::tensor::view::TensorRef;
 /// A type that a tensor can become.
 ///
 /// Derive it with the attributes that describe the export. Fields that own their elements get a
-/// copy in the order they need; a [`SharedBuffer`](crate::SharedBuffer) adopts the memory as it is.
+/// copy in the order they need; a [`SharedBuffer`] adopts the memory as it is.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -68,7 +70,8 @@ pub trait FromDLPack: Sized {
 /// Data that a tensor's elements can go into.
 ///
 /// ```
-/// use dlpack_core::{DLPack, FromDLPack, FromTensor};
+/// use dlpack_core::{DLPack, FromDLPack};
+/// use dlpack_core::import::FromTensor;
 ///
 /// fn there_and_back<D: FromTensor + DLPack + 'static>(data: D) -> Result<D, dlpack_core::Error> {
 ///     D::from_dlpack(data.into_dlpack()?)

@@ -5,11 +5,13 @@ pub(crate) mod extent;
 pub(crate) mod few;
 pub(crate) mod shape;
 
+pub use dims::Dims;
+pub use shape::{Int, Shape, Strides};
+
 use core::fmt;
 
-use self::shape::{Shape, Strides, StridesFor};
+use self::shape::StridesFor;
 use crate::error::Error;
-use crate::layout::dims::Dims;
 use crate::layout::few::Few;
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.

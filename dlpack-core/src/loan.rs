@@ -289,7 +289,8 @@ impl<'a> Loan<'a> {
     /// element is the first. It is checked against the memory like any other.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Parts};
+    /// use dlpack_core::{Loan, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let column_major = [1, 2, 3, 4, 5, 6];
     /// let loan = Loan::from(&column_major[..])
@@ -334,7 +335,8 @@ impl<'a> LoanMut<'a> {
     /// As [`Loan::with_layout`].
     ///
     /// ```
-    /// use dlpack_core::{Dims, LoanMut, Parts};
+    /// use dlpack_core::{LoanMut, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let mut column_major = [1, 2, 3, 4, 5, 6];
     /// let loan = LoanMut::from(&mut column_major[..])

@@ -19,24 +19,12 @@ pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
-pub use crate::export::block::take_back;
-#[cfg(feature = "std")]
-pub use crate::export::elsewhere::settle;
-pub use crate::export::hand_over::{Handed, HandedUsual, hand_over, hand_over_usual};
-pub use crate::export::ways::unordered;
 pub use crate::import::reader::Import;
-pub use crate::layout::dims::{Dims, MAX_RANK};
+pub use crate::layout::dims::Dims;
 pub use crate::layout::few::Few;
 pub use crate::layout::shape::{AnyRank, HOLE, List, Rank};
 pub use crate::loan::facts::{Elem, Facts};
 pub use crate::loan::raw::{address, raw};
-
-#[cfg(feature = "std")]
-pub use crate::stream::driver::ENTRY_POINTS;
-#[cfg(feature = "std")]
-pub use crate::stream::remembered::current_stream;
-#[cfg(feature = "std")]
-pub use crate::stream::visit::around_blocking;
 
 use crate::__private::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
 use crate::describe::descriptor::Descriptor;

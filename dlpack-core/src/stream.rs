@@ -52,6 +52,9 @@ pub(crate) mod visit;
 #[path = "stream/without_std.rs"]
 pub(crate) mod owner;
 
+#[doc(hidden)]
+#[cfg(feature = "std")]
+pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
 #[cfg(feature = "std")]

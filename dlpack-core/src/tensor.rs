@@ -4,3 +4,7 @@ mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;
 pub(crate) mod view;
+
+pub use items::Items;
+pub use managed::Managed;
+pub use view::TensorRef;

@@ -12,9 +12,10 @@ use dlpack_core::abi::{
     DLDataType, DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
     DLPackVersion, DLTensor,
 };
+use dlpack_core::element::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4, Plain};
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4,
-    FromDLPack, Managed, Parts, Plain, SharedBuffer, TensorRef,
+    Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, FromDLPack, Managed, Parts,
+    SharedBuffer, TensorRef,
 };
 
 /// The dtype triple and whether items are padded, as they stand in the struct.

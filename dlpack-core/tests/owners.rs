@@ -16,9 +16,10 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
+use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, DLPack, DLPackTensors, Descriptor, Device, Dims, Error, ExportRequest, FromDLPack,
-    Loan, Managed, Parts, Record, SharedBuffer, Version,
+    Buffer, DLPack, DLPackTensors, Descriptor, Device, Error, ExportRequest, FromDLPack, Loan,
+    Managed, Parts, Record, SharedBuffer, Version,
 };
 use std::alloc::System;
 use std::panic::catch_unwind;

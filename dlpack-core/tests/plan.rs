@@ -4,10 +4,8 @@ use dlpack_core::abi::{
     DLPACK_FLAG_BITMASK_IS_COPIED as COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED as PADDED,
     DLPACK_FLAG_BITMASK_READ_ONLY as READ_ONLY,
 };
-use dlpack_core::{
-    Abi, Consumer, DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Plan, Subject,
-    Transfer, Version, consumer, plan,
-};
+use dlpack_core::request::{Abi, Consumer, Plan, Subject, Transfer, consumer, plan};
+use dlpack_core::{DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Version};
 
 const VERSIONS: [Option<(u32, u32)>; 8] = [
     None,

@@ -10,11 +10,11 @@ use core::ptr::{self, NonNull};
 use std::ffi::CString;
 use std::panic::catch_unwind;
 
-use dlpack_core::__private::{MAX_RANK, current_stream as work_stream};
 use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
+use dlpack_core::binding::{MAX_RANK, current_stream as work_stream};
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};

@@ -11,7 +11,7 @@ pub(crate) mod method;
 
 use core::ptr::NonNull;
 
-use dlpack_core::__private::{
+use dlpack_core::binding::{
     Handed, HandedUsual, hand_over, hand_over_usual, unordered as unordered_stream,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};

@@ -82,7 +82,7 @@ mod error;
 mod exchange;
 mod export;
 mod hold;
-mod import;
+pub mod import;
 mod inspect;
 
 #[doc(hidden)]
@@ -91,6 +91,7 @@ pub mod __private;
 
 pub use class::tensor::Tensor;
 pub use class::{Protocol, TensorNames};
+pub use dlpack_core;
 pub use dlpack_core::*;
 /// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
 ///

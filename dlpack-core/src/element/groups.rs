@@ -27,7 +27,7 @@ macro_rules! groups {
                 "The group of these ", $count, " items, given by their codes; of each the low ", $bits,
                 " bits count.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "let codes = [3; ", $count, "];\n",
                 "assert_eq!(", stringify!($name), "::pack(codes).unpack(), codes);\n",
                 "```",
@@ -53,7 +53,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "The codes of the ", $count, " items.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::default().unpack(), [0; ", $count, "]);\n",
                 "```",
             )]
@@ -78,7 +78,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "The group that these bytes are.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::from_bytes([1; ", $bytes, "]).unpack()[0], 1);\n",
                 "```",
             )]
@@ -90,7 +90,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "The bytes of the group.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::default().to_bytes(), [0; ", $bytes, "]);\n",
                 "```",
             )]
@@ -121,7 +121,8 @@ groups! {
     /// be read as a list of pairs, whatever axes it has.
     ///
     /// ```
-    /// use dlpack_core::{DLPack, DataType, F4E2M1FNx2};
+    /// use dlpack_core::{DLPack, DataType};
+    /// use dlpack_core::element::F4E2M1FNx2;
     ///
     /// let pairs = vec![F4E2M1FNx2::pack([0x1, 0x2]), F4E2M1FNx2::pack([0x3, 0x4])];
     /// assert_eq!(pairs[0].to_bytes(), [0x21]);
@@ -158,7 +159,8 @@ groups! {
     /// As an element it adds an axis of 4.
     ///
     /// ```
-    /// use dlpack_core::{DLPack, F6E2M3FNx4};
+    /// use dlpack_core::DLPack;
+    /// use dlpack_core::element::F6E2M3FNx4;
     ///
     /// let group = F6E2M3FNx4::pack([0x01, 0x02, 0x03, 0x3f]);
     /// assert_eq!(group.to_bytes(), [0x81, 0x30, 0xfc]);
@@ -173,7 +175,8 @@ groups! {
     /// As an element it adds an axis of 4.
     ///
     /// ```
-    /// use dlpack_core::{DLPack, F6E3M2FNx4};
+    /// use dlpack_core::DLPack;
+    /// use dlpack_core::element::F6E3M2FNx4;
     ///
     /// let group = F6E3M2FNx4::pack([0x01, 0x02, 0x03, 0x3f]);
     /// assert_eq!(group.to_bytes(), [0x81, 0x30, 0xfc]);

@@ -30,16 +30,16 @@ pub enum Handed {
     Other(Managed),
 }
 
-/// As [`export_with`](crate::export_with), for a binding that can release the owner in a better way where it knows more than
+/// As [`export_with`](crate::binding::export_with), for a binding that can release the owner in a better way where it knows more than
 /// a deleter does. The owner is made once it is needed.
 ///
 /// # Errors
 ///
-/// As [`export_with`](crate::export_with).
+/// As [`export_with`](crate::binding::export_with).
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::export_with); what `owner` makes is the owner.
+/// As [`export_with`](crate::binding::export_with); what `owner` makes is the owner.
 #[inline]
 pub unsafe fn hand_over<O: Send + 'static>(
     owner: impl FnOnce() -> O,
@@ -86,7 +86,7 @@ pub enum HandedUsual {
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::export_with), for what `describe` describes.
+/// As [`export_with`](crate::binding::export_with), for what `describe` describes.
 #[inline(always)]
 pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,

@@ -89,7 +89,7 @@ pub trait DLPackTensors {
     ///
     /// # Errors
     ///
-    /// As [`DLPackTensors::describe_tensor`] and [`plan`](crate::plan).
+    /// As [`DLPackTensors::describe_tensor`] and [`plan`](crate::request::plan()).
     fn to_dlpack_tensor_with(
         self: &Arc<Self>,
         name: &str,

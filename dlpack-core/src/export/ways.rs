@@ -79,7 +79,8 @@ pub fn unordered(device: Device) -> Option<i64> {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use dlpack_core::{DLPack, ExportRequest, export_with};
+/// use dlpack_core::{DLPack, ExportRequest};
+/// use dlpack_core::binding::export_with;
 ///
 /// let samples = Arc::new(vec![1.0_f32, 2.0]);
 /// // SAFETY: the clone keeps the vector borrowed that the descriptor describes.
@@ -92,7 +93,7 @@ pub fn unordered(device: Device) -> Option<i64> {
 ///
 /// # Errors
 ///
-/// As [`plan`](crate::plan), or when there is no memory. The owner is dropped then.
+/// As [`plan`](crate::request::plan()), or when there is no memory. The owner is dropped then.
 ///
 /// # Safety
 ///

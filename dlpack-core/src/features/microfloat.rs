@@ -47,7 +47,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "Packs floats that take a byte each.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($group), ";\n",
+                "use dlpack_core::element::", stringify!($group), ";\n",
                 "use microfloat::", stringify!($float), ";\n\n",
                 "let floats = [", stringify!($float), "::ONE; ", $count, "];\n",
                 "assert_eq!(<[", stringify!($float), "; ", $count, "]>::from(",

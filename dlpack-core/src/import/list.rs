@@ -9,7 +9,7 @@ use crate::error::Error;
 /// An integer that an extent, a stride or an offset is read back into.
 ///
 /// ```
-/// fn may_take_an_extent<I: dlpack_core::FromInt>() {}
+/// fn may_take_an_extent<I: dlpack_core::import::FromInt>() {}
 ///
 /// may_take_an_extent::<u32>();
 /// ```
@@ -40,7 +40,7 @@ from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 /// A list that extents or strides are read back into.
 ///
 /// ```
-/// fn may_take_a_shape<L: dlpack_core::FromList>() {}
+/// fn may_take_a_shape<L: dlpack_core::import::FromList>() {}
 ///
 /// may_take_a_shape::<[usize; 3]>();
 /// may_take_a_shape::<(u32, u32)>();

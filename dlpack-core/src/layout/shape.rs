@@ -13,7 +13,7 @@ use crate::layout::few::{Few, INLINE};
 /// Every Rust integer is one, and so is a reference to one.
 ///
 /// ```
-/// fn may_be_an_extent(_: impl dlpack_core::Int) {}
+/// fn may_be_an_extent(_: impl dlpack_core::layout::Int) {}
 ///
 /// may_be_an_extent(3_u8);
 /// may_be_an_extent(&3_usize);
@@ -223,7 +223,7 @@ impl Dims {
     /// The extents that any list of integers names: arrays, `Vec`, slices and tuples.
     ///
     /// ```
-    /// use dlpack_core::Dims;
+    /// use dlpack_core::layout::Dims;
     ///
     /// assert_eq!(Dims::extents(&(2_u32, 3_u64))?[..], [2, 3]);
     /// assert!(Dims::extents(&[-1]).is_err());
@@ -241,7 +241,7 @@ impl Dims {
     /// The strides that any list of integers names.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Dims::strides(&[-3_isize, 1])?[..], [-3, 1]);
+    /// assert_eq!(dlpack_core::layout::Dims::strides(&[-3_isize, 1])?[..], [-3, 1]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///

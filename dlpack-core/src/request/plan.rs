@@ -11,7 +11,8 @@ use crate::version::{Abi, negotiate};
 /// What the plan has to know of a tensor.
 ///
 /// ```
-/// use dlpack_core::{DataType, Device, LegacyPolicy, Subject};
+/// use dlpack_core::{DataType, Device, LegacyPolicy};
+/// use dlpack_core::request::Subject;
 ///
 /// let picture = Subject {
 ///     device: Device::CPU,
@@ -39,7 +40,8 @@ pub struct Subject {
 /// Whether the consumer gets the data or a copy of it.
 ///
 /// ```
-/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan};
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
+/// use dlpack_core::request::{Subject, Transfer, plan};
 ///
 /// let subject = Subject {
 ///     device: Device::CPU,
@@ -62,7 +64,8 @@ pub enum Transfer {
 /// How a request is served.
 ///
 /// ```
-/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, plan};
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
+/// use dlpack_core::request::{Subject, plan};
 ///
 /// let subject = Subject {
 ///     device: Device::CPU,
@@ -90,9 +93,8 @@ pub struct Plan {
 /// How `request` is served for a tensor such as `subject`, or why not.
 ///
 /// ```
-/// use dlpack_core::{
-///     Abi, DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan,
-/// };
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
+/// use dlpack_core::request::{Abi, Subject, Transfer, plan};
 ///
 /// let read_only = Subject {
 ///     device: Device::CPU,

@@ -10,7 +10,8 @@
 )]
 
 use dlpack_core::__private::{HOLE, List};
-use dlpack_core::{DataType, Dims, Error, Parts};
+use dlpack_core::layout::Dims;
+use dlpack_core::{DataType, Error, Parts};
 
 /// What the bytes are read as.
 #[derive(Clone, Copy)]

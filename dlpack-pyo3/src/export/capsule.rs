@@ -7,9 +7,9 @@
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use dlpack_core::__private::take_back;
 use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
+use dlpack_core::binding::take_back;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
