@@ -1,7 +1,7 @@
 //! What the derive calls. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
 
-#[path = "private/route.rs"]
-mod route;
+#[path = "private/probe.rs"]
+mod probe;
 
 pub use core::default::Default;
 pub use core::marker::Send;
@@ -11,7 +11,7 @@ pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
 
-pub use crate::__private::route::{Probe, Unsaid, Whole};
+pub use crate::__private::probe::{Probe, Unsaid, Whole};
 pub use crate::describe::record::{Columns, Rows, Table, record_column};
 pub use crate::describe::usual::{Usual, few, few_strides, usual};
 pub use crate::element::Source;
@@ -20,13 +20,15 @@ pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
 pub use crate::import::reader::Import;
+pub use crate::layout::Lists;
 pub use crate::layout::dims::Dims;
 pub use crate::layout::few::Few;
-pub use crate::layout::shape::{AnyRank, HOLE, List, Rank};
+pub use crate::layout::rank::RankOf;
+pub use crate::layout::shape::{HOLE, List};
 pub use crate::loan::facts::{Elem, Facts};
 pub use crate::loan::raw::{address, raw};
 
-use crate::__private::route::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
+use crate::__private::probe::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::record::Record;
@@ -35,7 +37,8 @@ use crate::dtype::{AsOrder, DataType, Order};
 use crate::error::Error;
 use crate::export::DLPack;
 use crate::import::FromDLPack;
-use crate::layout::shape::{Int, Shape, Strides, StridesFor};
+use crate::layout::rank::StridesFor;
+use crate::layout::shape::{Int, Shape};
 use crate::loan::buffer::Buffer;
 use crate::loan::{Loan, LoanMut};
 use crate::request::ExportRequest;
@@ -130,20 +133,6 @@ pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
 #[inline]
 pub fn shape<S: Shape + ?Sized>(shape: &S) -> List {
     List(shape.to_extents())
-}
-
-/// Shape and strides where they lie in a struct, if both lie there as DLPack wants them.
-pub fn lists<'a, S: Shape + ?Sized, T: Strides + ?Sized>(
-    shape: &'a S,
-    strides: &'a T,
-) -> Option<(&'a [i64], &'a [i64])> {
-    Some((shape.in_object()?, strides.in_object()?))
-}
-
-/// Whether [`lists`] gives them.
-#[must_use]
-pub const fn in_object<S: Shape + ?Sized, T: Strides + ?Sized>() -> bool {
-    S::IN_OBJECT && T::IN_OBJECT
 }
 
 /// Strides that fit the shape, as far as the types can tell.

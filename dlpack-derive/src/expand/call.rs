@@ -316,7 +316,7 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
         }
         Some(Slot::Expr(_)) | None => {
             let k = &paths.k;
-            quote!(#k::AnyRank)
+            quote!([#k::I64])
         }
     }
 }

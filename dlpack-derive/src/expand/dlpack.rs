@@ -15,7 +15,6 @@ use crate::syntax::input::{Field, Input};
 use crate::syntax::krate::site;
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::may_be_lent;
 
 pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     let paths = Paths::new(input);
@@ -82,30 +81,23 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     items
 }
 
-/// Shape and strides where they lie, if both have a field that DLPack might point to; their types say whether it can.
+/// Shape and strides where they lie, if one field has both: core asks its type whether it is a `Layout`.
 fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
-    let Paths { k, .. } = paths;
     let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
         (&tensor.shape, &tensor.strides)
     else {
         return None;
     };
-    let (shape_ty, strides_ty) = (shape.ty, strides.ty);
-    if !may_be_lent(shape_ty) || !may_be_lent(strides_ty) {
+    if !core::ptr::eq(*shape, *strides) {
         return None;
     }
-    let lend = |field: &Field<'_>| {
-        let (at, member) = (site(field.ty), &field.member);
-        let this = receiver(at);
-        quote_spanned!(at=> &#this.#member)
-    };
-    let (at, shape, strides) = (site(strides_ty), lend(shape), lend(strides));
-    let at_k = paths.k(at);
-    let is = quote_spanned!(at=> #at_k::in_object::<#shape_ty, #strides_ty>());
-    let them = quote_spanned!(at=> #at_k::lists::<#shape_ty, #strides_ty>(#shape, #strides));
+    let Paths { k, .. } = paths;
+    let (ty, at, member) = (shape.ty, site(shape.ty), &shape.member);
+    let (at_k, this) = (paths.k(at), receiver(at));
+    let lists = quote_spanned!(at=> #at_k::Lists::<#ty>);
     Some(quote! {
-        const LISTS: #k::Bool = #is;
-        fn lists(&self) -> #k::Option<(&[#k::I64], &[#k::I64])> { #them }
+        const LISTS: #k::Bool = { use #k::Unsaid as _; #lists::LIE_THERE };
+        fn lists(&self) -> #k::Option<(&[#k::I64], &[#k::I64])> { use #k::Unsaid as _; #lists::of(&#this.#member) }
     })
 }
 
@@ -121,7 +113,7 @@ fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     };
     if let Some(shape) = &tensor.shape {
         let ty = rank(paths, Some(shape));
-        facts.extend(quote!(.rank(#k::Rank::<#ty>::RANK)));
+        facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
     }
     if let Some(elem) = tensor.elem {
         facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));

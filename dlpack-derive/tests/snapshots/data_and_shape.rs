@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Image {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[usize; 3]>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

@@ -18,7 +18,7 @@ where
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[usize; N]>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

@@ -7,7 +7,7 @@ impl crate::private::dl::DLPack for Rooted {
     const FACTS: crate::private::dl::__private::Facts = {
         use crate::private::dl::__private::Unsaid as _;
         crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
-            .rank(crate::private::dl::__private::Rank::<[i64; 1]>::RANK)
+            .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
     };
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {

@@ -9,21 +9,19 @@ impl ::dlpack_core::DLPack for Frame {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<Layout<3>>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<Layout<3>>::RANK)
     };
-    const LISTS: ::dlpack_core::__private::Bool = ::dlpack_core::__private::in_object::<
-        Layout<3>,
-        Layout<3>,
-    >();
+    const LISTS: ::dlpack_core::__private::Bool = {
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Lists::<Layout<3>>::LIE_THERE
+    };
     fn lists(
         &self,
     ) -> ::dlpack_core::__private::Option<
         (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
     > {
-        ::dlpack_core::__private::lists::<
-            Layout<3>,
-            Layout<3>,
-        >(&self.layout, &self.layout)
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Lists::<Layout<3>>::of(&self.layout)
     }
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

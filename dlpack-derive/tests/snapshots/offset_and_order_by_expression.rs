@@ -8,7 +8,7 @@ impl ::dlpack_core::DLPack for Part {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Pool>::FACTS
             .rank(
-                ::dlpack_core::__private::Rank::<::dlpack_core::__private::AnyRank>::RANK,
+                ::dlpack_core::__private::RankOf::<[::dlpack_core::__private::I64]>::RANK,
             )
             .dynamic_dtype()
     };

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Frame {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Bytes>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<[i64; 3]>::RANK)
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

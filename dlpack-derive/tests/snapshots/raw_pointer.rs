@@ -11,7 +11,7 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Facts::UNKNOWN
-            .rank(::dlpack_core::__private::Rank::<[usize; N]>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

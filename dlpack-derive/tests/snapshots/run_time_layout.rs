@@ -13,7 +13,7 @@ impl ::dlpack_core::DLPack for File {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Mmap>::FACTS
-            .rank(::dlpack_core::__private::Rank::<Vec<u64>>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
             .dynamic_dtype()
     };
     #[inline]

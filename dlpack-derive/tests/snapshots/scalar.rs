@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Loss {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<[f32; 1]>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 0]>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<[i64; 0]>::RANK)
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

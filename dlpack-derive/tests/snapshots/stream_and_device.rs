@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Page {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<(usize, usize, usize)>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<(usize, usize, usize)>::RANK)
     };
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

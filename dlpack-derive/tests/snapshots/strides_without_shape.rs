@@ -14,7 +14,7 @@ impl ::dlpack_core::DLPack for Every {
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
-                    ::dlpack_core::__private::AnyRank,
+                    [::dlpack_core::__private::I64],
                 >(&(vec![self.step])),
             )
             .describe(
@@ -30,7 +30,7 @@ impl ::dlpack_core::DLPack for Every {
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
-                    ::dlpack_core::__private::AnyRank,
+                    [::dlpack_core::__private::I64],
                 >(&(vec![self.step])),
             )
             .describe_mut(

@@ -6,7 +6,7 @@ impl ::dlpack_core::DLPack for Observation {
     const FACTS: ::dlpack_core::__private::Facts = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[usize; 2]>::RANK)
+            .rank(::dlpack_core::__private::RankOf::<[usize; 2]>::RANK)
             .writable()
     };
     const EXCLUSIVE: bool = true;
