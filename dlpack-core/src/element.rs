@@ -12,8 +12,8 @@ use crate::dtype::DataType;
 
 /// A type whose values lie in memory as one or more equal DLPack items.
 ///
-/// Implemented for the integers, the floats, `bool`, arrays of elements and groups of packed small
-/// floats such as [`F4E2M1FNx2`]; with a feature of the same name for the numbers
+/// Implemented for the integers, the floats, `bool`, arrays of elements and groups of small floats
+/// that share bytes, such as [`F4E2M1FNx2`]; with a feature of the same name for the numbers
 /// of `half`, `num-complex` and `microfloat`, and for the vectors and matrices of `glam` and `nalgebra`.
 /// `#[derive(Element)]` adds `#[repr(C)]` structs of equal scalars.
 ///

@@ -19,7 +19,7 @@ use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
-use crate::describe::usual::{Packed, packed};
+use crate::describe::usual::{Usual, usual};
 use crate::error::Error;
 use crate::export::ways::{carry_out, export_moved, export_moved_unasked, subject, unordered};
 use crate::loan::buffer::Buffer;
@@ -91,14 +91,14 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// Whatever would make the tensor reach outside its memory.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
 
-    /// Whether [`packed`](DLPack::packed) may say more than `None`.
+    /// Whether [`usual`](DLPack::usual) may say more than `None`.
     #[doc(hidden)]
-    const PACKED: bool = false;
+    const USUAL: bool = false;
 
     /// The same as plain values, if the tensor is of the usual kind.
     #[doc(hidden)]
     #[inline(always)]
-    fn packed(&self) -> Option<Packed<'_>> {
+    fn usual(&self) -> Option<Usual<'_>> {
         None
     }
 
@@ -255,11 +255,11 @@ impl<B: Buffer + ?Sized> DLPack for B {
         Parts::new().describe(self.lend())
     }
 
-    const PACKED: bool = true;
+    const USUAL: bool = true;
 
     #[inline]
-    fn packed(&self) -> Option<Packed<'_>> {
-        packed(self.lend(), None, None)
+    fn usual(&self) -> Option<Usual<'_>> {
+        usual(self.lend(), None, None)
     }
 
     #[inline]

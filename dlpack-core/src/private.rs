@@ -14,7 +14,7 @@ use alloc::borrow::ToOwned;
 pub use crate::__private::route::{Probe, Unsaid, Whole};
 pub use crate::describe::draft::Draft;
 pub use crate::describe::record::{Columns, Rows, Table, record_column};
-pub use crate::describe::usual::{Packed, few, few_strides, packed};
+pub use crate::describe::usual::{Usual, few, few_strides, usual};
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
@@ -104,8 +104,8 @@ pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descript
 
 /// The short way to describe a field that is the whole tensor.
 #[inline]
-pub fn whole_packed<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Packed<'_>> {
-    R::packed(field)
+pub fn whole_usual<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Usual<'_>> {
+    R::usual(field)
 }
 
 /// A field that is the whole tensor, for writing where that can be.

@@ -436,7 +436,7 @@ fn types_by_value() {
         };
         assert_eq!(legacy, expected);
     }
-    // Narrow values that are packed and have gaps cannot be gathered; they are refused, not garbled.
+    // Narrow values that share bytes and have gaps cannot be gathered; they are refused, not garbled.
     let gaps = Parts::new()
         .dtype(DataType::F4_E2M1FN)
         .shape(Dims::from([2]))

@@ -528,9 +528,9 @@ fn huge_numbers() {
     assert!(check(&Annotated::new(0, alone)));
 }
 
-/// DTY-11, DTY-12: packed values lie low bits first, so a byte holds two of them, and a tensor begins on a byte; faults 73.
+/// DTY-11, DTY-12: small values lie low bits first, so a byte holds two of them, and a tensor begins on a byte; faults 73.
 #[test]
-fn packed_values_share_bytes() {
+fn small_values_share_bytes() {
     use dlpack_core::DataType;
 
     let bytes = [0x21_u8, 0x43, 0x65];
@@ -573,8 +573,8 @@ fn packed_values_share_bytes() {
     assert_eq!(fp6.describe(Loan::from(&bytes[..])).unwrap().shape(), [4]);
 
     #[derive(Clone, Debug)]
-    struct Packed([u8; 3]);
-    impl DLPack for Packed {
+    struct Pairs([u8; 3]);
+    impl DLPack for Pairs {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
             Parts::new()
                 .dtype(DataType::F4_E2M1FN)
@@ -585,7 +585,7 @@ fn packed_values_share_bytes() {
         copy: Some(true),
         ..ExportRequest::versioned()
     };
-    let copy = Packed(bytes).into_dlpack_with(&request).unwrap();
+    let copy = Pairs(bytes).into_dlpack_with(&request).unwrap();
     assert_eq!(contents(&copy), bytes);
     assert!(copy.view().is_copied());
 }

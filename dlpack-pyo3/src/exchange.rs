@@ -160,15 +160,15 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // except a consumer to which it is lent for writing, and then this raises.
         // SAFETY: the guard is dropped last.
         let (value, _guard) = unsafe { T::Frozen::share(&object) }?;
-        let tensor = match value.packed() {
-            Some(packed) => lend(
+        let tensor = match value.usual() {
+            Some(usual) => lend(
                 value.lists(),
-                packed.is_read_only(),
-                (packed.shape(), packed.strides()),
+                usual.is_read_only(),
+                (usual.shape(), usual.strides()),
                 DLTensor {
-                    data: packed.as_ptr().cast_mut().cast(),
-                    device: packed.device().into(),
-                    dtype: packed.dtype().into(),
+                    data: usual.as_ptr().cast_mut().cast(),
+                    device: usual.device().into(),
+                    dtype: usual.dtype().into(),
                     ..NOTHING
                 },
             ),

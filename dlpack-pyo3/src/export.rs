@@ -12,7 +12,7 @@ pub(crate) mod method;
 use core::ptr::NonNull;
 
 use dlpack_core::binding::{
-    Handed, HandedPacked, hand_over, hand_over_packed, unordered as unordered_stream,
+    Handed, HandedUsual, hand_over, hand_over_usual, unordered as unordered_stream,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
@@ -117,7 +117,7 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     sink: S,
 ) -> Result<S::Output, Raised> {
     const REQUEST: ExportRequest = ExportRequest::versioned();
-    if !T::PACKED || T::EXCLUSIVE {
+    if !T::USUAL || T::EXCLUSIVE {
         return export(object, &REQUEST, sink);
     }
     let py = object.py();
@@ -137,13 +137,13 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     }
     let owner = Held::new(guard, object.as_any());
     // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-    match unsafe { hand_over_packed(owner, || value.packed()) } {
-        HandedPacked::Kept(tensor) => {
+    match unsafe { hand_over_usual(owner, || value.usual()) } {
+        HandedUsual::Kept(tensor) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<<T::Frozen as Borrowing<T>>::Shared>(tensor) }
         }
-        HandedPacked::Unusual => export(object, &REQUEST, sink),
-        HandedPacked::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
+        HandedUsual::Unusual => export(object, &REQUEST, sink),
+        HandedUsual::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
     }
 }
 
@@ -239,8 +239,8 @@ pub(crate) fn unordered(device: Device) -> ExportRequest {
 pub(crate) fn device<T: Exports>(object: &Bound<'_, T>) -> PyResult<Device> {
     // SAFETY: the guard is dropped last.
     let (value, _guard) = unsafe { T::Frozen::share(object) }?;
-    if let Some(packed) = value.packed() {
-        return Ok(packed.device());
+    if let Some(usual) = value.usual() {
+        return Ok(usual.device());
     }
     Ok(value.describe().map_err(py_err)?.device())
 }

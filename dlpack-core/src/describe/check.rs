@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::{GivenStrides, Kind, Parts};
-use crate::describe::usual::usual;
+use crate::describe::usual::Usual;
 use crate::dtype::Order;
 use crate::error::Error;
 use crate::layout::dims::{Dims, MAX_RANK};
@@ -73,7 +73,7 @@ impl<'a> Parts<'a> {
     /// The lifetime is that of the loan in both callers.
     #[inline(always)]
     fn over(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        match self.packed(&memory) {
+        match self.usual(&memory) {
             Some(descriptor) => {
                 // Neither holds anything on the heap then, and without the code that would look for it
                 // the compiler sees through both.
@@ -91,7 +91,7 @@ impl<'a> Parts<'a> {
     /// Inlined into each description, where nearly all of these questions answer themselves, it takes
     /// some sixty instructions; `general` takes ten times as many.
     #[inline(always)]
-    fn packed(&self, memory: &Memory) -> Option<Descriptor<'a>> {
+    fn usual(&self, memory: &Memory) -> Option<Descriptor<'a>> {
         let plain = self.kind.is_none()
             && matches!(self.strides, GivenStrides::None)
             && self.offset == 0
@@ -102,16 +102,16 @@ impl<'a> Parts<'a> {
         if !plain {
             return None;
         }
-        let packed = usual(memory, self.shape.as_ref().map(Dims::few), None)?;
+        let usual = Usual::over(memory, self.shape.as_ref().map(Dims::few), None)?;
         Some(Descriptor {
-            data: packed.data,
+            data: usual.data,
             byte_offset: 0,
-            shape: Dims::of_few(packed.shape, packed.rank),
-            strides: Dims::of_few(packed.strides, packed.rank),
-            dtype: packed.dtype,
-            device: packed.device,
+            shape: Dims::of_few(usual.shape, usual.rank),
+            strides: Dims::of_few(usual.strides, usual.rank),
+            dtype: usual.dtype,
+            device: usual.device,
             stream: None,
-            read_only: self.read_only || packed.read_only,
+            read_only: self.read_only || usual.read_only,
             access: memory.access,
             legacy: self.legacy,
             release: self.release,

@@ -285,7 +285,7 @@ unsafe fn to_legacy<O>(
 ///
 /// # Safety
 ///
-/// `tensor` was given by `hand_over` or `hand_over_packed` as kept, for an owner of this type, and nobody else
+/// `tensor` was given by `hand_over` or `hand_over_usual` as kept, for an owner of this type, and nobody else
 /// uses it or will call its deleter.
 #[must_use]
 #[inline]

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use crate::abi;
 use crate::describe::descriptor::Descriptor;
-use crate::describe::usual::Packed;
+use crate::describe::usual::Usual;
 use crate::device::DeviceType;
 use crate::error::Error;
 use crate::export::block::{Block, Exported, Unfinished};
@@ -65,9 +65,9 @@ pub unsafe fn hand_over<O: Send + 'static>(
     ))
 }
 
-/// What [`hand_over_packed`] gives: no bigger than a pointer and a word.
+/// What [`hand_over_usual`] gives: no bigger than a pointer and a word.
 #[derive(Debug)]
-pub enum HandedPacked {
+pub enum HandedUsual {
     /// As [`Handed::Kept`].
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// Not of the usual kind; the owner was dropped.
@@ -88,38 +88,38 @@ pub enum HandedPacked {
 ///
 /// As [`export_with`](crate::binding::export_with), for what `describe` describes.
 #[inline(always)]
-pub unsafe fn hand_over_packed<'a, O: Send + 'static>(
+pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
-    describe: impl FnOnce() -> Option<Packed<'a>>,
-) -> HandedPacked {
+    describe: impl FnOnce() -> Option<Usual<'a>>,
+) -> HandedUsual {
     let Ok(block) = Unfinished::try_new(owner) else {
-        return HandedPacked::OutOfMemory {
+        return HandedUsual::OutOfMemory {
             bytes: size_of::<Block<O>>(),
         };
     };
-    let Some(packed) = describe() else {
+    let Some(usual) = describe() else {
         discard(block);
-        return HandedPacked::Unusual;
+        return HandedUsual::Unusual;
     };
     let plan = plan_unasked(&Subject {
-        device: packed.device,
-        dtype: packed.dtype,
-        read_only: packed.read_only,
+        device: usual.device,
+        dtype: usual.dtype,
+        read_only: usual.read_only,
         made: false,
         legacy: LegacyPolicy::Copy,
     });
     let exported = Exported {
-        data: packed.data,
+        data: usual.data,
         byte_offset: 0,
-        ndim: packed.rank,
-        lists: Lists::few(packed.shape, packed.strides),
-        dtype: packed.dtype.into(),
-        device: packed.device.into(),
+        ndim: usual.rank,
+        lists: Lists::few(usual.shape, usual.strides),
+        dtype: usual.dtype.into(),
+        device: usual.device.into(),
         // Not for this struct.
         legacy: LegacyPolicy::Copy,
         access: Access::Read,
     };
-    HandedPacked::Kept(block.fill(exported, &plan))
+    HandedUsual::Kept(block.fill(exported, &plan))
 }
 
 #[cold]

@@ -19,7 +19,7 @@ use core::ops::{Deref, DerefMut};
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::record::Table;
-use crate::describe::usual::{Packed, packed};
+use crate::describe::usual::{Usual, usual};
 use crate::element::Element;
 use crate::error::Error;
 use crate::export::DLPack;
@@ -291,9 +291,9 @@ impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.
 pub trait RouteToTensor<T: ?Sized> {
-    /// As [`DLPack::packed`].
+    /// As [`DLPack::usual`].
     #[inline]
-    fn packed(value: &T) -> Option<Packed<'_>> {
+    fn usual(value: &T) -> Option<Usual<'_>> {
         let _ = value;
         None
     }
@@ -317,8 +317,8 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
     #[inline]
-    fn packed(value: &T) -> Option<Packed<'_>> {
-        value.packed()
+    fn usual(value: &T) -> Option<Usual<'_>> {
+        value.usual()
     }
 
     #[inline]
@@ -358,8 +358,8 @@ macro_rules! whole_slices {
             $route: Route<T>,
         {
             #[inline]
-            fn packed(value: &T) -> Option<Packed<'_>> {
-                packed(<$route as Route<T>>::lend(value), None, None)
+            fn usual(value: &T) -> Option<Usual<'_>> {
+                usual(<$route as Route<T>>::lend(value), None, None)
             }
 
             #[inline]

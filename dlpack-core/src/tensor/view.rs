@@ -360,7 +360,7 @@ impl<'a> TensorRef<'a> {
     }
 
     /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
-    /// that makes `T` fit: sixteen packed items are eight pairs.
+    /// that makes `T` fit: sixteen items that share bytes are eight pairs.
     fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
         let group = const { T::Scalar::TRAILING };
         let [items] = *group.extents() else {

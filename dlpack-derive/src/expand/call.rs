@@ -92,7 +92,7 @@ fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
 
 /// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
 /// that it matters.
-pub(crate) fn packed(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     let usual = paths.input.krate.root == Root::Pyo3
         && matches!(tensor.data, Data::Field(_))
         && matches!(tensor.shape, None | Some(Slot::Field(_)))
@@ -121,9 +121,9 @@ pub(crate) fn packed(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStre
     let strides = few(tensor.strides.as_ref().map(|(_, slot)| slot), "few_strides");
     let data = data(paths, &tensor.data, Borrow::Shared);
     Some(quote! {
-        const PACKED: #k::Bool = true;
+        const USUAL: #k::Bool = true;
         #[inline]
-        fn packed(&self) -> #k::Option<#k::Packed<'_>> { #k::packed(#data, #shape, #strides) }
+        fn usual(&self) -> #k::Option<#k::Usual<'_>> { #k::usual(#data, #shape, #strides) }
     })
 }
 

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::expand::call::{Borrow, Paths, access_call, packed, parts, policy_calls, rank, typed};
+use crate::expand::call::{Borrow, Paths, access_call, parts, policy_calls, rank, typed, usual};
 use crate::expand::class;
 use crate::expand::tensors;
 use crate::plan::tensor::{Access, Data, Slot, Tensor};
@@ -60,7 +60,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     items.extend(lists(paths, tensor));
     items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
     if owner.is_none() {
-        items.extend(packed(paths, tensor));
+        items.extend(usual(paths, tensor));
     }
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = parts(paths, tensor, Borrow::Exclusive);
@@ -147,15 +147,15 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
         paths.describe(Borrow::Exclusive, &describe_mut),
         paths.share(&share),
     ];
-    let packed = (paths.input.krate.root == Root::Pyo3).then(|| {
-        let packed = quote_spanned!(at=> #at_k::whole_packed::<#args>(&#this.#member, #route));
+    let usual = (paths.input.krate.root == Root::Pyo3).then(|| {
+        let usual = quote_spanned!(at=> #at_k::whole_usual::<#args>(&#this.#member, #route));
         quote! {
-            const PACKED: #k::Bool = true;
+            const USUAL: #k::Bool = true;
             #[inline]
-            fn packed(&self) -> #k::Option<#k::Packed<'_>> { #packed }
+            fn usual(&self) -> #k::Option<#k::Usual<'_>> { #usual }
         }
     });
-    quote!(const FACTS: #k::Facts = #facts; #packed #(#methods)*)
+    quote!(const FACTS: #k::Facts = #facts; #usual #(#methods)*)
 }
 
 fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {

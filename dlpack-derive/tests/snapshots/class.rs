@@ -7,12 +7,12 @@ impl ::dlpack_pyo3::DLPack for Image {
         use ::dlpack_pyo3::__private::Unsaid as _;
         ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
     };
-    const PACKED: ::dlpack_pyo3::__private::Bool = true;
+    const USUAL: ::dlpack_pyo3::__private::Bool = true;
     #[inline]
-    fn packed(
+    fn usual(
         &self,
-    ) -> ::dlpack_pyo3::__private::Option<::dlpack_pyo3::__private::Packed<'_>> {
-        ::dlpack_pyo3::__private::whole_packed::<
+    ) -> ::dlpack_pyo3::__private::Option<::dlpack_pyo3::__private::Usual<'_>> {
+        ::dlpack_pyo3::__private::whole_usual::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Found<_>,
         >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
