@@ -6,7 +6,7 @@ mod route;
 pub use core::default::Default;
 pub use core::marker::Send;
 pub use core::option::Option::{self, None, Some};
-pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
+pub use core::primitive::{bool as Bool, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
@@ -20,6 +20,7 @@ pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
+pub use crate::export::extras::{Extras, Lists, Shared};
 pub use crate::import::reader::Import;
 pub use crate::layout::dims::Dims;
 pub use crate::layout::few::Few;
@@ -123,7 +124,7 @@ pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
     request: &ExportRequest,
     _: R,
-) -> Option<Result<Managed, Error>> {
+) -> Shared {
     R::share(field, request)
 }
 
@@ -137,7 +138,7 @@ pub fn shape<S: Shape + ?Sized>(shape: &S) -> Result<Dims, Error> {
 pub fn lists<'a, S: Shape + ?Sized, T: Strides + ?Sized>(
     shape: &'a S,
     strides: &'a T,
-) -> Option<(&'a [i64], &'a [i64])> {
+) -> Option<Lists<'a>> {
     Some((shape.in_object()?, strides.in_object()?))
 }
 

@@ -23,12 +23,12 @@ use crate::describe::usual::{Usual, usual};
 use crate::element::Element;
 use crate::error::Error;
 use crate::export::DLPack;
+use crate::export::extras::{self, Shared};
 use crate::layout::shape::Rank;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::{Elem, Facts};
 use crate::loan::{Loan, LoanMut};
 use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ impl<T: Buffer + ?Sized> Probe<T> {
 
 impl<T: DLPack + ?Sized> Whole<T> {
     /// What the type alone says.
-    pub const FACTS: Facts = <T as DLPack>::FACTS;
+    pub const FACTS: Facts = T::EXTRAS.facts;
 
     /// A tensor by itself.
     #[inline]
@@ -291,7 +291,7 @@ impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.
 pub trait RouteToTensor<T: ?Sized> {
-    /// As [`DLPack::usual`].
+    /// As plain values, if it is of the usual kind.
     #[inline]
     fn usual(value: &T) -> Option<Usual<'_>> {
         let _ = value;
@@ -309,7 +309,7 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
     /// Without keeping the value, if it can.
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
+    fn share(value: &T, request: &ExportRequest) -> Shared {
         let _ = (value, request);
         None
     }
@@ -318,7 +318,7 @@ pub trait RouteToTensorMut<T: ?Sized> {
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
     #[inline]
     fn usual(value: &T) -> Option<Usual<'_>> {
-        value.usual()
+        extras::usual(value)
     }
 
     #[inline]
@@ -334,8 +334,8 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
-        value.share(request)
+    fn share(value: &T, request: &ExportRequest) -> Shared {
+        extras::share(value, request)
     }
 }
 

@@ -6,25 +6,19 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Frame {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<Layout<3>>::RANK)
-    };
-    const LISTS: ::dlpack_core::__private::Bool = ::dlpack_core::__private::in_object::<
-        Layout<3>,
-        Layout<3>,
-    >();
-    fn lists(
-        &self,
-    ) -> ::dlpack_core::__private::Option<
-        (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
-    > {
-        ::dlpack_core::__private::lists::<
-            Layout<3>,
-            Layout<3>,
-        >(&self.layout, &self.layout)
-    }
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
+                .rank(::dlpack_core::__private::Rank::<Layout<3>>::RANK)
+        })
+        .lists(
+            ::dlpack_core::__private::in_object::<Layout<3>, Layout<3>>(),
+            |this| ::dlpack_core::__private::lists::<
+                Layout<3>,
+                Layout<3>,
+            >(&this.layout, &this.layout),
+        );
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::Draft::new()

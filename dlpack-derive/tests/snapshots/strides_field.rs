@@ -7,22 +7,19 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for View {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
-    };
-    const LISTS: ::dlpack_core::__private::Bool = ::dlpack_core::__private::in_object::<
-        [i64; 3],
-        [i64; 2],
-    >();
-    fn lists(
-        &self,
-    ) -> ::dlpack_core::__private::Option<
-        (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
-    > {
-        ::dlpack_core::__private::lists::<[i64; 3], [i64; 2]>(&self.shape, &self.strides)
-    }
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
+        })
+        .lists(
+            ::dlpack_core::__private::in_object::<[i64; 3], [i64; 2]>(),
+            |this| ::dlpack_core::__private::lists::<
+                [i64; 3],
+                [i64; 2],
+            >(&this.shape, &this.strides),
+        );
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::Draft::new()
