@@ -9,6 +9,7 @@ pub(crate) mod block;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
 pub(crate) mod elsewhere;
+pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
 pub(crate) mod lists;
@@ -19,11 +20,11 @@ use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
-use crate::describe::usual::{Usual, usual};
+use crate::describe::usual::usual;
 use crate::error::Error;
+use crate::export::extras::{Extras, share};
 use crate::export::ways::{carry_out, export_moved, export_moved_unasked, subject, unordered};
 use crate::loan::buffer::Buffer;
-use crate::loan::facts::Facts;
 use crate::request::ExportRequest;
 use crate::request::plan::{plan, plan_unasked};
 use crate::tensor::managed::Managed;
@@ -59,23 +60,9 @@ use crate::tensor::managed::Managed;
 )]
 pub trait DLPack: Send // a consumer may run the deleter on any thread
 {
-    /// What the types alone say; see [`assert_exports!`](crate::assert_exports).
+    /// What is known of its exports beside this.
     #[doc(hidden)]
-    const FACTS: Facts = Facts::UNKNOWN;
-
-    /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
-    #[doc(hidden)]
-    const EXCLUSIVE: bool = false;
-
-    /// Whether shape and strides lie in the value as DLPack wants them, so that they can be lent.
-    #[doc(hidden)]
-    const LISTS: bool = false;
-
-    /// Shape and strides where they lie, in that case.
-    #[doc(hidden)]
-    fn lists(&self) -> Option<(&[i64], &[i64])> {
-        None
-    }
+    const EXTRAS: Extras<Self> = Extras::NONE;
 
     /// The tensor as it is seen through a shared reference.
     ///
@@ -91,17 +78,6 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// Whatever would make the tensor reach outside its memory.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
 
-    /// Whether [`usual`](DLPack::usual) may say more than `None`.
-    #[doc(hidden)]
-    const USUAL: bool = false;
-
-    /// The same as plain values, if the tensor is of the usual kind.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn usual(&self) -> Option<Usual<'_>> {
-        None
-    }
-
     /// The tensor as it is seen through an exclusive reference: writable, where the memory can be.
     ///
     /// ```
@@ -116,14 +92,6 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// As [`DLPack::describe`].
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         self.describe()
-    }
-
-    /// Exports without keeping `self`, where a field holds the memory by itself (key `owner`).
-    #[doc(hidden)]
-    #[inline]
-    fn share(&self, request: &ExportRequest) -> Option<Result<Managed, Error>> {
-        let _ = request;
-        None
     }
 
     /// Exports the value: it moves into the tensor, and is dropped when the consumer is done.
@@ -204,7 +172,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
             stream: unordered(descriptor.device),
             ..ExportRequest::versioned()
         };
-        if let Some(shared) = Self::share(self, &request) {
+        if let Some(shared) = share(&**self, &request) {
             return shared;
         }
         let plan = plan_unasked(&subject(descriptor));
@@ -233,7 +201,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = Self::share(self, request) {
+        if let Some(shared) = share(&**self, request) {
             return shared;
         }
         let mut described = Self::describe(self);
@@ -248,18 +216,13 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
 }
 
 impl<B: Buffer + ?Sized> DLPack for B {
-    const FACTS: Facts = <B as Buffer>::FACTS;
+    const EXTRAS: Extras<Self> = Extras::NONE
+        .facts(<B as Buffer>::FACTS)
+        .usual(|buffer| usual(buffer.lend(), None, None));
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new().describe(self.lend())
-    }
-
-    const USUAL: bool = true;
-
-    #[inline]
-    fn usual(&self) -> Option<Usual<'_>> {
-        usual(self.lend(), None, None)
     }
 
     #[inline]

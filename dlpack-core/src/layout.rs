@@ -176,9 +176,9 @@ impl<const N: usize> Strides for Layout<N> {
 /// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
 /// another call already complains that the field is no shape.
 #[doc(hidden)]
-pub struct Lists<L: ?Sized>(PhantomData<L>);
+pub struct LentLists<L: ?Sized>(PhantomData<L>);
 
-impl<const N: usize> Lists<Layout<N>> {
+impl<const N: usize> LentLists<Layout<N>> {
     /// They do.
     pub const LIE_THERE: bool = true;
 

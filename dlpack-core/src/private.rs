@@ -6,7 +6,7 @@ mod probe;
 pub use core::default::Default;
 pub use core::marker::Send;
 pub use core::option::Option::{self, None, Some};
-pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
+pub use core::primitive::{bool as Bool, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
@@ -19,8 +19,9 @@ pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
+pub use crate::export::extras::{Extras, Shared};
 pub use crate::import::reader::Import;
-pub use crate::layout::Lists;
+pub use crate::layout::LentLists;
 pub use crate::layout::dims::Dims;
 pub use crate::layout::few::Few;
 pub use crate::layout::rank::RankOf;
@@ -125,7 +126,7 @@ pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
     request: &ExportRequest,
     _: R,
-) -> Option<Result<Managed, Error>> {
+) -> Shared {
     R::share(field, request)
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod method;
 use core::ptr::NonNull;
 
 use dlpack_core::binding::{
-    Handed, HandedUsual, hand_over, hand_over_usual, unordered as unordered_stream,
+    Handed, HandedUsual, hand_over, hand_over_usual, share, unordered as unordered_stream, usual,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
@@ -117,7 +117,7 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     sink: S,
 ) -> Result<S::Output, Raised> {
     const REQUEST: ExportRequest = ExportRequest::versioned();
-    if !T::USUAL || T::EXCLUSIVE {
+    if T::EXTRAS.usual.is_none() || T::EXTRAS.exclusive {
         return export(object, &REQUEST, sink);
     }
     let py = object.py();
@@ -127,7 +127,7 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     let shared = if S::UNORDERED {
         None
     } else {
-        while_attached(py, || value.share(&REQUEST))
+        while_attached(py, || share(value, &REQUEST))
     };
     match shared {
         None => {}
@@ -137,7 +137,7 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     }
     let owner = Held::new(guard, object.as_any());
     // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-    match unsafe { hand_over_usual(owner, || value.usual()) } {
+    match unsafe { hand_over_usual(owner, || usual(value)) } {
         HandedUsual::Kept(tensor) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<<T::Frozen as Borrowing<T>>::Shared>(tensor) }
@@ -163,10 +163,10 @@ pub(crate) fn export<T: Exports, S: Sink>(
         Ok(descriptor) => {
             let unordered = S::UNORDERED.then(|| unordered(descriptor.device()));
             let request = unordered.as_ref().unwrap_or(request);
-            if let Some(shared) = while_attached(py, || value.share(request)) {
+            if let Some(shared) = while_attached(py, || share(value, request)) {
                 return sink.other(shared.map_err(|error| refuse(py, error))?);
             }
-            if T::EXCLUSIVE && descriptor.is_read_only() {
+            if T::EXTRAS.exclusive && descriptor.is_read_only() {
                 drop(guard);
                 return export_exclusively(object, request, sink);
             }
@@ -239,7 +239,7 @@ pub(crate) fn unordered(device: Device) -> ExportRequest {
 pub(crate) fn device<T: Exports>(object: &Bound<'_, T>) -> PyResult<Device> {
     // SAFETY: the guard is dropped last.
     let (value, _guard) = unsafe { T::Frozen::share(object) }?;
-    if let Some(usual) = value.usual() {
+    if let Some(usual) = usual(value) {
         return Ok(usual.device());
     }
     Ok(value.describe().map_err(py_err)?.device())

@@ -146,7 +146,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::{Buffer, DLPack, Layout, Parts};
+    use crate::export::extras;
+    use crate::{Buffer, Layout, Parts};
 
     /// What both ways say, where the short one says anything.
     fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {
@@ -209,7 +210,7 @@ mod tests {
         }
         assert!(usual(data.lend(), Some(Shape::few(&[usize::MAX])), None).is_none());
         assert!(usual(data.lend(), Some(Shape::few(&[u128::MAX])), None).is_none());
-        assert!(Vec::<f32>::new().usual().is_none());
-        assert!(vec![[0.0_f32; 3]; 2].usual().is_none());
+        assert!(extras::usual(&Vec::<f32>::new()).is_none());
+        assert!(extras::usual(&vec![[0.0_f32; 3]; 2]).is_none());
     }
 }

@@ -154,7 +154,7 @@ impl<E: Element> Elem<E> {
 macro_rules! assert_exports {
     ($type:ty: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
-            const FACTS: $crate::__private::Facts = <$type as $crate::DLPack>::FACTS;
+            const FACTS: $crate::__private::Facts = <$type as $crate::DLPack>::EXTRAS.facts;
             ::core::assert!(
                 FACTS.knows_dtype(),
                 ::core::concat!(

@@ -21,13 +21,13 @@ use crate::describe::usual::{Usual, usual};
 use crate::element::Element;
 use crate::error::Error;
 use crate::export::DLPack;
-use crate::layout::Lists;
+use crate::export::extras::{self, Shared};
+use crate::layout::LentLists;
 use crate::layout::rank::RankOf;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::{Elem, Facts};
 use crate::loan::{Loan, LoanMut};
 use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl<T: Buffer + ?Sized> Probe<T> {
 
 impl<T: DLPack + ?Sized> Whole<T> {
     /// What the type alone says.
-    pub const FACTS: Facts = <T as DLPack>::FACTS;
+    pub const FACTS: Facts = T::EXTRAS.facts;
 
     /// A tensor by itself.
     #[inline]
@@ -163,12 +163,12 @@ pub trait Unsaid {
     const FACTS: Facts = Facts::UNKNOWN;
     /// Of [`RankOf`].
     const RANK: Option<usize> = None;
-    /// Of [`Lists`].
+    /// Of [`LentLists`].
     const LIE_THERE: bool = false;
     /// Of [`Table`].
     const NAMES: &'static [&'static str] = &[];
 
-    /// Of [`Lists`].
+    /// Of [`LentLists`].
     #[must_use]
     fn of<L: ?Sized>(_: &L) -> Option<(&[i64], &[i64])> {
         None
@@ -179,7 +179,7 @@ impl<T: ?Sized> Unsaid for Probe<T> {}
 impl<T: ?Sized> Unsaid for Whole<T> {}
 impl<E> Unsaid for Elem<E> {}
 impl<S: ?Sized> Unsaid for RankOf<S> {}
-impl<L: ?Sized> Unsaid for Lists<L> {}
+impl<L: ?Sized> Unsaid for LentLists<L> {}
 impl<L: ?Sized> Unsaid for Table<L> {}
 
 /// A way from `T` to a loan for reading.
@@ -262,7 +262,7 @@ impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.
 pub trait RouteToTensor<T: ?Sized> {
-    /// As [`DLPack::usual`].
+    /// As plain values, if it is of the usual kind.
     #[inline]
     fn usual(value: &T) -> Option<Usual<'_>> {
         let _ = value;
@@ -280,7 +280,7 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
     /// Without keeping the value, if it can.
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
+    fn share(value: &T, request: &ExportRequest) -> Shared {
         let _ = (value, request);
         None
     }
@@ -289,7 +289,7 @@ pub trait RouteToTensorMut<T: ?Sized> {
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
     #[inline]
     fn usual(value: &T) -> Option<Usual<'_>> {
-        value.usual()
+        extras::usual(value)
     }
 
     #[inline]
@@ -305,8 +305,8 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
-        value.share(request)
+    fn share(value: &T, request: &ExportRequest) -> Shared {
+        extras::share(value, request)
     }
 }
 

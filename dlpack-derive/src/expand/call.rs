@@ -24,6 +24,23 @@ pub(crate) struct Paths<'a> {
 pub(crate) enum Borrow {
     Shared,
     Exclusive,
+    /// Shared, as the argument of a closure in a constant.
+    Closure,
+}
+
+impl Borrow {
+    /// The value, at the user's place.
+    fn receiver(self, at: Span) -> Ident {
+        match self {
+            Self::Shared | Self::Exclusive => receiver(at),
+            Self::Closure => argument(at),
+        }
+    }
+}
+
+/// The value as a closure of [`Paths::extras`] knows it, at the user's place.
+pub(crate) fn argument(at: Span) -> Ident {
+    Ident::new("this", Span::call_site().located_at(at))
 }
 
 impl<'a> Paths<'a> {
@@ -43,7 +60,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn describe(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
         let k = &self.k;
         let (name, this) = match borrow {
-            Borrow::Shared => (quote!(describe), quote!(&self)),
+            Borrow::Shared | Borrow::Closure => (quote!(describe), quote!(&self)),
             Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
         };
         quote! {
@@ -52,12 +69,17 @@ impl<'a> Paths<'a> {
         }
     }
 
+    /// The table of what is known beside how the value is described: these calls, one after another.
+    pub(crate) fn extras(&self, calls: &TokenStream) -> Option<TokenStream> {
+        let k = &self.k;
+        (!calls.is_empty())
+            .then(|| quote!(const EXTRAS: #k::Extras<Self> = #k::Extras::NONE #calls;))
+    }
+
+    /// How the value is exported without being kept.
     pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
-        let Self { c, k, .. } = self;
-        quote! {
-            #[inline]
-            fn share(&self, request: &#c::ExportRequest) -> #k::Option<#k::Result<#c::Managed, #c::Error>> { #body }
-        }
+        let this = argument(Span::call_site());
+        quote!(.share(|#this, request| #body))
     }
 }
 
@@ -112,19 +134,16 @@ pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStrea
     let few = |slot: Option<&Slot<'_>>, function: &str| match slot {
         Some(Slot::Field(field)) => {
             let (ty, member, at) = (field.ty, &field.member, site(field.ty));
-            let (k, this, function) = (paths.k(at), receiver(at), Ident::new(function, at));
+            let (k, this, function) = (paths.k(at), argument(at), Ident::new(function, at));
             quote_spanned!(at=> #k::Some(#k::#function::<#ty>(&#this.#member)))
         }
         _ => quote!(#k::None),
     };
     let shape = few(tensor.shape.as_ref(), "few");
     let strides = few(tensor.strides.as_ref().map(|(_, slot)| slot), "few_strides");
-    let data = data(paths, &tensor.data, Borrow::Shared);
-    Some(quote! {
-        const USUAL: #k::Bool = true;
-        #[inline]
-        fn usual(&self) -> #k::Option<#k::Usual<'_>> { #k::usual(#data, #shape, #strides) }
-    })
+    let data = data(paths, &tensor.data, Borrow::Closure);
+    let this = argument(Span::call_site());
+    Some(quote!(.usual(|#this| #k::usual(#data, #shape, #strides))))
 }
 
 /// `Parts::new().shape(..) .. .describe(..)`
@@ -171,7 +190,7 @@ pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> T
     chain.extend(policy_calls(&tensor.policy));
     let data = data(paths, &tensor.data, borrow);
     let describe = match borrow {
-        Borrow::Shared => quote!(describe),
+        Borrow::Shared | Borrow::Closure => quote!(describe),
         Borrow::Exclusive => quote!(describe_mut),
     };
     let data = parenthesis(data, to);
@@ -199,9 +218,9 @@ fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
     match data {
         Data::Field(Field { ty, member, .. }) => {
             let (args, route, k) = typed(paths, ty, "Probe");
-            let this = receiver(ty.span());
+            let this = borrow.receiver(ty.span());
             match borrow {
-                Borrow::Shared => {
+                Borrow::Shared | Borrow::Closure => {
                     quote_spanned!(site(ty)=> #k::data::<#args>(&#this.#member, #route))
                 }
                 Borrow::Exclusive => {

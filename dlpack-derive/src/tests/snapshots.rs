@@ -8,7 +8,7 @@ use crate::syntax::input::Derive;
 use crate::syntax::root::Root;
 
 /// An expansion of a usual struct beyond this means that logic leaked out of core.
-const USUAL: usize = 40;
+const USUAL: usize = 41;
 /// With lists, owners, accessors or further keys: as many calls more as the user wrote keys.
 const MORE: usize = 80;
 /// With several tensors.
@@ -374,7 +374,7 @@ fn lists_in_one_field_may_be_lent() {
     ] {
         let source = format!("struct S {{ #[dlpack(data)] a: Vec<f32>, {fields} }}");
         let found = expand(Derive::DLPack, &source).expect("no mistake");
-        assert_eq!(found.to_string().contains("LISTS"), may, "{source}");
+        assert_eq!(found.to_string().contains(". lists ("), may, "{source}");
     }
 }
 

@@ -3,20 +3,19 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_pyo3::DLPack for Image {
-    const FACTS: ::dlpack_pyo3::__private::Facts = {
-        use ::dlpack_pyo3::__private::Unsaid as _;
-        ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
-    };
-    const USUAL: ::dlpack_pyo3::__private::Bool = true;
-    #[inline]
-    fn usual(
-        &self,
-    ) -> ::dlpack_pyo3::__private::Option<::dlpack_pyo3::__private::Usual<'_>> {
-        ::dlpack_pyo3::__private::whole_usual::<
+    const EXTRAS: ::dlpack_pyo3::__private::Extras<Self> = ::dlpack_pyo3::__private::Extras::NONE
+        .facts({
+            use ::dlpack_pyo3::__private::Unsaid as _;
+            ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
+        })
+        .usual(|this| ::dlpack_pyo3::__private::whole_usual::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Found<_>,
-        >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
-    }
+        >(&this.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()))
+        .share(|this, request| ::dlpack_pyo3::__private::whole_share::<
+            Vec<f32>,
+            ::dlpack_pyo3::__private::Found<_>,
+        >(&this.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()));
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole::<
@@ -30,18 +29,6 @@ impl ::dlpack_pyo3::DLPack for Image {
             Vec<f32>,
             ::dlpack_pyo3::__private::Found<_>,
         >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_pyo3::ExportRequest,
-    ) -> ::dlpack_pyo3::__private::Option<
-        ::dlpack_pyo3::__private::Result<::dlpack_pyo3::Managed, ::dlpack_pyo3::Error>,
-    > {
-        ::dlpack_pyo3::__private::whole_share::<
-            Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
-        >(&self.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]

@@ -3,10 +3,22 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Series {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
+        })
+        .share(|this, request| ::dlpack_core::__private::Some(
+            ::dlpack_core::__private::share::<
+                Arc<[Candle]>,
+                ::dlpack_core::__private::Found<_>,
+            >(
+                &this.candles,
+                ::dlpack_core::DLPack::describe(this),
+                request,
+                ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
+            ),
+        ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
@@ -32,25 +44,6 @@ impl ::dlpack_core::DLPack for Series {
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
                 ),
             )
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_core::ExportRequest,
-    ) -> ::dlpack_core::__private::Option<
-        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
-    > {
-        ::dlpack_core::__private::Some(
-            ::dlpack_core::__private::share::<
-                Arc<[Candle]>,
-                ::dlpack_core::__private::Found<_>,
-            >(
-                &self.candles,
-                ::dlpack_core::DLPack::describe(self),
-                request,
-                ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
-            ),
-        )
     }
 }
 #[automatically_derived]

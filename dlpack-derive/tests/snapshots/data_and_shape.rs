@@ -8,11 +8,12 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Image {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-            .rank(::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -15,11 +15,12 @@ where
     E: Element,
     Vec<E>: Send,
 {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
-            .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -4,11 +4,12 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl crate::private::dl::DLPack for Rooted {
-    const FACTS: crate::private::dl::__private::Facts = {
-        use crate::private::dl::__private::Unsaid as _;
-        crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
-            .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
-    };
+    const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::Extras::NONE
+        .facts({
+            use crate::private::dl::__private::Unsaid as _;
+            crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
+                .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
         crate::private::dl::Parts::new()

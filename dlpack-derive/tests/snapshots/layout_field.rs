@@ -6,23 +6,22 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Frame {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
-            .rank(::dlpack_core::__private::RankOf::<Layout<3>>::RANK)
-    };
-    const LISTS: ::dlpack_core::__private::Bool = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Lists::<Layout<3>>::LIE_THERE
-    };
-    fn lists(
-        &self,
-    ) -> ::dlpack_core::__private::Option<
-        (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
-    > {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Lists::<Layout<3>>::of(&self.layout)
-    }
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<Layout<3>>::RANK)
+        })
+        .lists(
+            {
+                use ::dlpack_core::__private::Unsaid as _;
+                ::dlpack_core::__private::LentLists::<Layout<3>>::LIE_THERE
+            },
+            |this| {
+                use ::dlpack_core::__private::Unsaid as _;
+                ::dlpack_core::__private::LentLists::<Layout<3>>::of(&this.layout)
+            },
+        );
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -10,12 +10,13 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for File {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Mmap>::FACTS
-            .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
-            .dynamic_dtype()
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Mmap>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
+                .dynamic_dtype()
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
