@@ -1,5 +1,7 @@
 //! What the derive calls. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
 
+#[path = "private/claim.rs"]
+mod claim;
 #[path = "private/probe.rs"]
 mod probe;
 
@@ -11,6 +13,7 @@ pub use core::result::Result::{self, Err, Ok};
 
 use alloc::borrow::ToOwned;
 
+pub use crate::__private::claim::{Claim, Elem, Text};
 pub use crate::__private::probe::{Probe, Unsaid, Whole};
 pub use crate::describe::record::{Columns, Rows, Table, record_column};
 pub use crate::describe::usual::{Usual, few, few_strides, usual};
@@ -26,9 +29,10 @@ pub use crate::layout::dims::Dims;
 pub use crate::layout::few::Few;
 pub use crate::layout::rank::RankOf;
 pub use crate::layout::shape::{HOLE, List};
-pub use crate::loan::facts::{Elem, Facts};
+pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
 
+use crate::__private::claim::equal;
 use crate::__private::probe::{Route, RouteMut, RouteToTensor, RouteToTensorMut, RouteToWrite};
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
@@ -323,7 +327,7 @@ pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; 
             let mut earlier = 0;
             while earlier < at {
                 assert!(
-                    !same(names[earlier], lists[list][name]),
+                    !equal(names[earlier], lists[list][name]),
                     "two tensors have the same name"
                 );
                 earlier += 1;
@@ -335,21 +339,6 @@ pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; 
         list += 1;
     }
     names
-}
-
-const fn same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut byte = 0;
-    while byte < a.len() {
-        if a[byte] != b[byte] {
-            return false;
-        }
-        byte += 1;
-    }
-    true
 }
 
 /// A field that may be `None`.

@@ -146,7 +146,7 @@ fn with<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<T: Element> Buffer for CudaSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
         let found = find(self.stream(), |stream| self.device_ptr(stream));

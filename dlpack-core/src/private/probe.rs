@@ -14,6 +14,7 @@
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
+use crate::__private::claim::Elem;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::record::Table;
@@ -25,7 +26,7 @@ use crate::export::extras::{self, Shared};
 use crate::layout::LentLists;
 use crate::layout::rank::RankOf;
 use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::{Elem, Facts};
+use crate::loan::facts::{Facts, NamedFacts};
 use crate::loan::{Loan, LoanMut};
 use crate::request::ExportRequest;
 
@@ -167,6 +168,8 @@ pub trait Unsaid {
     const LIE_THERE: bool = false;
     /// Of [`Table`].
     const NAMES: &'static [&'static str] = &[];
+    /// Of [`Table`].
+    const COLUMNS: NamedFacts = &[];
 
     /// Of [`LentLists`].
     #[must_use]

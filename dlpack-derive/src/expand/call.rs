@@ -339,3 +339,27 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
         }
     }
 }
+
+/// What the types alone say, for checks at compile time; with `Unsaid` in scope.
+pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
+    let k = &paths.k;
+    let mut facts = match &tensor.data {
+        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
+            let k = paths.k(site(ty));
+            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
+        }
+        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
+    };
+    if let Some(shape) = &tensor.shape {
+        let ty = rank(paths, Some(shape));
+        facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
+    }
+    if let Some(elem) = tensor.elem {
+        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
+    }
+    if tensor.dtype.is_some() {
+        facts.extend(quote!(.dynamic_dtype()));
+    }
+    facts.extend(access_call(tensor.access));
+    facts
+}

@@ -5,12 +5,10 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::expand::call::{
-    Borrow, Paths, access_call, argument, parts, policy_calls, rank, typed, usual,
-};
+use crate::expand::call::{Borrow, Paths, argument, facts, parts, policy_calls, typed, usual};
 use crate::expand::class;
 use crate::expand::tensors;
-use crate::plan::tensor::{Access, Data, Slot, Tensor};
+use crate::plan::tensor::{Access, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
 use crate::syntax::expr::receiver;
 use crate::syntax::input::{Field, Input};
@@ -52,6 +50,7 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
     let Paths { c, k, .. } = paths;
     let facts = facts(paths, tensor);
+    let facts = quote!({ use #k::Unsaid as _; #facts });
     let mut extras = quote!(.facts(#facts));
     if tensor.access == Access::Writable {
         extras.extend(quote!(.exclusive()));
@@ -103,30 +102,6 @@ fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
             |#own| { use #k::Unsaid as _; #lists::of(&#this.#member) },
         )
     })
-}
-
-/// What the types alone say, for checks at compile time.
-fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
-    let k = &paths.k;
-    let mut facts = match &tensor.data {
-        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
-            let k = paths.k(site(ty));
-            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
-        }
-        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
-    };
-    if let Some(shape) = &tensor.shape {
-        let ty = rank(paths, Some(shape));
-        facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
-    }
-    if let Some(elem) = tensor.elem {
-        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
-    }
-    if tensor.dtype.is_some() {
-        facts.extend(quote!(.dynamic_dtype()));
-    }
-    facts.extend(access_call(tensor.access));
-    quote!({ use #k::Unsaid as _; #facts })
 }
 
 fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {

@@ -247,7 +247,7 @@ snapshots! {
             #[dlpack(skip)] Off(u8),
         }
     ";
-    tensors: DLPack, MANY, "
+    tensors: DLPack, 142, "
         #[dlpack(tensor(name = \"head\", data = &self.obs[..n], shape = [n, 1], readonly))]
         pub struct Batch {
             #[dlpack(tensor)] pub obs: Vec<f32>,
@@ -280,7 +280,7 @@ snapshots! {
     data_and_columns: DLPack, MORE, "
         struct Series { #[dlpack(data, owner, columns)] candles: Arc<[Candle]>, label: u8 }
     ";
-    raw_identifiers: DLPack, MORE, "
+    raw_identifiers: DLPack, MORE + 6, "
         #[dlpack(shape = [r#type, 2])]
         struct Raw { #[dlpack(data, tensor)] r#fn: Vec<f32>, r#type: usize }
     ";
@@ -310,7 +310,7 @@ snapshots! {
         #[repr(transparent)]
         struct Pixel<T: Element>([T; 3]);
     ";
-    record: Record, USUAL, "
+    record: Record, 48, "
         #[repr(C)]
         struct Trade { price: f64, size: u32, r#type: u8, #[dlpack(skip)] pad: [u8; 3] }
     ";

@@ -68,6 +68,13 @@ impl crate::dl::DLPackTensors for Batch {
             },
         >(&[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES])
     };
+    const FACTS: &'static [crate::dl::__private::NamedFacts] = {
+        use crate::dl::__private::Unsaid as _;
+        &[
+            &[("obs", crate::dl::__private::Whole::<Vec<f32>>::FACTS.shared())],
+            crate::dl::__private::Table::<Vec<Row>>::COLUMNS,
+        ]
+    };
     #[inline]
     fn describe_tensor(
         &self,

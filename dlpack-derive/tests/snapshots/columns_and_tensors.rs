@@ -39,6 +39,14 @@ impl ::dlpack_core::DLPackTensors for Series {
             ],
         )
     };
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[("times", ::dlpack_core::__private::Whole::<Vec<i64>>::FACTS.shared())],
+            ::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS,
+            ::dlpack_core::__private::Table::<Arc<[Trade]>>::COLUMNS,
+        ]
+    };
     #[inline]
     fn describe_tensor(
         &self,

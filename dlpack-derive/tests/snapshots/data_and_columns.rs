@@ -53,6 +53,10 @@ impl ::dlpack_core::DLPackTensors for Series {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Table::<Arc<[Candle]>>::NAMES
     };
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[::dlpack_core::__private::Table::<Arc<[Candle]>>::COLUMNS]
+    };
     #[inline]
     fn describe_tensor(
         &self,

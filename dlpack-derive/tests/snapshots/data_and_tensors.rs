@@ -80,6 +80,21 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "pairs",
         "rewards",
     ];
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[
+                ("obs", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),
+                (
+                    "pairs",
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+                        .shared(),
+                ),
+                ("rewards", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),
+            ],
+        ]
+    };
     #[inline]
     fn describe_tensor(
         &self,

@@ -62,6 +62,10 @@ impl Raw {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Raw {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["fn"];
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[&[("fn", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared())]]
+    };
     #[inline]
     fn describe_tensor(
         &self,

@@ -97,6 +97,38 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "mask",
         "done",
     ];
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[
+                (
+                    "head",
+                    ::dlpack_core::__private::Facts::UNKNOWN
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+                        .read_only()
+                        .shared(),
+                ),
+                ("obs", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),
+                (
+                    "reward",
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+                        .elem(::dlpack_core::__private::Elem::<f32>::FACTS)
+                        .shared(),
+                ),
+                (
+                    "mask",
+                    ::dlpack_core::__private::Whole::<Array2<bool>>::FACTS.shared(),
+                ),
+                (
+                    "done",
+                    ::dlpack_core::__private::Probe::<Vec<bool>>::FACTS
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 1]>::RANK)
+                        .shared(),
+                ),
+            ],
+        ]
+    };
     #[inline]
     fn describe_tensor(
         &self,
