@@ -7,6 +7,7 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod facts;
+pub(crate) mod lent;
 pub(crate) mod raw;
 pub(crate) mod shared;
 

@@ -359,7 +359,7 @@ fn foreign(data: Vec<u8>, dtype: (u8, u8, u16), flags: u64) -> Managed {
 /// An implementation by hand, in safe code, that hides the axis of its scalar.
 #[test]
 fn axes_that_lie_do_not_lead_outside() {
-    use dlpack_core::__private::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
+    use dlpack_core::__private0::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
 
     #[derive(Debug)]
     struct Liar(#[expect(dead_code, reason = "what would be read from outside")] F6E2M3FNx4);

@@ -6,7 +6,7 @@
 
 mod oracle;
 
-use dlpack_core::__private::List;
+use dlpack_core::__private0::List;
 use dlpack_core::{
     DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Managed, Parts, TensorRef,
 };

@@ -18,11 +18,11 @@ use ::cudarc::driver::{
     PinnedHostSlice, SyncOnDrop, UnifiedSlice, result,
 };
 
-use crate::__private::Lent;
 use crate::device::{Device, DeviceType};
 use crate::element::Element;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
+use crate::loan::lent::Lent;
 use crate::loan::{Loan, LoanMut};
 
 use crate::stream::{ProducerStream, Queue, StreamHandle, StreamRef};

@@ -298,8 +298,8 @@ macro_rules! assert_exports {
     (@claim $claim:expr, $(,)?) => { $claim };
     ($type:ty: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
-            const TEXT: $crate::__private::Text = $crate::assert_exports!(
-                @claim $crate::__private::Claim::new(
+            const TEXT: $crate::__private0::Text = $crate::assert_exports!(
+                @claim $crate::__private0::Claim::new(
                     ::core::stringify!($type),
                     ::core::stringify!($elem),
                     <$elem as $crate::Element>::DTYPE,
@@ -312,8 +312,8 @@ macro_rules! assert_exports {
     };
     ($type:ty, $name:literal: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
-            const TEXT: $crate::__private::Text = $crate::assert_exports!(
-                @claim $crate::__private::Claim::new(
+            const TEXT: $crate::__private0::Text = $crate::assert_exports!(
+                @claim $crate::__private0::Claim::new(
                     ::core::stringify!($type),
                     ::core::stringify!($elem),
                     <$elem as $crate::Element>::DTYPE,

@@ -14,7 +14,6 @@
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use crate::__private::claim::Elem;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::record::Table;
@@ -28,6 +27,7 @@ use crate::layout::rank::RankOf;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::loan::{Loan, LoanMut};
+use crate::private::claim::Elem;
 use crate::request::ExportRequest;
 
 /// Through `Buffer`.

@@ -9,7 +9,7 @@
     reason = "each user of this module needs its own part; the fuzz targets are another crate"
 )]
 
-use dlpack_core::__private::{HOLE, List};
+use dlpack_core::__private0::{HOLE, List};
 use dlpack_core::layout::Dims;
 use dlpack_core::{DataType, Error, Parts};
 

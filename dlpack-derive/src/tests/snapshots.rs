@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 
-use super::expand;
+use super::{expand, print};
 use crate::syntax::input::Derive;
 use crate::syntax::root::Root;
 
@@ -16,8 +16,8 @@ const MANY: usize = 110;
 
 fn pretty(derive: Derive, source: &str) -> (TokenStream, String) {
     let tokens = expand(derive, source).unwrap_or_else(|errors| panic!("refused: {errors:?}"));
-    let file = syn::parse2(tokens.clone()).expect("the expansion parses");
-    (tokens, prettyplease::unparse(&file))
+    let text = print(&tokens);
+    (tokens, text)
 }
 
 /// Every token, the delimiters left out.
@@ -354,7 +354,7 @@ fn an_item_with_mistakes_still_has_its_traits() {
             Root::Core,
             source.parse().expect("the test's own item lexes"),
         );
-        prettyplease::unparse(&syn::parse2(tokens).expect("the stub parses"))
+        print(&tokens)
     };
     let found =
         show(Derive::DLPack) + "\n" + &show(Derive::FromDLPack) + "\n" + &show(Derive::Record);
