@@ -107,6 +107,18 @@ impl<O: Send + 'static> Unfinished<O> {
         unsafe { &mut (*self.0.as_ptr()).owner }
     }
 
+    /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
+    ///
+    /// # Safety
+    ///
+    /// The result, and what borrows from it, is not read or written any more once the block or the tensor that is
+    /// made of it is dropped or handed on, nor while another method gives the owner.
+    #[inline]
+    pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
+        // SAFETY: `new` initialised the owner; the caller vouches for the rest.
+        unsafe { &mut (*self.0.as_ptr()).owner }
+    }
+
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
     #[inline]
     pub(crate) fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
