@@ -21,7 +21,7 @@ use crate::request::LegacyPolicy;
 use crate::request::plan::Plan;
 use crate::stream::Queue;
 use crate::stream::owner::Streamed;
-use crate::tensor::managed::{Kind, Managed, Ours};
+use crate::tensor::managed::{BlockTable, Managed, Ours};
 use crate::version::{Abi, Version};
 
 /// What goes into the block beside the owner.
@@ -125,15 +125,15 @@ impl<O: Send + 'static> Unfinished<O> {
         self.finish_as(Self::PLAIN, tensor, plan)
     }
 
-    const PLAIN: &'static Kind = &Kind {
+    const PLAIN: &'static BlockTable = &BlockTable {
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
     #[inline]
-    fn finish_as(self, kind: &'static Kind, tensor: Exported, plan: &Plan) -> Managed {
+    fn finish_as(self, table: &'static BlockTable, tensor: Exported, plan: &Plan) -> Managed {
         let ours = Ours {
-            kind,
+            block: table,
             legacy: tensor.legacy,
             access: tensor.access,
         };
@@ -187,7 +187,7 @@ impl<O: Send + 'static> Unfinished<O> {
 }
 
 impl<O: Send + 'static> Unfinished<Streamed<O>> {
-    const STREAMED: &'static Kind = &Kind {
+    const STREAMED: &'static BlockTable = &BlockTable {
         to_legacy: to_legacy::<Streamed<O>>,
         stream: stream::<O>,
     };
