@@ -20,7 +20,7 @@
 pub use crate::describe::usual::Usual;
 pub use crate::export::block::take_back;
 #[cfg(feature = "std")]
-pub use crate::export::elsewhere::settle;
+pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};
 pub use crate::export::hand_over::{Handed, HandedUsual, hand_over, hand_over_usual};
 pub use crate::export::ways::{export_with, unordered};

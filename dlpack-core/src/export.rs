@@ -1,14 +1,9 @@
 //! The trait [`DLPack`], and the ways from a description to an export.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
-
 pub(crate) mod again;
 pub(crate) mod block;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
-pub(crate) mod elsewhere;
+pub(crate) mod device;
 pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
@@ -23,10 +18,11 @@ use crate::describe::parts::Parts;
 use crate::describe::usual::usual;
 use crate::error::Error;
 use crate::export::extras::{Extras, share};
-use crate::export::ways::{carry_out, export_moved, export_moved_unasked, subject, unordered};
+use crate::export::ways::{
+    export_moved, export_moved_unasked, export_shared, export_shared_unasked,
+};
 use crate::loan::buffer::Buffer;
 use crate::request::ExportRequest;
-use crate::request::plan::{plan, plan_unasked};
 use crate::tensor::managed::Managed;
 
 /// A type whose values are tensors.
@@ -163,21 +159,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        let mut described = Self::describe(self);
-        let descriptor = match &mut described {
-            Ok(descriptor) => descriptor,
-            Err(error) => return Err(error.clone()),
-        };
-        let request = ExportRequest {
-            stream: unordered(descriptor.device),
-            ..ExportRequest::versioned()
-        };
-        if let Some(shared) = share(&**self, &request) {
-            return shared;
-        }
-        let plan = plan_unasked(&subject(descriptor));
-        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan, None) }
+        export_shared_unasked(self, Self::describe, share)
     }
 
     /// Exports the value without giving it up, as a consumer asks for it.
@@ -204,14 +186,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         if let Some(shared) = share(&**self, request) {
             return shared;
         }
-        let mut described = Self::describe(self);
-        let descriptor = match &mut described {
-            Ok(descriptor) => descriptor,
-            Err(error) => return Err(error.clone()),
-        };
-        let plan = plan(request, &subject(descriptor))?;
-        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan, Some(request)) }
+        export_shared(self, Self::describe, request)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::request::LegacyPolicy;
 use crate::request::plan::Plan;
 use crate::stream::Queue;
 use crate::stream::owner::Streamed;
-use crate::tensor::managed::{Kind, Managed, Ours};
+use crate::tensor::managed::{BlockTable, Managed, Ours};
 use crate::version::{Abi, Version};
 
 /// What goes into the block beside the owner.
@@ -107,21 +107,33 @@ impl<O: Send + 'static> Unfinished<O> {
         unsafe { &mut (*self.0.as_ptr()).owner }
     }
 
+    /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
+    ///
+    /// # Safety
+    ///
+    /// The result, and what borrows from it, is not read or written any more once the block or the tensor that is
+    /// made of it is dropped or handed on, nor while another method gives the owner.
+    #[inline]
+    pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
+        // SAFETY: `new` initialised the owner; the caller vouches for the rest.
+        unsafe { &mut (*self.0.as_ptr()).owner }
+    }
+
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
     #[inline]
     pub(crate) fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
         self.finish_as(Self::PLAIN, tensor, plan)
     }
 
-    const PLAIN: &'static Kind = &Kind {
+    const PLAIN: &'static BlockTable = &BlockTable {
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
     #[inline]
-    fn finish_as(self, kind: &'static Kind, tensor: Exported, plan: &Plan) -> Managed {
+    fn finish_as(self, table: &'static BlockTable, tensor: Exported, plan: &Plan) -> Managed {
         let ours = Ours {
-            kind,
+            block: table,
             legacy: tensor.legacy,
             access: tensor.access,
         };
@@ -175,7 +187,7 @@ impl<O: Send + 'static> Unfinished<O> {
 }
 
 impl<O: Send + 'static> Unfinished<Streamed<O>> {
-    const STREAMED: &'static Kind = &Kind {
+    const STREAMED: &'static BlockTable = &BlockTable {
         to_legacy: to_legacy::<Streamed<O>>,
         stream: stream::<O>,
     };

@@ -9,17 +9,14 @@ use core::ptr::NonNull;
 use crate::abi;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::usual::Usual;
-use crate::device::DeviceType;
 use crate::error::Error;
 use crate::export::block::{Block, Exported, Unfinished};
-use crate::export::elsewhere::{elsewhere, keep_elsewhere};
 use crate::export::lists::Lists;
-use crate::export::ways::{subject, transfer};
+use crate::export::ways::{finish, subject};
 use crate::loan::access::Access;
-use crate::request::plan::{Subject, Transfer, plan, plan_unasked};
+use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::request::{ExportRequest, LegacyPolicy};
 use crate::tensor::managed::Managed;
-use crate::version::Abi;
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
@@ -47,22 +44,17 @@ pub unsafe fn hand_over<O: Send + 'static>(
     request: &ExportRequest,
 ) -> Result<Handed, Error> {
     let plan = plan(request, &subject(descriptor))?;
-    if descriptor.device.device_type != DeviceType::CPU {
-        let outcome = elsewhere(descriptor, &plan, Some(request));
-        return keep_elsewhere(owner(), outcome, Some(request)).map(Handed::Other);
+    let mut kept = false;
+    let block = |owner| {
+        kept = true;
+        Unfinished::new(owner)
+    };
+    // SAFETY: the caller vouches for the owner.
+    let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
+    if !kept {
+        return Ok(Handed::Other(tensor));
     }
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, &plan).map(Handed::Other);
-    }
-    let block = Unfinished::new(owner())?;
-    if plan.abi == Abi::Versioned {
-        return Ok(Handed::Kept(
-            block.fill(Exported::of(descriptor, &plan), &plan),
-        ));
-    }
-    Ok(Handed::Other(
-        block.finish(Exported::of(descriptor, &plan), &plan),
-    ))
+    Ok(tensor.give_up().map_or_else(Handed::Other, Handed::Kept))
 }
 
 /// What [`hand_over_usual`] gives: no bigger than a pointer and a word.

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
 use crate::error::Error;
-use crate::export::ways::{export_with, unordered};
+use crate::export::ways::{export_shared, export_shared_unasked};
 use crate::loan::facts::NamedFacts;
 use crate::request::ExportRequest;
 use crate::tensor::managed::Managed;
@@ -71,12 +71,7 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        let descriptor = self.describe_tensor(name)?;
-        let request = ExportRequest {
-            stream: unordered(descriptor.device()),
-            ..ExportRequest::versioned()
-        };
-        export_tensor(self, descriptor, &request)
+        export_shared_unasked(self, |this| this.describe_tensor(name), |_, _| None)
     }
 
     /// Exports the tensor of this name as a consumer asks for it.
@@ -103,16 +98,6 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        export_tensor(self, self.describe_tensor(name)?, request)
+        export_shared(self, |this| this.describe_tensor(name), request)
     }
-}
-
-#[expect(unsafe_code, reason = "the descriptor comes from what the `Arc` holds")]
-fn export_tensor<T: Send + Sync + 'static>(
-    owner: &Arc<T>,
-    descriptor: Descriptor<'_>,
-    request: &ExportRequest,
-) -> Result<Managed, Error> {
-    // SAFETY: the two callers describe what `owner` holds, and the clone keeps it borrowed.
-    unsafe { export_with(Arc::clone(owner), descriptor, request) }
 }

@@ -1,7 +1,5 @@
 //! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
 
-use alloc::boxed::Box;
-
 use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Error;
@@ -11,93 +9,44 @@ use crate::export::copies;
 use crate::export::fresh::copy_on_host;
 #[cfg(feature = "std")]
 use crate::export::fresh::over_copy;
+use crate::export::ways::without_owner;
 #[cfg(feature = "std")]
 use crate::loan::access::Access;
 use crate::request::ExportRequest;
 use crate::request::consumer::{Consumer, consumer};
-use crate::request::plan::{Plan, Transfer};
+use crate::request::plan::{Plan, Way};
 use crate::stream::origin::Origin;
 use crate::stream::owner::{Link, Streamed};
 use crate::tensor::managed::Managed;
 
-/// What comes of a description of memory that is not the processor's own. Boxed, so that other memory does not pay for
-/// its size.
-pub(crate) struct Elsewhere {
-    origin: Option<Origin>,
-    tensor: Outcome,
-    plan: Plan,
-}
-
-enum Outcome {
-    /// It is the consumer's alone, and needs no owner.
-    Alone(Result<Managed, Error>),
-    Kept(Exported),
-}
-
+/// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
+/// memory may be pending.
 #[cold]
 #[inline(never)]
-pub(crate) fn elsewhere(
+pub(crate) fn finish<O: Send + 'static>(
+    owner: O,
+    way: Way,
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
-) -> Box<Elsewhere> {
-    let tensor = if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        Outcome::Alone(transfer_elsewhere(descriptor, plan, request))
-    } else {
-        Outcome::Kept(Exported::of(descriptor, plan))
-    };
-    Box::new(Elsewhere {
-        origin: descriptor.origin(),
-        tensor,
-        plan: *plan,
-    })
-}
-
-/// Puts the owner where it has to be: work on the memory may be pending.
-#[cold]
-#[inline(never)]
-pub(crate) fn keep_elsewhere<O: Send + 'static>(
-    owner: O,
-    elsewhere: Box<Elsewhere>,
-    request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let Elsewhere {
-        origin,
-        tensor,
-        plan,
-    } = *elsewhere;
-    match (tensor, origin) {
-        (Outcome::Kept(tensor), Some(origin)) => {
-            finish_streamed(owner, origin, tensor, &plan, request)
+    let origin = descriptor.origin();
+    match (way, origin) {
+        (Way::Share, Some(origin)) => {
+            let tensor = Exported::of(descriptor, plan);
+            finish_streamed(owner, origin, tensor, plan, request)
         }
-        (Outcome::Kept(tensor), None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
-        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
-        (Outcome::Alone(tensor), Some(origin)) => {
-            drop(Streamed::new(owner, Link::new(origin)));
+        (Way::Share, None) => {
+            Ok(Unfinished::new(owner)?.finish(Exported::of(descriptor, plan), plan))
+        }
+        (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
+            let tensor = without_owner(descriptor, plan, request);
+            if let Some(origin) = origin {
+                // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+                drop(Streamed::new(owner, Link::new(origin)));
+            }
             tensor
         }
-        (Outcome::Alone(tensor), None) => tensor,
-    }
-}
-
-/// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
-pub(crate) fn transfer_elsewhere(
-    descriptor: &mut Descriptor<'_>,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    if plan.transfer == Transfer::Copy {
-        return copy_from_elsewhere(descriptor, plan, request);
-    }
-    let made = descriptor.made.take();
-    let made = made.expect("only called for a copy or a tensor that was made");
-    match descriptor.origin() {
-        // Who reads it also decides when it can be freed: a graph may outlive it.
-        Some(origin) => {
-            let tensor = Exported::of(descriptor, plan);
-            finish_streamed(made, origin, tensor, plan, request)
-        }
-        None => Ok(made.stamped(plan)),
     }
 }
 
@@ -126,7 +75,7 @@ pub(crate) fn finish_streamed<O: Send + 'static>(
 }
 
 /// A copy of memory that is not the processor's own.
-fn copy_from_elsewhere(
+pub(crate) fn copy(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
