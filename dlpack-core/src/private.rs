@@ -54,7 +54,7 @@ pub use crate::private::tensor::{
 };
 
 /// A type that the compiler finds; it only stands where an error about that type shall point.
-pub type Found<T> = T;
+pub type Inferred<T> = T;
 
 /// Stands where an error was reported.
 pub fn unreachable_stub<T>() -> T {

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::{Given, Reading, StrideRule};
+use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::describe::usual::Usual;
 use crate::dtype::Order;
 use crate::error::Error;
@@ -31,7 +31,7 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
     }
 }
 
-impl Given {
+impl Annotation {
     /// The tensor over memory that stays for as long as the caller says.
     #[inline(always)]
     pub(super) fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
@@ -77,7 +77,7 @@ impl Given {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            made: None,
+            own: None,
             lifetime: PhantomData,
         })
     }
@@ -139,7 +139,7 @@ impl Given {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            made: None,
+            own: None,
             lifetime: PhantomData,
             shape,
             strides,

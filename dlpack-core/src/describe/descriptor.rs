@@ -49,7 +49,7 @@ pub struct Descriptor<'a> {
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
     /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
-    pub(crate) made: Option<Managed>,
+    pub(crate) own: Option<Managed>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -182,13 +182,13 @@ impl Descriptor<'_> {
     }
 
     /// A tensor that belongs to its descriptor.
-    pub(crate) fn made(mut tensor: Managed) -> Self {
+    pub(crate) fn owning(mut tensor: Managed) -> Self {
         let described = Descriptor {
             lifetime: PhantomData,
             ..Descriptor::of_mut(&mut tensor)
         };
         Self {
-            made: Some(tensor),
+            own: Some(tensor),
             ..described
         }
     }
@@ -204,7 +204,7 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.shared(),
-            copied: self.made.is_some(),
+            copied: self.own.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
@@ -260,7 +260,7 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            made: None,
+            own: None,
             lifetime: PhantomData,
         }
     }

@@ -47,14 +47,14 @@ use crate::stream::{Queue, StreamRef};
 #[must_use]
 pub struct Parts<'a> {
     /// The parts, or why the first of them that is impossible was refused.
-    given: Result<Given, Error>,
+    annotation: Result<Annotation, Error>,
     /// The stream lives so long.
     lifetime: PhantomData<&'a ()>,
 }
 
 /// The parts themselves, each of them possible.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
+pub(super) struct Annotation {
     pub(super) shape: Option<Dims>,
     pub(super) strides: StrideRule,
     pub(super) offset: i64,
@@ -105,7 +105,7 @@ impl<'a> Parts<'a> {
     #[inline]
     pub const fn new() -> Self {
         Self {
-            given: Ok(Given {
+            annotation: Ok(Annotation {
                 shape: None,
                 strides: StrideRule::None,
                 offset: 0,
@@ -124,24 +124,24 @@ impl<'a> Parts<'a> {
 
     /// Puts what nobody can refuse.
     #[inline(always)]
-    fn put(mut self, put: impl FnOnce(&mut Given)) -> Self {
-        if let Ok(given) = &mut self.given {
-            put(given);
+    fn put(mut self, put: impl FnOnce(&mut Annotation)) -> Self {
+        if let Ok(annotation) = &mut self.annotation {
+            put(annotation);
         }
         self
     }
 
     /// Puts a part that was checked, unless an earlier one was refused.
     #[inline(always)]
-    fn put_checked<T>(self, part: Result<T, Error>, put: impl FnOnce(&mut Given, T)) -> Self {
-        let given = match (self.given, part) {
-            (Ok(mut given), Ok(part)) => {
-                put(&mut given, part);
-                Ok(given)
+    fn put_checked<T>(self, part: Result<T, Error>, put: impl FnOnce(&mut Annotation, T)) -> Self {
+        let annotation = match (self.annotation, part) {
+            (Ok(mut annotation), Ok(part)) => {
+                put(&mut annotation, part);
+                Ok(annotation)
             }
             (Err(error), _) | (Ok(_), Err(error)) => Err(error),
         };
-        Self { given, ..self }
+        Self { annotation, ..self }
     }
 
     /// The extents of the axes in front of those of the element.
@@ -156,8 +156,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn shape(self, shape: impl Shape) -> Self {
-        self.put_checked(shape.into_extents(), |given, shape| {
-            given.shape = Some(shape);
+        self.put_checked(shape.into_extents(), |annotation, shape| {
+            annotation.shape = Some(shape);
         })
     }
 
@@ -172,8 +172,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        self.put_checked(strides.into_strides(), |given, strides| {
-            given.strides = StrideRule::Elements(strides);
+        self.put_checked(strides.into_strides(), |annotation, strides| {
+            annotation.strides = StrideRule::Elements(strides);
         })
     }
 
@@ -188,8 +188,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        self.put_checked(strides.into_strides(), |given, strides| {
-            given.strides = StrideRule::Bytes(strides);
+        self.put_checked(strides.into_strides(), |annotation, strides| {
+            annotation.strides = StrideRule::Bytes(strides);
         })
     }
 
@@ -218,7 +218,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn order(self, order: Order) -> Self {
-        self.put(|given| given.strides = StrideRule::Order(order))
+        self.put(|annotation| annotation.strides = StrideRule::Order(order))
     }
 
     /// The elements in front of the first one.
@@ -232,8 +232,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn offset(self, elements: impl Int) -> Self {
-        self.put_checked(offset(&elements), |given, elements| {
-            given.offset = elements;
+        self.put_checked(offset(&elements), |annotation, elements| {
+            annotation.offset = elements;
         })
     }
 
@@ -248,8 +248,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_offset(self, bytes: impl Int) -> Self {
-        self.put_checked(offset(&bytes), |given, bytes| {
-            given.byte_offset = bytes;
+        self.put_checked(offset(&bytes), |annotation, bytes| {
+            annotation.byte_offset = bytes;
         })
     }
 
@@ -265,8 +265,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn elem<E: Element>(self) -> Self {
-        self.put(|given| {
-            given.reading = Some(Reading {
+        self.put(|annotation| {
+            annotation.reading = Some(Reading {
                 dtype: E::DTYPE,
                 axes: axes_of::<E>(),
                 element_bits: size_of::<E>() * 8,
@@ -287,8 +287,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn dtype(self, dtype: DataType) -> Self {
-        self.put(|given| {
-            given.reading = Some(Reading {
+        self.put(|annotation| {
+            annotation.reading = Some(Reading {
                 dtype,
                 axes: &Axes::NONE,
                 element_bits: dtype.itemsize_bits(),
@@ -307,7 +307,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn device(self, device: Device) -> Self {
-        self.put(|given| given.device = Some(device))
+        self.put(|annotation| annotation.device = Some(device))
     }
 
     /// The stream that the memory is written on.
@@ -322,7 +322,7 @@ impl<'a> Parts<'a> {
     #[inline(always)]
     pub fn stream(self, stream: impl Into<StreamRef<'a>>) -> Self {
         let stream = stream.into().queue;
-        self.put(|given| given.stream = Some(stream))
+        self.put(|annotation| annotation.stream = Some(stream))
     }
 
     /// No consumer may write, even where the memory could be written.
@@ -336,7 +336,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn read_only(self) -> Self {
-        self.put(|given| given.read_only = true)
+        self.put(|annotation| annotation.read_only = true)
     }
 
     /// [`Parts::describe_mut`] fails if the memory cannot be written.
@@ -349,7 +349,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn writable(self) -> Self {
-        self.put(|given| given.writable = true)
+        self.put(|annotation| annotation.writable = true)
     }
 
     /// Read-only data is refused to a consumer of the legacy struct, instead of copied for it.
@@ -370,13 +370,13 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn legacy_refuse(self) -> Self {
-        self.put(|given| given.legacy = LegacyPolicy::Refuse)
+        self.put(|annotation| annotation.legacy = LegacyPolicy::Refuse)
     }
 
     /// What is said of legacy consumers and of freeing.
     pub(crate) fn policies(self) -> Result<(LegacyPolicy, ReleasePolicy), Error> {
-        let given = self.given?;
-        Ok((given.legacy, given.release))
+        let annotation = self.annotation?;
+        Ok((annotation.legacy, annotation.release))
     }
 
     /// Frees device memory without waiting for the consumer's last use of it.
@@ -388,7 +388,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn release_immediate(self) -> Self {
-        self.put(|given| given.release = ReleasePolicy::Immediate)
+        self.put(|annotation| annotation.release = ReleasePolicy::Immediate)
     }
 
     /// The tensor over memory that is lent for reading.
@@ -406,7 +406,7 @@ impl<'a> Parts<'a> {
     #[inline(always)]
     pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
         // The lifetime is that of the loan, here and below.
-        self.given?.over(loan.memory)
+        self.annotation?.over(loan.memory)
     }
 
     /// The tensor over memory that is lent for writing.
@@ -424,10 +424,10 @@ impl<'a> Parts<'a> {
     /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
     #[inline(always)]
     pub fn describe_mut(self, loan: LoanMut<'a>) -> Result<Descriptor<'a>, Error> {
-        let given = self.given?;
-        if given.writable && loan.memory.access.is_read_only() {
+        let annotation = self.annotation?;
+        if annotation.writable && loan.memory.access.is_read_only() {
             return Err(Error::NotWritable);
         }
-        given.over(loan.memory)
+        annotation.over(loan.memory)
     }
 }

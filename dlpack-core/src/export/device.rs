@@ -114,7 +114,7 @@ fn copy_by_driver(
         strides: descriptor.strides.clone(),
         device: Device::CPU,
         access: Access::Read,
-        made: None,
+        own: None,
         stream: None,
         byte_offset: 0,
         dtype: descriptor.dtype,

@@ -27,7 +27,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        made: descriptor.made.as_ref().is_some_and(Managed::is_sole),
+        made: descriptor.own.as_ref().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
@@ -211,7 +211,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
 
 #[inline]
 fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
-    plan.way(descriptor.device, descriptor.made.is_some())
+    plan.way(descriptor.device, descriptor.own.is_some())
 }
 
 /// Puts a tensor together as it was planned. The owner is made once it is needed, and put into a block by `block`.
@@ -253,7 +253,7 @@ pub(super) fn without_owner(
         Way::CopyDevice => return device::copy(descriptor, plan, request),
         Way::AlreadyCopied | Way::Share => {}
     }
-    let made = descriptor.made.take();
+    let made = descriptor.own.take();
     let made = made.expect("only called for a copy or a tensor that was made");
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.

@@ -91,25 +91,25 @@ pub(crate) fn typed(
 ) -> (TokenStream, TokenStream, TokenStream) {
     // No name of the expansion is in here, so all of it can pass for the user's own type.
     let own = ty.span();
-    let (k, probe, found) = (paths.k(own), Ident::new(probe, own), found(paths, ty));
+    let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
     (
-        quote_spanned!(own=> #ty, #found),
+        quote_spanned!(own=> #ty, #inferred),
         quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
         paths.k(site(ty)),
     )
 }
 
-/// A type for the compiler to find, `Found<_>`. A call whose bounds do not hold is blamed on the
+/// A type for the compiler to find, `Inferred<_>`. A call whose bounds do not hold is blamed on the
 /// argument that they are about, and this one stretches over all of the user's tokens: an expression
 /// is underlined from its first token to its last, if both come from the same hand.
-fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
+fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     let mut trees = tokens.to_token_stream().into_iter();
     let first = trees
         .next()
         .map_or_else(Span::call_site, |tree| tree.span());
     let last = trees.last().map_or(first, |tree| tree.span());
     let (k, end) = (paths.k(first), quote_spanned!(last=> >));
-    quote_spanned!(first=> #k::Found<_ #end)
+    quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
 /// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
@@ -236,8 +236,8 @@ fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
         Data::Expr(expr) => {
             let k = paths.k(site(expr));
             {
-                let found = found(paths, expr);
-                quote_spanned!(site(expr)=> #k::data_of::<#found>(#expr))
+                let inferred = inferred(paths, expr);
+                quote_spanned!(site(expr)=> #k::data_of::<#inferred>(#expr))
             }
         }
         Data::Raw { token, data, len } => {

@@ -23,7 +23,7 @@ impl ::dlpack_core::DLPack for ColMajor {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
@@ -40,7 +40,7 @@ impl ::dlpack_core::DLPack for ColMajor {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

@@ -12,7 +12,7 @@ impl Series {
     fn describe_times(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<i64>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.times, ::dlpack_core::__private::Whole::<Vec<i64>>::NEW.route())
     }
 }

@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Series {
         .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 Arc<[Candle]>,
-                ::dlpack_core::__private::Found<_>,
+                ::dlpack_core::__private::Inferred<_>,
             >(
                 &this.candles,
                 ::dlpack_core::DLPack::describe(this),
@@ -25,7 +25,7 @@ impl ::dlpack_core::DLPack for Series {
             .describe(
                 ::dlpack_core::__private::data::<
                     Arc<[Candle]>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
@@ -38,7 +38,7 @@ impl ::dlpack_core::DLPack for Series {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Arc<[Candle]>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),

@@ -20,7 +20,7 @@ impl ::dlpack_core::DLPack for Mapped {
             )
             .describe(
                 ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.map[..self.len]),
             )
     }

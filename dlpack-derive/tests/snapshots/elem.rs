@@ -17,7 +17,7 @@ impl ::dlpack_core::DLPack for Signal {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.bytes, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for Signal {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.bytes,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

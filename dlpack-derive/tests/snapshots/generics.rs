@@ -28,7 +28,7 @@ where
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<E>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route()),
             )
     }
@@ -39,7 +39,7 @@ where
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<E>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route(),

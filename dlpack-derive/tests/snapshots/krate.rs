@@ -21,7 +21,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe(
                 crate::private::dl::__private::data::<
                     Vec<f32>,
-                    crate::private::dl::__private::Found<_>,
+                    crate::private::dl::__private::Inferred<_>,
                 >(
                     &self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -39,7 +39,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe_mut(
                 crate::private::dl::__private::data_mut::<
                     Vec<f32>,
-                    crate::private::dl::__private::Found<_>,
+                    crate::private::dl::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),

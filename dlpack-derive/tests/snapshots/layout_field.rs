@@ -32,7 +32,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe(
                 ::dlpack_core::__private::data::<
                     SharedBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.pixels,
                     ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
@@ -49,7 +49,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     SharedBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.pixels,
                     ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),

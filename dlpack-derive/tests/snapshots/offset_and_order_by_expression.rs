@@ -26,7 +26,7 @@ impl ::dlpack_core::DLPack for Part {
             .describe(
                 ::dlpack_core::__private::data::<
                     Pool,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
             )
     }
@@ -41,7 +41,7 @@ impl ::dlpack_core::DLPack for Part {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Pool,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
             )
     }

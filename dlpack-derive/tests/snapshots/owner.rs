@@ -13,7 +13,7 @@ impl ::dlpack_core::DLPack for Vectors {
         .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 ScalarBuffer<f32>,
-                ::dlpack_core::__private::Found<_>,
+                ::dlpack_core::__private::Inferred<_>,
             >(
                 &this.values,
                 ::dlpack_core::DLPack::describe(this),
@@ -33,7 +33,7 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe(
                 ::dlpack_core::__private::data::<
                     ScalarBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
@@ -52,7 +52,7 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     ScalarBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),

@@ -30,7 +30,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe(
                 ::dlpack_core::__private::data::<
                     Bytes,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
             )
     }
@@ -54,7 +54,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Bytes,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
             )
     }

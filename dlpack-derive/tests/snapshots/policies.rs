@@ -17,7 +17,7 @@ impl ::dlpack_core::DLPack for Weights {
             .describe(
                 ::dlpack_core::__private::data::<
                     CudaSlice<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.items,
                     ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.route(),
@@ -32,7 +32,7 @@ impl ::dlpack_core::DLPack for Weights {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     CudaSlice<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.route(),

@@ -22,7 +22,7 @@ impl ::dlpack_core::DLPack for Raw {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.r#fn, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
@@ -38,7 +38,7 @@ impl ::dlpack_core::DLPack for Raw {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.r#fn,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -54,7 +54,7 @@ impl Raw {
     fn describe_fn(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.r#fn, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }

@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for File {
             .describe(
                 ::dlpack_core::__private::data::<
                     Mmap,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
             )
     }
@@ -43,7 +43,7 @@ impl ::dlpack_core::DLPack for File {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Mmap,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
             )
     }

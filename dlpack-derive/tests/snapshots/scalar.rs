@@ -17,7 +17,7 @@ impl ::dlpack_core::DLPack for Loss {
             .describe(
                 ::dlpack_core::__private::data::<
                     [f32; 1],
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
             )
     }
@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for Loss {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     [f32; 1],
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
             )
     }

@@ -23,7 +23,7 @@ impl ::dlpack_core::DLPack for Page {
             .describe(
                 ::dlpack_core::__private::data::<
                     CudaSlice<bf16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.kv,
                     ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
@@ -39,7 +39,7 @@ impl ::dlpack_core::DLPack for Page {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     CudaSlice<bf16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.kv,
                     ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),

@@ -23,7 +23,7 @@ impl Batch {
             .read_only()
             .describe(
                 ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.obs[..self.n]),
             )
     }
@@ -32,7 +32,7 @@ impl Batch {
     pub fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
     /// Describes the tensor `reward`.
@@ -49,7 +49,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.rewards,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -61,7 +61,7 @@ impl Batch {
     pub(crate) fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Array2<bool>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(
             ::dlpack_core::__private::present(&self.mask, "mask")?,
             ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.route(),
@@ -79,7 +79,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<bool>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     ::dlpack_core::__private::present(&self.done, "done")?,
                     ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),

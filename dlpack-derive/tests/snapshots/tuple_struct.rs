@@ -22,7 +22,7 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
@@ -38,7 +38,7 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

@@ -19,7 +19,7 @@ impl ::dlpack_core::DLPack for Observation {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
@@ -27,7 +27,7 @@ impl ::dlpack_core::DLPack for Observation {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::writable::<
             Vec<f32>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route());
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims))
@@ -35,7 +35,7 @@ impl ::dlpack_core::DLPack for Observation {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
