@@ -3,8 +3,8 @@
 pub(crate) mod list;
 pub(crate) mod reader;
 
+use self::reader::Import;
 pub use list::{FromInt, FromList};
-pub use reader::Import;
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 
 use crate::element::{Element, Plain};
 use crate::error::Error;
+use crate::import::reader::Import;
 use crate::loan::shared::SharedBuffer;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
@@ -84,7 +85,7 @@ pub trait FromDLPack: Sized {
     label = "expected a type that owns its elements",
     note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`"
 )]
-pub trait FromTensor: Sized {
+pub trait FromTensor: Sized + sealed::Sealed {
     /// What the elements are.
     type Element: Element;
 
@@ -92,11 +93,7 @@ pub trait FromTensor: Sized {
     #[doc(hidden)]
     const ADOPTS: bool = false;
 
-    /// Takes the elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`FromDLPack::from_dlpack`].
+    #[doc(hidden)]
     fn from_tensor(import: Import) -> Result<Self, Error>;
 
     /// Whether a tensor of any such rank will do.
@@ -107,6 +104,17 @@ pub trait FromTensor: Sized {
             && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
     }
 }
+
+/// Closes `FromTensor`: what an import keeps count of is core's own affair.
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+impl<T> sealed::Sealed for Vec<T> {}
+impl<T> sealed::Sealed for Box<[T]> {}
+impl<T> sealed::Sealed for Arc<[T]> {}
+impl<T, const N: usize> sealed::Sealed for [T; N] {}
+impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
 impl<D: FromTensor> FromDLPack for D {
     fn from_dlpack(tensor: Managed) -> Result<Self, Error> {

@@ -145,6 +145,8 @@ impl<const N: usize> fmt::Debug for Layout<N> {
     }
 }
 
+impl<const N: usize> shape::sealed::List for Layout<N> {}
+
 impl<const N: usize> Shape for Layout<N> {
     type Rank = Fixed<N>;
 
