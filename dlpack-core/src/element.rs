@@ -1,4 +1,18 @@
-//! Which Rust types are elements of a tensor.
+//! Which Rust types are elements of a tensor, and what axes and items they have.
+//!
+//! ```text
+//! u8, f32, bool ─── item ────────────────────┐
+//! [f32; 3] ──────── items, one axis ─────────┼── DTYPE, TRAILING
+//! struct of f32 ─── its fields, one axis ────┤
+//! F4E2M1FNx2 ────── two items in a byte ─────┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `Element` and `Plain`, the numbers and their arrays |
+//! | `axes` | the axes that an element has of its own |
+//! | `homogeneous` | how a struct of equal scalars proves to be an element |
+//! | `groups` | small floats that share bytes |
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 pub(crate) mod axes;

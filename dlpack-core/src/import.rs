@@ -1,9 +1,22 @@
 //! The way back: from an imported tensor to owned Rust values.
+//!
+//! The attributes of the export are read backwards: each field is asked for what it described.
+//!
+//! ```text
+//!                     ┌── elements ── Vec, Box, Arc, array (a copy), SharedBuffer (the memory itself)
+//! Managed ──[ Import ]┼── shape, strides, offset ── a list or an integer
+//!                     └── device, dtype, order ── checked against the field
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `FromDLPack` for whole values, `FromTensor` for the data |
+//! | `reader` | `Import`: what the derive asks a tensor for, in which order it copies |
+//! | `list` | the integers and lists that extents and strides are read back into |
 
 pub(crate) mod list;
 pub(crate) mod reader;
 
-use self::reader::Import;
 pub use list::{FromInt, FromList};
 
 use alloc::boxed::Box;
