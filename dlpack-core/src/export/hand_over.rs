@@ -10,10 +10,9 @@ use crate::abi;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::usual::Usual;
 use crate::error::Error;
-use crate::export::block::{Block, Exported, Unfinished};
-use crate::export::lists::Lists;
+use crate::export::block::{Block, Unfinished};
+use crate::export::contents::Contents;
 use crate::export::ways::{finish, subject};
-use crate::loan::access::Access;
 use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::request::{ExportRequest, LegacyPolicy};
 use crate::tensor::managed::Managed;
@@ -100,20 +99,25 @@ pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
         made: false,
         legacy: LegacyPolicy::Copy,
     });
-    let exported = Exported {
-        data: usual.data,
-        byte_offset: 0,
-        ndim: usual.rank,
-        lists: Lists::few(usual.shape, usual.strides),
-        dtype: usual.dtype.into(),
-        device: usual.device.into(),
-        // Not for this struct.
-        legacy: LegacyPolicy::Copy,
-        access: Access::Read,
-    };
-    HandedUsual::Kept(block.fill(exported, &plan))
+    HandedUsual::Kept(block.fill(Contents::of_usual(&usual), &plan))
 }
 
 #[cold]
 #[inline(never)]
 fn discard<O: Send + 'static>(_: Unfinished<O>) {}
+
+/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
+///
+/// # Safety
+///
+/// `tensor` was given by [`hand_over`] or [`hand_over_usual`] as kept, for an owner of this type, and nobody else
+/// uses it or will call its deleter.
+#[must_use]
+#[inline]
+pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
+    // SAFETY: the struct of a block is valid until it is released.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: the caller vouches for the type, and gives the block up.
+    let block = unsafe { Block::<O>::take(context) };
+    block.into_owner()
+}

@@ -9,7 +9,8 @@ use alloc::sync::Arc;
 use crate::describe::descriptor::Descriptor;
 use crate::device::{Device, DeviceType};
 use crate::error::Error;
-use crate::export::block::{Exported, Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::Contents;
 use crate::export::device;
 use crate::export::extras::Shared;
 use crate::export::fresh::copy_on_host;
@@ -234,7 +235,7 @@ pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
         return device::finish(owner(), way, descriptor, plan, request);
     }
     match way(descriptor, plan) {
-        Way::Share => Ok(block(owner())?.finish(Exported::of(descriptor, plan), plan)),
+        Way::Share => Ok(block(owner())?.finish(Contents::of(descriptor, plan), plan)),
         Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied => {
             without_owner(descriptor, plan, request)
         }
@@ -249,7 +250,7 @@ pub(super) fn without_owner(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     match way(descriptor, plan) {
-        Way::CopyHost => return copy_on_host(descriptor, plan),
+        Way::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
         Way::CopyDevice => return device::copy(descriptor, plan, request),
         Way::AlreadyCopied | Way::Share => {}
     }
@@ -257,7 +258,7 @@ pub(super) fn without_owner(
     let made = made.expect("only called for a copy or a tensor that was made");
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.
-        let tensor = Exported::of(descriptor, plan);
+        let tensor = Contents::of(descriptor, plan);
         return device::finish_streamed(made, origin, tensor, plan, request);
     }
     if plan.abi == Abi::Legacy && made.flags_matter() {
