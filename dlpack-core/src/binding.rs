@@ -21,10 +21,12 @@ pub use crate::describe::usual::Usual;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{lists, share, usual};
-pub use crate::export::hand_over::{Handed, HandedUsual, hand_over, hand_over_usual, take_back};
+pub use crate::export::hand_over::{
+    Handover, UsualHandover, hand_over, hand_over_usual, take_back,
+};
 pub use crate::export::ways::{export_with, unordered};
 pub use crate::layout::dims::MAX_RANK;
 #[cfg(feature = "std")]
-pub use crate::stream::remembered::current_stream;
+pub use crate::stream::ledger::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;

@@ -115,7 +115,7 @@ impl<'a> Parts<'a> {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            made: None,
+            copied: None,
             lifetime: PhantomData,
         })
     }
@@ -175,7 +175,7 @@ impl<'a> Parts<'a> {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            made: None,
+            copied: None,
             lifetime: PhantomData,
             shape,
             strides,

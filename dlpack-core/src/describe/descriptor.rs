@@ -50,7 +50,7 @@ pub struct Descriptor<'a> {
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
     /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
-    pub(crate) made: Option<Managed>,
+    pub(crate) copied: Option<Managed>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -77,13 +77,13 @@ impl Descriptor<'_> {
     }
 
     /// A tensor that belongs to its descriptor.
-    pub(crate) fn made(mut tensor: Managed) -> Self {
+    pub(crate) fn owning(mut tensor: Managed) -> Self {
         let described = Descriptor {
             lifetime: PhantomData,
             ..Descriptor::of_mut(&mut tensor)
         };
         Self {
-            made: Some(tensor),
+            copied: Some(tensor),
             ..described
         }
     }
@@ -99,7 +99,7 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.shared(),
-            copied: self.made.is_some(),
+            copied: self.copied.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
@@ -110,7 +110,7 @@ impl Descriptor<'_> {
         self.device.device_type.api()?;
         Some(Origin {
             device: self.device,
-            said: self.stream,
+            queue: self.stream,
             policy: self.release,
         })
     }
@@ -155,7 +155,7 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            made: None,
+            copied: None,
             lifetime: PhantomData,
         }
     }

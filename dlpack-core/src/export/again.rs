@@ -122,7 +122,7 @@ impl<'a> Parts<'a> {
     /// The tensor that `tensor` is, computed on request: the descriptor owns it.
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
-        let mut descriptor = Descriptor::made(tensor.into_dlpack()?);
+        let mut descriptor = Descriptor::owning(tensor.into_dlpack()?);
         descriptor.legacy = self.policies().0;
         descriptor.release = self.policies().1;
         Ok(descriptor)

@@ -18,7 +18,7 @@ use crate::export::lists::Lists;
 use crate::panics::contain_panic;
 use crate::request::plan::Plan;
 use crate::stream::Queue;
-use crate::stream::owner::Streamed;
+use crate::stream::owner::StreamOwner;
 use crate::tensor::managed::{BlockTable, Managed, Ours};
 use crate::version::{Abi, Version};
 
@@ -176,9 +176,9 @@ impl<O: Send + 'static> Unfinished<O> {
     }
 }
 
-impl<O: Send + 'static> Unfinished<Streamed<O>> {
+impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
     const STREAMED: &'static BlockTable = &BlockTable {
-        to_legacy: to_legacy::<Streamed<O>>,
+        to_legacy: to_legacy::<StreamOwner<O>>,
         stream: stream::<O>,
     };
 
@@ -194,10 +194,10 @@ impl<O: Send + 'static> Unfinished<Streamed<O>> {
 ///
 /// `context` is that of a block with such an owner.
 unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
-    let block = context.cast::<Block<Streamed<O>>>();
+    let block = context.cast::<Block<StreamOwner<O>>>();
     // SAFETY: a block of this type, which lives since the caller knows it.
     let owner = unsafe { &(*block).owner };
-    owner.link().said()
+    owner.link().queue()
 }
 
 /// Initialises the lists of a block and gives access to them there.

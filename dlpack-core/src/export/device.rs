@@ -17,7 +17,7 @@ use crate::request::ExportRequest;
 use crate::request::consumer::{Consumer, consumer};
 use crate::request::plan::{Plan, Way};
 use crate::stream::origin::Origin;
-use crate::stream::owner::{Link, Streamed};
+use crate::stream::owner::{Link, StreamOwner};
 use crate::tensor::managed::Managed;
 #[cfg(feature = "std")]
 use crate::tensor::view::TensorRef;
@@ -46,7 +46,7 @@ pub(crate) fn finish<O: Send + 'static>(
             let tensor = without_owner(descriptor, plan, request);
             if let Some(origin) = origin {
                 // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
-                drop(Streamed::new(owner, Link::new(origin)));
+                drop(StreamOwner::new(owner, Link::new(origin)));
             }
             tensor
         }
@@ -69,7 +69,7 @@ pub(crate) fn finish_streamed<O: Send + 'static>(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let consumer = reader(request, origin.device)?;
-    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
+    let mut block = Unfinished::new(StreamOwner::new(owner, Link::new(origin)))?;
     // Without elements there is nothing to wait for.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer)?;
@@ -98,13 +98,13 @@ fn copy_by_driver(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
-        let copied = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+        let copy = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
         let tensor = Contents {
-            data: core::ptr::without_provenance_mut(copied.data),
+            data: core::ptr::without_provenance_mut(copy.data),
             access: Access::Exclusive,
             ..Contents::of(descriptor, plan)
         };
-        return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
+        return Ok(Unfinished::new(copy.memory)?.finish_streamed(tensor, plan));
     }
     let (start, mut memory) = copies::to_host(descriptor)?;
     if descriptor.view().is_contiguous() {

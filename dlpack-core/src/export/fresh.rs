@@ -110,7 +110,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         device: Device::CPU,
         dtype,
         read_only: false,
-        made: false,
+        copied: false,
         legacy: LegacyPolicy::Copy,
     });
     let contents = Contents {

@@ -19,7 +19,7 @@ use crate::tensor::managed::Managed;
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
-pub enum Handed {
+pub enum Handover {
     /// The tensor keeps the owner; `take_back` may release it without the deleter.
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
@@ -41,25 +41,27 @@ pub unsafe fn hand_over<O: Send + 'static>(
     owner: impl FnOnce() -> O,
     descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
-) -> Result<Handed, Error> {
+) -> Result<Handover, Error> {
     let plan = plan(request, &subject(descriptor))?;
-    let mut kept = false;
+    let mut with_owner = false;
     let block = |owner| {
-        kept = true;
+        with_owner = true;
         Unfinished::new(owner)
     };
     // SAFETY: the caller vouches for the owner.
     let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
-    if !kept {
-        return Ok(Handed::Other(tensor));
+    if !with_owner {
+        return Ok(Handover::Other(tensor));
     }
-    Ok(tensor.give_up().map_or_else(Handed::Other, Handed::Kept))
+    Ok(tensor
+        .give_up()
+        .map_or_else(Handover::Other, Handover::Kept))
 }
 
 /// What [`hand_over_usual`] gives: no bigger than a pointer and a word.
 #[derive(Debug)]
-pub enum HandedUsual {
-    /// As [`Handed::Kept`].
+pub enum UsualHandover {
+    /// As [`Handover::Kept`].
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// Not of the usual kind; the owner was dropped.
     Unusual,
@@ -82,24 +84,24 @@ pub enum HandedUsual {
 pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
     describe: impl FnOnce() -> Option<Usual<'a>>,
-) -> HandedUsual {
+) -> UsualHandover {
     let Ok(block) = Unfinished::try_new(owner) else {
-        return HandedUsual::OutOfMemory {
+        return UsualHandover::OutOfMemory {
             bytes: size_of::<Block<O>>(),
         };
     };
     let Some(usual) = describe() else {
         discard(block);
-        return HandedUsual::Unusual;
+        return UsualHandover::Unusual;
     };
     let plan = plan_unasked(&Subject {
         device: usual.device,
         dtype: usual.dtype,
         read_only: usual.read_only,
-        made: false,
+        copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    HandedUsual::Kept(block.fill(Contents::of_usual(&usual), &plan))
+    UsualHandover::Kept(block.fill(Contents::of_usual(&usual), &plan))
 }
 
 #[cold]

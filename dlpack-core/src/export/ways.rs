@@ -28,7 +28,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        made: descriptor.made.as_ref().is_some_and(Managed::is_sole),
+        copied: descriptor.copied.as_ref().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
@@ -194,15 +194,15 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         return without_owner(&mut descriptor, &plan, Some(request));
     }
     let block = Unfinished::new(field.clone())?;
-    let kept = lend(block.owner()).memory;
+    let loan = lend(block.owner()).memory;
     let reached = descriptor.bytes_reached();
-    let inside = kept.device == descriptor.device
+    let inside = loan.device == descriptor.device
         && reached.is_none_or(|(start, end)| {
-            start >= kept.data.addr() && end <= kept.data.addr().saturating_add(kept.bytes)
+            start >= loan.data.addr() && end <= loan.data.addr().saturating_add(loan.bytes)
         })
-        && (descriptor.read_only || !kept.access.is_read_only())
+        && (descriptor.read_only || !loan.access.is_read_only())
         // A stream that the clone does not keep may be gone before it.
-        && (descriptor.origin().is_none() || kept.stream == descriptor.stream);
+        && (descriptor.origin().is_none() || loan.stream == descriptor.stream);
     if !inside {
         return Err(Error::OwnerElsewhere);
     }
@@ -212,7 +212,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
 
 #[inline]
 fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
-    plan.way(descriptor.device, descriptor.made.is_some())
+    plan.way(descriptor.device, descriptor.copied.is_some())
 }
 
 /// Puts a tensor together as it was planned. The owner is made once it is needed, and put into a block by `block`.
@@ -254,18 +254,18 @@ pub(super) fn without_owner(
         Way::CopyDevice => return device::copy(descriptor, plan, request),
         Way::AlreadyCopied | Way::Share => {}
     }
-    let made = descriptor.made.take();
-    let made = made.expect("only called for a copy or a tensor that was made");
+    let copy = descriptor.copied.take();
+    let copy = copy.expect("only called for a copy");
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.
         let tensor = Contents::of(descriptor, plan);
-        return device::finish_streamed(made, origin, tensor, plan, request);
+        return device::finish_streamed(copy, origin, tensor, plan, request);
     }
-    if plan.abi == Abi::Legacy && made.flags_matter() {
+    if plan.abi == Abi::Legacy && copy.flags_matter() {
         // The plan shares only what the legacy struct can say.
-        return export_moved(made, again, &ExportRequest::default());
+        return export_moved(copy, again, &ExportRequest::default());
     }
-    Ok(made.stamped(plan))
+    Ok(copy.stamped(plan))
 }
 
 /// A tensor that is exported again is described without a doubt.
