@@ -20,7 +20,7 @@
 pub use crate::describe::usual::Usual;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
-pub use crate::export::extras::{lists, share, usual};
+pub use crate::export::extras::{Lists, lists, share, usual};
 pub use crate::export::hand_over::{
     Handover, UsualHandover, hand_over, hand_over_usual, take_back,
 };

@@ -2,7 +2,6 @@
 
 pub(crate) mod check;
 pub(crate) mod descriptor;
-pub(crate) mod draft;
 pub(crate) mod parts;
 pub(crate) mod record;
 pub(crate) mod usual;

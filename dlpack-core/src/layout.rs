@@ -3,16 +3,18 @@
 pub(crate) mod dims;
 pub(crate) mod extent;
 pub(crate) mod few;
+pub(crate) mod rank;
 pub(crate) mod shape;
 
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
 use core::fmt;
+use core::marker::PhantomData;
 
-use self::shape::StridesFor;
 use crate::error::Error;
 use crate::layout::few::Few;
+use crate::layout::rank::Fixed;
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///
@@ -144,8 +146,7 @@ impl<const N: usize> fmt::Debug for Layout<N> {
 }
 
 impl<const N: usize> Shape for Layout<N> {
-    const RANK: Option<usize> = Some(N);
-    const IN_OBJECT: bool = true;
+    type Rank = Fixed<N>;
 
     #[inline(always)]
     fn few(&self) -> Few {
@@ -156,14 +157,10 @@ impl<const N: usize> Shape for Layout<N> {
     fn to_extents(&self) -> Result<Dims, Error> {
         Ok(Dims::from(self.shape))
     }
-
-    fn in_object(&self) -> Option<&[i64]> {
-        Some(&self.shape)
-    }
 }
 
 impl<const N: usize> Strides for Layout<N> {
-    const IN_OBJECT: bool = true;
+    type Rank = Fixed<N>;
 
     #[inline(always)]
     fn few(&self) -> Few {
@@ -174,13 +171,22 @@ impl<const N: usize> Strides for Layout<N> {
     fn to_strides(&self) -> Result<Dims, Error> {
         self.strides.to_strides()
     }
-
-    fn in_object(&self) -> Option<&[i64]> {
-        Some(&self.strides)
-    }
 }
 
-impl<const N: usize> StridesFor<Self> for Layout<N> {}
+/// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
+/// another call already complains that the field is no shape.
+#[doc(hidden)]
+pub struct LentLists<L: ?Sized>(PhantomData<L>);
+
+impl<const N: usize> LentLists<Layout<N>> {
+    /// They do.
+    pub const LIE_THERE: bool = true;
+
+    /// Shape and strides where they lie.
+    pub fn of(layout: &Layout<N>) -> Option<(&[i64], &[i64])> {
+        Some((&layout.shape, &layout.strides))
+    }
+}
 
 #[cfg(test)]
 mod tests {

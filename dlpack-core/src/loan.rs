@@ -7,6 +7,7 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod facts;
+pub(crate) mod lent;
 pub(crate) mod raw;
 pub(crate) mod shared;
 
@@ -24,7 +25,7 @@ use crate::stream::{Queue, StreamRef};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct OwnLayout {
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
     pub(crate) first: usize,
@@ -44,7 +45,7 @@ pub(crate) struct Memory {
     /// Whether the annotation may name another device: a pointer does not say where it leads.
     pub(crate) any_device: bool,
     pub(crate) access: Access,
-    pub(crate) layout: Option<Layout>,
+    pub(crate) layout: Option<OwnLayout>,
     pub(crate) stream: Option<Queue>,
 }
 
@@ -301,7 +302,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
-        self.memory.layout = Some(Layout {
+        self.memory.layout = Some(OwnLayout {
             shape,
             strides,
             first,
@@ -347,7 +348,7 @@ impl<'a> LoanMut<'a> {
     #[must_use]
     #[inline]
     pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
-        self.memory.layout = Some(Layout {
+        self.memory.layout = Some(OwnLayout {
             shape,
             strides,
             first,

@@ -13,7 +13,6 @@ use dlpack_core::abi::{
     DLPackVersion, DLTensor,
 };
 use dlpack_core::element::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4, Plain};
-use dlpack_core::layout::Dims;
 use dlpack_core::{
     Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, FromDLPack, Managed, Parts,
     SharedBuffer, TensorRef,
@@ -37,9 +36,9 @@ struct Backwards<T>(Vec<T>);
 impl<T: Plain> DLPack for Backwards<T> {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new()
-            .shape(Dims::extents(&[self.0.len()])?)
-            .strides(Dims::from([-1]))
-            .offset(i64::try_from(self.0.len()).unwrap() - 1)
+            .shape([self.0.len()])
+            .strides([-1])
+            .offset(self.0.len() - 1)
             .describe(self.0.lend())
     }
 }
@@ -185,11 +184,9 @@ struct Grouped {
 
 impl DLPack for Grouped {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        let mut parts = Parts::new()
-            .dtype(self.dtype)
-            .shape(Dims::extents(&self.shape)?);
+        let mut parts = Parts::new().dtype(self.dtype).shape(&self.shape);
         if let Some(strides) = &self.strides {
-            parts = parts.strides(Dims::strides(strides)?);
+            parts = parts.strides(strides);
         }
         parts.describe(self.bytes.lend())
     }
@@ -362,7 +359,7 @@ fn foreign(data: Vec<u8>, dtype: (u8, u8, u16), flags: u64) -> Managed {
 /// An implementation by hand, in safe code, that hides the axis of its scalar.
 #[test]
 fn axes_that_lie_do_not_lead_outside() {
-    use dlpack_core::__private::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
+    use dlpack_core::__private0::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
 
     #[derive(Debug)]
     struct Liar(#[expect(dead_code, reason = "what would be read from outside")] F6E2M3FNx4);

@@ -50,7 +50,7 @@ pub struct Descriptor<'a> {
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
     /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
-    pub(crate) copied: Option<Managed>,
+    pub(crate) own: Option<Managed>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -83,7 +83,7 @@ impl Descriptor<'_> {
             ..Descriptor::of_mut(&mut tensor)
         };
         Self {
-            copied: Some(tensor),
+            own: Some(tensor),
             ..described
         }
     }
@@ -99,7 +99,7 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.shared(),
-            copied: self.copied.is_some(),
+            copied: self.own.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
@@ -155,7 +155,7 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            copied: None,
+            own: None,
             lifetime: PhantomData,
         }
     }

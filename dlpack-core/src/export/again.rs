@@ -123,8 +123,7 @@ impl<'a> Parts<'a> {
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
         let mut descriptor = Descriptor::owning(tensor.into_dlpack()?);
-        descriptor.legacy = self.policies().0;
-        descriptor.release = self.policies().1;
+        (descriptor.legacy, descriptor.release) = self.policies()?;
         Ok(descriptor)
     }
 }

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use crate::describe::descriptor::Descriptor;
 use crate::error::Error;
 use crate::export::ways::{export_shared, export_shared_unasked};
+use crate::loan::facts::NamedFacts;
 use crate::request::ExportRequest;
 use crate::tensor::managed::Managed;
 
@@ -30,6 +31,10 @@ use crate::tensor::managed::Managed;
 pub trait DLPackTensors {
     /// The names, in the order in which they are written.
     const NAMES: &'static [&'static str];
+
+    /// What the types say of each; see [`assert_exports!`](crate::assert_exports).
+    #[doc(hidden)]
+    const FACTS: &'static [NamedFacts] = &[];
 
     /// The tensor of this name.
     ///

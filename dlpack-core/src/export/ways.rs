@@ -28,7 +28,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        copied: descriptor.copied.as_ref().is_some_and(Managed::is_sole),
+        copied: descriptor.own.as_ref().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
@@ -212,7 +212,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
 
 #[inline]
 fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
-    plan.way(descriptor.device, descriptor.copied.is_some())
+    plan.way(descriptor.device, descriptor.own.is_some())
 }
 
 /// Puts a tensor together as it was planned. The owner is made once it is needed, and put into a block by `block`.
@@ -254,7 +254,7 @@ pub(super) fn without_owner(
         Way::CopyDevice => return device::copy(descriptor, plan, request),
         Way::AlreadyCopied | Way::Share => {}
     }
-    let copy = descriptor.copied.take();
+    let copy = descriptor.own.take();
     let copy = copy.expect("only called for a copy");
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.

@@ -2,11 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use crate::error::Error;
 use crate::layout::dims::Dims;
 use crate::layout::few::{Few, INLINE};
+use crate::layout::rank::{Fixed, Open, Rank};
 
 /// An integer that can be an extent, a stride or an offset.
 ///
@@ -31,20 +31,6 @@ pub trait Int {
     #[inline]
     fn to_i64(&self) -> i64 {
         i64::try_from(self.to_i128()).unwrap_or(HOLE)
-    }
-
-    /// Whether a list of these is one that DLPack can point to.
-    #[doc(hidden)]
-    const IS_I64: bool = false;
-
-    /// The list as DLPack would point to it.
-    #[doc(hidden)]
-    fn as_i64s(list: &[Self]) -> Option<&[i64]>
-    where
-        Self: Sized,
-    {
-        let _ = list;
-        None
     }
 }
 
@@ -77,15 +63,9 @@ impl Int for usize {
 }
 
 impl Int for i64 {
-    const IS_I64: bool = true;
-
     #[inline]
     fn to_i128(&self) -> i128 {
         i128::from(*self)
-    }
-
-    fn as_i64s(list: &[Self]) -> Option<&[Self]> {
-        Some(list)
     }
 }
 
@@ -113,6 +93,16 @@ pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
     }
 }
 
+/// How many elements or bytes lie in front of the first element.
+#[inline]
+pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
+    let found = offset.to_i128();
+    match i64::try_from(found) {
+        Ok(offset) if offset >= 0 => Ok(offset),
+        _ => Err(Error::BadOffset { found }),
+    }
+}
+
 /// Stands for `_` in a list of extents or strides until it is known.
 pub const HOLE: i64 = i64::MIN;
 
@@ -130,28 +120,28 @@ pub const HOLE: i64 = i64::MIN;
     note = "a shape is `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers; single fields are listed on the struct: `#[dlpack(shape = [rows, cols])]`"
 )]
 pub trait Shape {
-    /// How many axes, where the type alone says so.
+    /// How many axes, as far as the type says.
     #[doc(hidden)]
-    const RANK: Option<usize>;
+    type Rank: Rank;
 
     #[doc(hidden)]
     fn to_extents(&self) -> Result<Dims, Error>;
+
+    /// The same where the list is not needed any more.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn into_extents(self) -> Result<Dims, Error>
+    where
+        Self: Sized,
+    {
+        self.to_extents()
+    }
 
     /// The extents, if they are few and make sense.
     #[doc(hidden)]
     #[inline]
     fn few(&self) -> Few {
         self.to_extents().map_or(Few::UNKNOWN, |dims| dims.few())
-    }
-
-    /// Whether the extents lie in the value as DLPack wants them: as `i64`s.
-    #[doc(hidden)]
-    const IN_OBJECT: bool = false;
-
-    /// The extents where they lie, in that case.
-    #[doc(hidden)]
-    fn in_object(&self) -> Option<&[i64]> {
-        None
     }
 }
 
@@ -168,24 +158,28 @@ pub trait Shape {
     note = "strides are `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers"
 )]
 pub trait Strides {
+    /// As [`Shape::Rank`].
+    #[doc(hidden)]
+    type Rank: Rank;
+
     #[doc(hidden)]
     fn to_strides(&self) -> Result<Dims, Error>;
+
+    /// As [`Shape::into_extents`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn into_strides(self) -> Result<Dims, Error>
+    where
+        Self: Sized,
+    {
+        self.to_strides()
+    }
 
     /// As [`Shape::few`].
     #[doc(hidden)]
     #[inline]
     fn few(&self) -> Few {
         self.to_strides().map_or(Few::UNKNOWN, |dims| dims.few())
-    }
-
-    /// As [`Shape::IN_OBJECT`].
-    #[doc(hidden)]
-    const IN_OBJECT: bool = false;
-
-    /// As [`Shape::in_object`].
-    #[doc(hidden)]
-    fn in_object(&self) -> Option<&[i64]> {
-        None
     }
 }
 
@@ -224,6 +218,16 @@ impl Dims {
     }
 }
 
+/// Each number of a list, checked.
+#[inline]
+fn read<I: Int>(list: &[I], check: fn(usize, i128) -> Result<i64, Error>) -> Result<Dims, Error> {
+    let mut values = Dims::zeroed(list.len());
+    for (axis, (place, found)) in values.iter_mut().zip(list).enumerate() {
+        *place = check(axis, found.to_i128())?;
+    }
+    Ok(values)
+}
+
 /// A value that no `i64` holds becomes one that no tensor has.
 #[inline(always)]
 pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
@@ -240,38 +244,20 @@ pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
 macro_rules! lists {
     ($($list:ty;)*) => {$(
         impl<I: Int> Shape for $list {
-            const RANK: Option<usize> = None;
+            type Rank = Open;
 
             #[inline]
             fn to_extents(&self) -> Result<Dims, Error> {
-                let mut extents = Dims::new();
-                for (axis, found) in self.iter().enumerate() {
-                    extents.push(extent(axis, found.to_i128())?);
-                }
-                Ok(extents)
-            }
-
-            const IN_OBJECT: bool = I::IS_I64;
-
-            fn in_object(&self) -> Option<&[i64]> {
-                I::as_i64s(self)
+                read(self, extent)
             }
         }
 
         impl<I: Int> Strides for $list {
+            type Rank = Open;
+
             #[inline]
             fn to_strides(&self) -> Result<Dims, Error> {
-                let mut strides = Dims::new();
-                for (axis, found) in self.iter().enumerate() {
-                    strides.push(stride(axis, found.to_i128())?);
-                }
-                Ok(strides)
-            }
-
-            const IN_OBJECT: bool = I::IS_I64;
-
-            fn in_object(&self) -> Option<&[i64]> {
-                I::as_i64s(self)
+                read(self, stride)
             }
         }
     )*};
@@ -283,7 +269,7 @@ lists! {
 }
 
 impl<I: Int, const N: usize> Shape for [I; N] {
-    const RANK: Option<usize> = Some(N);
+    type Rank = Fixed<N>;
 
     #[inline(always)]
     fn few(&self) -> Few {
@@ -298,15 +284,11 @@ impl<I: Int, const N: usize> Shape for [I; N] {
         }
         Ok(Dims::from(extents))
     }
-
-    const IN_OBJECT: bool = I::IS_I64;
-
-    fn in_object(&self) -> Option<&[i64]> {
-        I::as_i64s(self)
-    }
 }
 
 impl<I: Int, const N: usize> Strides for [I; N] {
+    type Rank = Fixed<N>;
+
     #[inline(always)]
     fn few(&self) -> Few {
         of_array(self)
@@ -320,16 +302,10 @@ impl<I: Int, const N: usize> Strides for [I; N] {
         }
         Ok(Dims::from(strides))
     }
-
-    const IN_OBJECT: bool = I::IS_I64;
-
-    fn in_object(&self) -> Option<&[i64]> {
-        I::as_i64s(self)
-    }
 }
 
 impl<S: Shape + ?Sized> Shape for &S {
-    const RANK: Option<usize> = S::RANK;
+    type Rank = S::Rank;
 
     #[inline]
     fn to_extents(&self) -> Result<Dims, Error> {
@@ -338,6 +314,8 @@ impl<S: Shape + ?Sized> Shape for &S {
 }
 
 impl<S: Strides + ?Sized> Strides for &S {
+    type Rank = S::Rank;
+
     #[inline]
     fn to_strides(&self) -> Result<Dims, Error> {
         (**self).to_strides()
@@ -345,7 +323,7 @@ impl<S: Strides + ?Sized> Strides for &S {
 }
 
 impl Shape for Dims {
-    const RANK: Option<usize> = None;
+    type Rank = Open;
 
     fn to_extents(&self) -> Result<Dims, Error> {
         (**self).to_extents()
@@ -353,15 +331,48 @@ impl Shape for Dims {
 }
 
 impl Strides for Dims {
+    type Rank = Open;
+
     fn to_strides(&self) -> Result<Dims, Error> {
         (**self).to_strides()
+    }
+}
+
+/// Extents or strides that were read already, or why they cannot be. Some may be a [`HOLE`].
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct List(pub Result<Dims, Error>);
+
+impl Shape for List {
+    type Rank = Open;
+
+    fn to_extents(&self) -> Result<Dims, Error> {
+        self.0.clone()
+    }
+
+    #[inline(always)]
+    fn into_extents(self) -> Result<Dims, Error> {
+        self.0
+    }
+}
+
+impl Strides for List {
+    type Rank = Open;
+
+    fn to_strides(&self) -> Result<Dims, Error> {
+        self.0.clone()
+    }
+
+    #[inline(always)]
+    fn into_strides(self) -> Result<Dims, Error> {
+        self.0
     }
 }
 
 macro_rules! tuples {
     ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
         impl<$($name: Int),*> Shape for ($($name,)*) {
-            const RANK: Option<usize> = Some($rank);
+            type Rank = Fixed<$rank>;
 
             #[inline]
             fn to_extents(&self) -> Result<Dims, Error> {
@@ -370,6 +381,8 @@ macro_rules! tuples {
         }
 
         impl<$($name: Int),*> Strides for ($($name,)*) {
+            type Rank = Fixed<$rank>;
+
             #[inline]
             fn to_strides(&self) -> Result<Dims, Error> {
                 Ok(Dims::from([$(stride($index, self.$index.to_i128())?),*]))
@@ -386,71 +399,4 @@ tuples! {
     6: A 0 B 1 C 2 D 3 E 4 F 5;
     7: A 0 B 1 C 2 D 3 E 4 F 5 G 6;
     8: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
-}
-
-/// The rank of a shape; read where another call already complains that it is none.
-#[derive(Debug)]
-pub struct Rank<S: ?Sized>(PhantomData<S>);
-
-impl<S: Shape + ?Sized> Rank<S> {
-    /// How many axes, where the type says so.
-    pub const RANK: Option<usize> = S::RANK;
-}
-
-/// Says which strides go with which shape, as far as the types know; the derive asks for it.
-#[diagnostic::on_unimplemented(
-    message = "strides `{Self}` do not fit shape `{S}`",
-    label = "one stride an axis, as many as `{S}` has"
-)]
-pub trait StridesFor<S: ?Sized>: Strides {}
-
-/// Stands for a shape whose rank the types do not say.
-#[derive(Debug)]
-pub enum AnyRank {}
-
-impl<T: Strides + ?Sized> StridesFor<AnyRank> for T {}
-impl<I: Int, J: Int, const N: usize> StridesFor<[J; N]> for [I; N] {}
-
-macro_rules! strides_for {
-    ($([$($generics:tt)*] $strides:ty => $shape:ty;)*) => {$(
-        impl<I: Int, J: Int, $($generics)*> StridesFor<$shape> for $strides {}
-    )*};
-}
-// A list of unknown length goes with every shape: only its values can tell.
-strides_for! {
-    [] Vec<I> => Vec<J>;
-    [] Vec<I> => Box<[J]>;
-    [] Vec<I> => &[J];
-    [] Box<[I]> => Vec<J>;
-    [] Box<[I]> => Box<[J]>;
-    [] Box<[I]> => &[J];
-    [] &[I] => Vec<J>;
-    [] &[I] => Box<[J]>;
-    [] &[I] => &[J];
-    [const N: usize] [I; N] => Vec<J>;
-    [const N: usize] [I; N] => Box<[J]>;
-    [const N: usize] [I; N] => &[J];
-    [const N: usize] Vec<I> => [J; N];
-    [const N: usize] Box<[I]> => [J; N];
-    [const N: usize] &[I] => [J; N];
-}
-
-macro_rules! strides_for_tuples {
-    ($($rank:literal: $($s:ident)*, $($d:ident)*;)*) => {$(
-        impl<$($s: Int,)* $($d: Int),*> StridesFor<($($d,)*)> for ($($s,)*) {}
-        impl<$($s: Int,)* J: Int> StridesFor<[J; $rank]> for ($($s,)*) {}
-        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for [I; $rank] {}
-        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for Vec<I> {}
-        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for Box<[I]> {}
-        impl<$($s: Int,)* J: Int> StridesFor<Vec<J>> for ($($s,)*) {}
-        impl<$($s: Int,)* J: Int> StridesFor<Box<[J]>> for ($($s,)*) {}
-    )*};
-}
-strides_for_tuples! {
-    1: A, K;
-    2: A B, K L;
-    3: A B C, K L M;
-    4: A B C D, K L M N;
-    5: A B C D E, K L M N O;
-    6: A B C D E F, K L M N O P;
 }

@@ -91,25 +91,25 @@ pub(crate) fn typed(
 ) -> (TokenStream, TokenStream, TokenStream) {
     // No name of the expansion is in here, so all of it can pass for the user's own type.
     let own = ty.span();
-    let (k, probe, found) = (paths.k(own), Ident::new(probe, own), found(paths, ty));
+    let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
     (
-        quote_spanned!(own=> #ty, #found),
+        quote_spanned!(own=> #ty, #inferred),
         quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
         paths.k(site(ty)),
     )
 }
 
-/// A type for the compiler to find, `Found<_>`. A call whose bounds do not hold is blamed on the
+/// A type for the compiler to find, `Inferred<_>`. A call whose bounds do not hold is blamed on the
 /// argument that they are about, and this one stretches over all of the user's tokens: an expression
 /// is underlined from its first token to its last, if both come from the same hand.
-fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
+fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     let mut trees = tokens.to_token_stream().into_iter();
     let first = trees
         .next()
         .map_or_else(Span::call_site, |tree| tree.span());
     let last = trees.last().map_or(first, |tree| tree.span());
     let (k, end) = (paths.k(first), quote_spanned!(last=> >));
-    quote_spanned!(first=> #k::Found<_ #end)
+    quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
 /// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
@@ -146,15 +146,15 @@ pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStrea
     Some(quote!(.usual(|#this| #k::usual(#data, #shape, #strides))))
 }
 
-/// `Draft::new().shape(..) .. .describe(..)`
+/// `Parts::new().shape(..) .. .describe(..)`
 pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
     // An expression that lends what it does not keep is blamed from here to `describe`.
     let (from, to) = match &tensor.data {
         Data::Expr(expr) => (site(expr), end_site(expr)),
         _ => (Span::call_site(), Span::call_site()),
     };
-    let k = paths.k(from);
-    let mut chain = quote_spanned!(from=> #k::Draft::new());
+    let c = paths.input.krate.root(from);
+    let mut chain = quote_spanned!(from=> #c::Parts::new());
     let mut call = |method: &str, argument: TokenStream| {
         let method = Ident::new(method, Span::call_site());
         chain.extend(quote!(.#method(#argument)));
@@ -236,8 +236,8 @@ fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
         Data::Expr(expr) => {
             let k = paths.k(site(expr));
             {
-                let found = found(paths, expr);
-                quote_spanned!(site(expr)=> #k::data_of::<#found>(#expr))
+                let inferred = inferred(paths, expr);
+                quote_spanned!(site(expr)=> #k::data_of::<#inferred>(#expr))
             }
         }
         Data::Raw { token, data, len } => {
@@ -335,7 +335,31 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
         }
         Some(Slot::Expr(_)) | None => {
             let k = &paths.k;
-            quote!(#k::AnyRank)
+            quote!([#k::I64])
         }
     }
+}
+
+/// What the types alone say, for checks at compile time; with `Unsaid` in scope.
+pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
+    let k = &paths.k;
+    let mut facts = match &tensor.data {
+        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
+            let k = paths.k(site(ty));
+            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
+        }
+        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
+    };
+    if let Some(shape) = &tensor.shape {
+        let ty = rank(paths, Some(shape));
+        facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
+    }
+    if let Some(elem) = tensor.elem {
+        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
+    }
+    if tensor.dtype.is_some() {
+        facts.extend(quote!(.dynamic_dtype()));
+    }
+    facts.extend(access_call(tensor.access));
+    facts
 }

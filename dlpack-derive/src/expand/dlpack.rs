@@ -5,19 +5,16 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::expand::call::{
-    Borrow, Paths, access_call, argument, parts, policy_calls, rank, typed, usual,
-};
+use crate::expand::call::{Borrow, Paths, argument, facts, parts, policy_calls, typed, usual};
 use crate::expand::class;
 use crate::expand::tensors;
-use crate::plan::tensor::{Access, Data, Slot, Tensor};
+use crate::plan::tensor::{Access, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
 use crate::syntax::expr::receiver;
 use crate::syntax::input::{Field, Input};
 use crate::syntax::krate::site;
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::may_be_lent;
 
 pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     let paths = Paths::new(input);
@@ -53,6 +50,7 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
     let Paths { c, k, .. } = paths;
     let facts = facts(paths, tensor);
+    let facts = quote!({ use #k::Unsaid as _; #facts });
     let mut extras = quote!(.facts(#facts));
     if tensor.access == Access::Writable {
         extras.extend(quote!(.exclusive()));
@@ -84,52 +82,26 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     items
 }
 
-/// Shape and strides where they lie, if both have a field that DLPack might point to; their types say whether it can.
+/// Shape and strides where they lie, if one field has both: core asks its type whether it is a `Layout`.
 fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
         (&tensor.shape, &tensor.strides)
     else {
         return None;
     };
-    let (shape_ty, strides_ty) = (shape.ty, strides.ty);
-    if !may_be_lent(shape_ty) || !may_be_lent(strides_ty) {
+    if !core::ptr::eq(*shape, *strides) {
         return None;
     }
-    let lend = |field: &Field<'_>| {
-        let (at, member) = (site(field.ty), &field.member);
-        let this = argument(at);
-        quote_spanned!(at=> &#this.#member)
-    };
-    let (at, shape, strides) = (site(strides_ty), lend(shape), lend(strides));
-    let at_k = paths.k(at);
-    let is = quote_spanned!(at=> #at_k::in_object::<#shape_ty, #strides_ty>());
-    let them = quote_spanned!(at=> #at_k::lists::<#shape_ty, #strides_ty>(#shape, #strides));
-    let this = argument(Span::call_site());
-    Some(quote!(.lists(#is, |#this| #them)))
-}
-
-/// What the types alone say, for checks at compile time.
-fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
-    let mut facts = match &tensor.data {
-        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
-            let k = paths.k(site(ty));
-            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
-        }
-        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
-    };
-    if let Some(shape) = &tensor.shape {
-        let ty = rank(paths, Some(shape));
-        facts.extend(quote!(.rank(#k::Rank::<#ty>::RANK)));
-    }
-    if let Some(elem) = tensor.elem {
-        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
-    }
-    if tensor.dtype.is_some() {
-        facts.extend(quote!(.dynamic_dtype()));
-    }
-    facts.extend(access_call(tensor.access));
-    quote!({ use #k::Unsaid as _; #facts })
+    let (ty, at, member) = (shape.ty, site(shape.ty), &shape.member);
+    let (at_k, this, own) = (paths.k(at), argument(at), argument(Span::call_site()));
+    let lists = quote_spanned!(at=> #at_k::LentLists::<#ty>);
+    Some(quote! {
+        .lists(
+            { use #k::Unsaid as _; #lists::LIE_THERE },
+            |#own| { use #k::Unsaid as _; #lists::of(&#this.#member) },
+        )
+    })
 }
 
 fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {

@@ -10,24 +10,24 @@ impl ::dlpack_pyo3::DLPack for Image {
         })
         .usual(|this| ::dlpack_pyo3::__private::whole_usual::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
+            ::dlpack_pyo3::__private::Inferred<_>,
         >(&this.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()))
         .share(|this, request| ::dlpack_pyo3::__private::whole_share::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
+            ::dlpack_pyo3::__private::Inferred<_>,
         >(&this.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()));
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
+            ::dlpack_pyo3::__private::Inferred<_>,
         >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole_mut::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
+            ::dlpack_pyo3::__private::Inferred<_>,
         >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
@@ -51,7 +51,7 @@ impl Batch {
     fn describe_obs(&self) -> crate::dl::__private::Described<'_> {
         crate::dl::__private::whole::<
             Vec<f32>,
-            crate::dl::__private::Found<_>,
+            crate::dl::__private::Inferred<_>,
         >(&self.obs, crate::dl::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
@@ -67,6 +67,13 @@ impl crate::dl::DLPackTensors for Batch {
                 )
             },
         >(&[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES])
+    };
+    const FACTS: &'static [crate::dl::__private::NamedFacts] = {
+        use crate::dl::__private::Unsaid as _;
+        &[
+            &[("obs", crate::dl::__private::Whole::<Vec<f32>>::FACTS.shared())],
+            crate::dl::__private::Table::<Vec<Row>>::COLUMNS,
+        ]
     };
     #[inline]
     fn describe_tensor(

@@ -8,11 +8,11 @@ impl ::dlpack_core::DLPack for ColMajor {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
-                .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+                .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.nrows),
@@ -23,13 +23,13 @@ impl ::dlpack_core::DLPack for ColMajor {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.nrows),
@@ -40,7 +40,7 @@ impl ::dlpack_core::DLPack for ColMajor {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Series {
         .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 Arc<[Candle]>,
-                ::dlpack_core::__private::Found<_>,
+                ::dlpack_core::__private::Inferred<_>,
             >(
                 &this.candles,
                 ::dlpack_core::DLPack::describe(this),
@@ -21,11 +21,11 @@ impl ::dlpack_core::DLPack for Series {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data::<
                     Arc<[Candle]>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
@@ -34,11 +34,11 @@ impl ::dlpack_core::DLPack for Series {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Arc<[Candle]>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
@@ -52,6 +52,10 @@ impl ::dlpack_core::DLPackTensors for Series {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Table::<Arc<[Candle]>>::NAMES
+    };
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[::dlpack_core::__private::Table::<Arc<[Candle]>>::COLUMNS]
     };
     #[inline]
     fn describe_tensor(

@@ -8,11 +8,11 @@ impl ::dlpack_core::DLPack for Mapped {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Facts::UNKNOWN
-                .rank(::dlpack_core::__private::Rank::<[i64; 1]>::RANK)
+                .rank(::dlpack_core::__private::RankOf::<[i64; 1]>::RANK)
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.len),
@@ -20,7 +20,7 @@ impl ::dlpack_core::DLPack for Mapped {
             )
             .describe(
                 ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.map[..self.len]),
             )
     }

@@ -12,23 +12,23 @@ impl ::dlpack_core::DLPack for Signal {
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.bytes, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.bytes,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

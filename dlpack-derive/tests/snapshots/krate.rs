@@ -8,11 +8,11 @@ impl crate::private::dl::DLPack for Rooted {
         .facts({
             use crate::private::dl::__private::Unsaid as _;
             crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
-                .rank(crate::private::dl::__private::Rank::<[i64; 1]>::RANK)
+                .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
         });
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::__private::Draft::new()
+        crate::private::dl::Parts::new()
             .shape(
                 crate::private::dl::__private::extents([
                     crate::private::dl::__private::number(self.n),
@@ -21,7 +21,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe(
                 crate::private::dl::__private::data::<
                     Vec<f32>,
-                    crate::private::dl::__private::Found<_>,
+                    crate::private::dl::__private::Inferred<_>,
                 >(
                     &self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -30,7 +30,7 @@ impl crate::private::dl::DLPack for Rooted {
     }
     #[inline]
     fn describe_mut(&mut self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::__private::Draft::new()
+        crate::private::dl::Parts::new()
             .shape(
                 crate::private::dl::__private::extents([
                     crate::private::dl::__private::number(self.n),
@@ -39,7 +39,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe_mut(
                 crate::private::dl::__private::data_mut::<
                     Vec<f32>,
-                    crate::private::dl::__private::Found<_>,
+                    crate::private::dl::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),

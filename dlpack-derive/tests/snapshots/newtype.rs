@@ -10,20 +10,20 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
         })
         .share(|this, request| ::dlpack_core::__private::whole_share::<
             Tensor<3>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&this.0, request, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route()));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Tensor<3>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole_mut::<
             Tensor<3>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&mut self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
 }

@@ -8,11 +8,11 @@ impl ::dlpack_core::DLPack for Points {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-                .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+                .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -22,13 +22,13 @@ impl ::dlpack_core::DLPack for Points {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -38,7 +38,7 @@ impl ::dlpack_core::DLPack for Points {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

@@ -8,12 +8,12 @@ impl ::dlpack_core::DLPack for Vectors {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
-                .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+                .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         })
         .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 ScalarBuffer<f32>,
-                ::dlpack_core::__private::Found<_>,
+                ::dlpack_core::__private::Inferred<_>,
             >(
                 &this.values,
                 ::dlpack_core::DLPack::describe(this),
@@ -23,7 +23,7 @@ impl ::dlpack_core::DLPack for Vectors {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -33,7 +33,7 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe(
                 ::dlpack_core::__private::data::<
                     ScalarBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
@@ -42,7 +42,7 @@ impl ::dlpack_core::DLPack for Vectors {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -52,7 +52,7 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     ScalarBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),

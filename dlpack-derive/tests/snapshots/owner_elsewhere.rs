@@ -12,7 +12,7 @@ impl ::dlpack_core::DLPack for Mapped {
         .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 Arc<Mmap>,
-                ::dlpack_core::__private::Found<_>,
+                ::dlpack_core::__private::Inferred<_>,
             >(
                 &this.map,
                 ::dlpack_core::DLPack::describe(this),
@@ -22,10 +22,10 @@ impl ::dlpack_core::DLPack for Mapped {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.map[self.header..]),
             )
     }

@@ -12,11 +12,11 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Facts::UNKNOWN
-                .rank(::dlpack_core::__private::Rank::<[usize; N]>::RANK)
+                .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<

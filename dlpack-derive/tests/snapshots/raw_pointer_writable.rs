@@ -12,7 +12,7 @@ impl ::dlpack_core::DLPack for Tensor {
         .exclusive();
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
             .writable()
             .describe(

@@ -10,12 +10,12 @@ impl ::dlpack_core::DLPack for Table {
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .read_only()
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }

@@ -11,18 +11,11 @@ impl ::dlpack_core::DLPack for View {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-                .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
-        })
-        .lists(
-            ::dlpack_core::__private::in_object::<[i64; 3], [i64; 2]>(),
-            |this| ::dlpack_core::__private::lists::<
-                [i64; 3],
-                [i64; 2],
-            >(&this.shape, &this.strides),
-        );
+                .rank(::dlpack_core::__private::RankOf::<[i64; 3]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
@@ -30,13 +23,13 @@ impl ::dlpack_core::DLPack for View {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
@@ -44,7 +37,7 @@ impl ::dlpack_core::DLPack for View {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

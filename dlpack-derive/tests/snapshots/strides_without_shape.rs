@@ -11,33 +11,33 @@ impl ::dlpack_core::DLPack for Every {
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
-                    ::dlpack_core::__private::AnyRank,
+                    [::dlpack_core::__private::I64],
                 >(&(vec![self.step])),
             )
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .strides(
                 ::dlpack_core::__private::strides::<
                     _,
-                    ::dlpack_core::__private::AnyRank,
+                    [::dlpack_core::__private::I64],
                 >(&(vec![self.step])),
             )
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

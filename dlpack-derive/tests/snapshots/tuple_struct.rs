@@ -8,11 +8,11 @@ impl ::dlpack_core::DLPack for Matrix {
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
-                .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
+                .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.1),
@@ -22,13 +22,13 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.1),
@@ -38,7 +38,7 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

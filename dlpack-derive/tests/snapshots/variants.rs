@@ -14,7 +14,7 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_share::<
                     Array1<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     field,
                     request,
@@ -24,7 +24,7 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole_share::<
                     Array2<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     field,
                     request,
@@ -34,7 +34,7 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole_share::<
                     Array2<i16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     field,
                     request,
@@ -50,19 +50,19 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole::<
                     Array1<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole::<
                     Array2<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole::<
                     Array2<i16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
             Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
@@ -75,19 +75,19 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array1<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array2<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array2<i16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
             Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
