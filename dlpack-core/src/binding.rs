@@ -18,14 +18,15 @@
 //! only from one major release to the next.
 
 pub use crate::describe::usual::Usual;
-pub use crate::export::block::take_back;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};
-pub use crate::export::hand_over::{Handed, HandedUsual, hand_over, hand_over_usual};
+pub use crate::export::hand_over::{
+    Handover, UsualHandover, hand_over, hand_over_usual, take_back,
+};
 pub use crate::export::ways::{export_with, unordered};
 pub use crate::layout::dims::MAX_RANK;
 #[cfg(feature = "std")]
-pub use crate::stream::remembered::current_stream;
+pub use crate::stream::ledger::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;

@@ -1,6 +1,7 @@
 //! The trait [`DLPack`], and the ways from a description to an export.
 pub(crate) mod again;
 pub(crate) mod block;
+pub(crate) mod contents;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
 pub(crate) mod device;

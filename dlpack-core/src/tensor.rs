@@ -1,5 +1,6 @@
 //! A tensor that somebody made: owned, checked, looked at.
 
+pub(crate) mod accessors;
 mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;

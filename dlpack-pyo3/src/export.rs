@@ -12,7 +12,8 @@ pub(crate) mod method;
 use core::ptr::NonNull;
 
 use dlpack_core::binding::{
-    Handed, HandedUsual, hand_over, hand_over_usual, share, unordered as unordered_stream, usual,
+    Handover, UsualHandover, hand_over, hand_over_usual, share, unordered as unordered_stream,
+    usual,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
@@ -138,12 +139,12 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     let owner = Held::new(guard, object.as_any());
     // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
     match unsafe { hand_over_usual(owner, || usual(value)) } {
-        HandedUsual::Kept(tensor) => {
+        UsualHandover::Kept(tensor) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<<T::Frozen as Borrowing<T>>::Shared>(tensor) }
         }
-        HandedUsual::Unusual => export(object, &REQUEST, sink),
-        HandedUsual::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
+        UsualHandover::Unusual => export(object, &REQUEST, sink),
+        UsualHandover::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
     }
 }
 
@@ -217,11 +218,11 @@ unsafe fn finish<G: Send + 'static, S: Sink>(
         unsafe { hand_over(owner, descriptor, request) }
     });
     match handed {
-        Ok(Handed::Kept(tensor)) => {
+        Ok(Handover::Kept(tensor)) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<G>(tensor) }
         }
-        Ok(Handed::Other(tensor)) => sink.other(tensor),
+        Ok(Handover::Other(tensor)) => sink.other(tensor),
         Err(error) => Err(refuse(object.py(), error)),
     }
 }

@@ -3,7 +3,8 @@
 use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Error;
-use crate::export::block::{Exported, Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::Contents;
 #[cfg(feature = "std")]
 use crate::export::copies;
 use crate::export::fresh::copy_on_host;
@@ -16,8 +17,10 @@ use crate::request::ExportRequest;
 use crate::request::consumer::{Consumer, consumer};
 use crate::request::plan::{Plan, Way};
 use crate::stream::origin::Origin;
-use crate::stream::owner::{Link, Streamed};
+use crate::stream::owner::{Link, StreamOwner};
 use crate::tensor::managed::Managed;
+#[cfg(feature = "std")]
+use crate::tensor::view::TensorRef;
 
 /// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
 /// memory may be pending.
@@ -33,17 +36,17 @@ pub(crate) fn finish<O: Send + 'static>(
     let origin = descriptor.origin();
     match (way, origin) {
         (Way::Share, Some(origin)) => {
-            let tensor = Exported::of(descriptor, plan);
+            let tensor = Contents::of(descriptor, plan);
             finish_streamed(owner, origin, tensor, plan, request)
         }
         (Way::Share, None) => {
-            Ok(Unfinished::new(owner)?.finish(Exported::of(descriptor, plan), plan))
+            Ok(Unfinished::new(owner)?.finish(Contents::of(descriptor, plan), plan))
         }
         (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
             let tensor = without_owner(descriptor, plan, request);
             if let Some(origin) = origin {
                 // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
-                drop(Streamed::new(owner, Link::new(origin)));
+                drop(StreamOwner::new(owner, Link::new(origin)));
             }
             tensor
         }
@@ -61,12 +64,12 @@ fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, E
 pub(crate) fn finish_streamed<O: Send + 'static>(
     owner: O,
     origin: Origin,
-    tensor: Exported,
+    tensor: Contents,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let consumer = reader(request, origin.device)?;
-    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
+    let mut block = Unfinished::new(StreamOwner::new(owner, Link::new(origin)))?;
     // Without elements there is nothing to wait for.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer)?;
@@ -82,7 +85,7 @@ pub(crate) fn copy(
 ) -> Result<Managed, Error> {
     if descriptor.device.device_type.is_host_readable() {
         order_only(descriptor, Consumer::Host)?;
-        return copy_on_host(descriptor, plan);
+        return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
     }
     copy_by_driver(descriptor, plan, request)
 }
@@ -95,35 +98,26 @@ fn copy_by_driver(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
-        let copied = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
-        let tensor = Exported {
-            data: core::ptr::without_provenance_mut(copied.data),
+        let copy = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+        let tensor = Contents {
+            data: core::ptr::without_provenance_mut(copy.data),
             access: Access::Exclusive,
-            ..Exported::of(descriptor, plan)
+            ..Contents::of(descriptor, plan)
         };
-        return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
+        return Ok(Unfinished::new(copy.memory)?.finish_streamed(tensor, plan));
     }
     let (start, mut memory) = copies::to_host(descriptor)?;
     if descriptor.view().is_contiguous() {
-        return over_copy(memory, descriptor, plan);
+        return over_copy(memory, &descriptor.view(), descriptor.legacy, plan);
     }
     let first = descriptor.data.addr() - start;
-    let there = Descriptor {
+    let there = TensorRef {
         data: memory.as_mut_ptr().wrapping_add(first),
-        shape: descriptor.shape.clone(),
-        strides: descriptor.strides.clone(),
         device: Device::CPU,
-        access: Access::Read,
-        own: None,
-        stream: None,
         byte_offset: 0,
-        dtype: descriptor.dtype,
-        read_only: descriptor.read_only,
-        legacy: descriptor.legacy,
-        release: descriptor.release,
-        lifetime: core::marker::PhantomData,
+        ..descriptor.view()
     };
-    copy_on_host(&there, plan)
+    copy_on_host(&there, descriptor.legacy, plan)
 }
 
 #[cfg(not(feature = "std"))]

@@ -10,17 +10,16 @@ use crate::abi;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::usual::Usual;
 use crate::error::Error;
-use crate::export::block::{Block, Exported, Unfinished};
-use crate::export::lists::Lists;
+use crate::export::block::{Block, Unfinished};
+use crate::export::contents::Contents;
 use crate::export::ways::{finish, subject};
-use crate::loan::access::Access;
 use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::request::{ExportRequest, LegacyPolicy};
 use crate::tensor::managed::Managed;
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
-pub enum Handed {
+pub enum Handover {
     /// The tensor keeps the owner; `take_back` may release it without the deleter.
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
@@ -42,25 +41,27 @@ pub unsafe fn hand_over<O: Send + 'static>(
     owner: impl FnOnce() -> O,
     descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
-) -> Result<Handed, Error> {
+) -> Result<Handover, Error> {
     let plan = plan(request, &subject(descriptor))?;
-    let mut kept = false;
+    let mut with_owner = false;
     let block = |owner| {
-        kept = true;
+        with_owner = true;
         Unfinished::new(owner)
     };
     // SAFETY: the caller vouches for the owner.
     let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
-    if !kept {
-        return Ok(Handed::Other(tensor));
+    if !with_owner {
+        return Ok(Handover::Other(tensor));
     }
-    Ok(tensor.give_up().map_or_else(Handed::Other, Handed::Kept))
+    Ok(tensor
+        .give_up()
+        .map_or_else(Handover::Other, Handover::Kept))
 }
 
 /// What [`hand_over_usual`] gives: no bigger than a pointer and a word.
 #[derive(Debug)]
-pub enum HandedUsual {
-    /// As [`Handed::Kept`].
+pub enum UsualHandover {
+    /// As [`Handover::Kept`].
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// Not of the usual kind; the owner was dropped.
     Unusual,
@@ -83,37 +84,42 @@ pub enum HandedUsual {
 pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
     describe: impl FnOnce() -> Option<Usual<'a>>,
-) -> HandedUsual {
+) -> UsualHandover {
     let Ok(block) = Unfinished::try_new(owner) else {
-        return HandedUsual::OutOfMemory {
+        return UsualHandover::OutOfMemory {
             bytes: size_of::<Block<O>>(),
         };
     };
     let Some(usual) = describe() else {
         discard(block);
-        return HandedUsual::Unusual;
+        return UsualHandover::Unusual;
     };
     let plan = plan_unasked(&Subject {
         device: usual.device,
         dtype: usual.dtype,
         read_only: usual.read_only,
-        made: false,
+        copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let exported = Exported {
-        data: usual.data,
-        byte_offset: 0,
-        ndim: usual.rank,
-        lists: Lists::few(usual.shape, usual.strides),
-        dtype: usual.dtype.into(),
-        device: usual.device.into(),
-        // Not for this struct.
-        legacy: LegacyPolicy::Copy,
-        access: Access::Read,
-    };
-    HandedUsual::Kept(block.fill(exported, &plan))
+    UsualHandover::Kept(block.fill(Contents::of_usual(&usual), &plan))
 }
 
 #[cold]
 #[inline(never)]
 fn discard<O: Send + 'static>(_: Unfinished<O>) {}
+
+/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
+///
+/// # Safety
+///
+/// `tensor` was given by [`hand_over`] or [`hand_over_usual`] as kept, for an owner of this type, and nobody else
+/// uses it or will call its deleter.
+#[must_use]
+#[inline]
+pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
+    // SAFETY: the struct of a block is valid until it is released.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: the caller vouches for the type, and gives the block up.
+    let block = unsafe { Block::<O>::take(context) };
+    block.into_owner()
+}

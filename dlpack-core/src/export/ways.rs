@@ -9,7 +9,8 @@ use alloc::sync::Arc;
 use crate::describe::descriptor::Descriptor;
 use crate::device::{Device, DeviceType};
 use crate::error::Error;
-use crate::export::block::{Exported, Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::Contents;
 use crate::export::device;
 use crate::export::extras::Shared;
 use crate::export::fresh::copy_on_host;
@@ -27,7 +28,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        made: descriptor.own.as_ref().is_some_and(Managed::is_sole),
+        copied: descriptor.own.as_ref().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
@@ -193,15 +194,15 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         return without_owner(&mut descriptor, &plan, Some(request));
     }
     let block = Unfinished::new(field.clone())?;
-    let kept = lend(block.owner()).memory;
+    let loan = lend(block.owner()).memory;
     let reached = descriptor.bytes_reached();
-    let inside = kept.device == descriptor.device
+    let inside = loan.device == descriptor.device
         && reached.is_none_or(|(start, end)| {
-            start >= kept.data.addr() && end <= kept.data.addr().saturating_add(kept.bytes)
+            start >= loan.data.addr() && end <= loan.data.addr().saturating_add(loan.bytes)
         })
-        && (descriptor.read_only || !kept.access.is_read_only())
+        && (descriptor.read_only || !loan.access.is_read_only())
         // A stream that the clone does not keep may be gone before it.
-        && (descriptor.origin().is_none() || kept.stream == descriptor.stream);
+        && (descriptor.origin().is_none() || loan.stream == descriptor.stream);
     if !inside {
         return Err(Error::OwnerElsewhere);
     }
@@ -234,7 +235,7 @@ pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
         return device::finish(owner(), way, descriptor, plan, request);
     }
     match way(descriptor, plan) {
-        Way::Share => Ok(block(owner())?.finish(Exported::of(descriptor, plan), plan)),
+        Way::Share => Ok(block(owner())?.finish(Contents::of(descriptor, plan), plan)),
         Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied => {
             without_owner(descriptor, plan, request)
         }
@@ -249,22 +250,22 @@ pub(super) fn without_owner(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     match way(descriptor, plan) {
-        Way::CopyHost => return copy_on_host(descriptor, plan),
+        Way::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
         Way::CopyDevice => return device::copy(descriptor, plan, request),
         Way::AlreadyCopied | Way::Share => {}
     }
-    let made = descriptor.own.take();
-    let made = made.expect("only called for a copy or a tensor that was made");
+    let copy = descriptor.own.take();
+    let copy = copy.expect("only called for a copy");
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.
-        let tensor = Exported::of(descriptor, plan);
-        return device::finish_streamed(made, origin, tensor, plan, request);
+        let tensor = Contents::of(descriptor, plan);
+        return device::finish_streamed(copy, origin, tensor, plan, request);
     }
-    if plan.abi == Abi::Legacy && made.flags_matter() {
+    if plan.abi == Abi::Legacy && copy.flags_matter() {
         // The plan shares only what the legacy struct can say.
-        return export_moved(made, again, &ExportRequest::default());
+        return export_moved(copy, again, &ExportRequest::default());
     }
-    Ok(made.stamped(plan))
+    Ok(copy.stamped(plan))
 }
 
 /// A tensor that is exported again is described without a doubt.

@@ -18,7 +18,7 @@ use crate::version::{Abi, negotiate};
 ///     device: Device::CPU,
 ///     dtype: DataType::U8,
 ///     read_only: false,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// assert!(!picture.dtype.is_padded());
@@ -31,8 +31,8 @@ pub struct Subject {
     pub dtype: DataType,
     /// Whether a consumer must not write to it.
     pub read_only: bool,
-    /// Whether it was made for this request, so that nobody else holds it.
-    pub made: bool,
+    /// Whether it is a copy already, made for this request, so that nobody else holds it.
+    pub copied: bool,
     /// What to do with it for a legacy consumer.
     pub legacy: LegacyPolicy,
 }
@@ -47,7 +47,7 @@ pub struct Subject {
 ///     device: Device::CPU,
 ///     dtype: DataType::U8,
 ///     read_only: false,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// assert_eq!(plan(&ExportRequest::versioned(), &subject)?.transfer, Transfer::Share);
@@ -71,7 +71,7 @@ pub enum Transfer {
 ///     device: Device::CPU,
 ///     dtype: DataType::U8,
 ///     read_only: true,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// let plan = plan(&ExportRequest::versioned(), &subject)?;
@@ -100,7 +100,7 @@ pub struct Plan {
 ///     device: Device::CPU,
 ///     dtype: DataType::F32,
 ///     read_only: true,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// // The legacy struct cannot say read-only, so its consumer gets a copy that it may write to.
@@ -128,7 +128,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
     let (device, moved) = target(request, subject)?;
     let needed = if moved {
         Some("the data lies on another device")
-    } else if subject.made {
+    } else if subject.copied {
         Some("the tensor is made on request")
     } else if abi == Abi::Legacy && subject.read_only {
         if subject.legacy == LegacyPolicy::Refuse && request.copy != Some(true) {
@@ -147,7 +147,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         (Some(false) | None, None) => false,
     };
     // What was made for this request is a copy already, unless it still has to move or be unlocked.
-    let ready = subject.made && !moved && (abi == Abi::Versioned || !subject.read_only);
+    let ready = subject.copied && !moved && (abi == Abi::Versioned || !subject.read_only);
     let transfer = if copied && !ready {
         Transfer::Copy
     } else {
@@ -236,7 +236,7 @@ pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
         abi,
         transfer,
         device: subject.device,
-        flags: flags(subject, transfer, subject.made, abi),
+        flags: flags(subject, transfer, subject.copied, abi),
     }
 }
 
