@@ -185,25 +185,3 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
         import.adopt()
     }
 }
-
-impl Import {
-    /// A tensor whose elements go into `D`.
-    ///
-    /// # Errors
-    ///
-    /// Another data type, or other trailing axes, than the elements of `D` have.
-    pub fn new<D: FromTensor>(tensor: Managed) -> Result<Self, Error> {
-        let import = Self::over(tensor, D::Element::TRAILING, D::ADOPTS);
-        import.check_type::<D::Element>()?;
-        Ok(import)
-    }
-
-    /// The elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`FromDLPack::from_dlpack`].
-    pub fn data<D: FromTensor>(self) -> Result<D, Error> {
-        D::from_tensor(self)
-    }
-}

@@ -28,12 +28,12 @@ pub struct Claim {
 
 impl Claim {
     /// That a type exports such items.
-    pub const fn new(ty: &'static str, elem: &'static str, dtype: DataType) -> Self {
+    pub const fn new<E: Element>(ty: &'static str, elem: &'static str) -> Self {
         Self {
             ty,
             tensor: None,
             elem,
-            dtype,
+            dtype: E::DTYPE,
             rank: None,
             writable: None,
         }
@@ -297,10 +297,9 @@ macro_rules! assert_exports {
     ($type:ty: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
             const TEXT: $crate::__private0::Text = $crate::assert_exports!(
-                @claim $crate::__private0::Claim::new(
+                @claim $crate::__private0::Claim::new::<$elem>(
                     ::core::stringify!($type),
                     ::core::stringify!($elem),
-                    <$elem as $crate::Element>::DTYPE,
                 ),
                 $($($rest)*)?
             )
@@ -311,10 +310,9 @@ macro_rules! assert_exports {
     ($type:ty, $name:literal: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
             const TEXT: $crate::__private0::Text = $crate::assert_exports!(
-                @claim $crate::__private0::Claim::new(
+                @claim $crate::__private0::Claim::new::<$elem>(
                     ::core::stringify!($type),
                     ::core::stringify!($elem),
-                    <$elem as $crate::Element>::DTYPE,
                 )
                 .tensor($name),
                 $($($rest)*)?
