@@ -1,4 +1,20 @@
-//! [`Layout`]: a shape and its strides, kept as DLPack wants them.
+//! Extents and strides: what may name them, how they are kept, and the arithmetic over them.
+//!
+//! Numbers only, no memory: whether a layout fits its data is asked in `describe`.
+//!
+//! ```text
+//! [usize; 3] ─┐
+//! Vec<i64> ───┼──[ Shape, Strides ]── Dims ──[ arithmetic ]── items, bytes, reach, overlap
+//! (u32, u8) ──┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `shape` | what may name extents, strides and offsets; each number is checked here |
+//! | `rank` | how many axes a list has by its type, and which strides fit which shape |
+//! | `dims` | any number of `i64`s, up to six of them inline |
+//! | `few` | those six, for the usual tensor |
+//! | `extent` | which items and bytes a layout reaches, and whether two meet |
 
 pub(crate) mod dims;
 pub(crate) mod extent;
@@ -144,6 +160,8 @@ impl<const N: usize> fmt::Debug for Layout<N> {
             .finish()
     }
 }
+
+impl<const N: usize> shape::sealed::List for Layout<N> {}
 
 impl<const N: usize> Shape for Layout<N> {
     type Rank = Fixed<N>;

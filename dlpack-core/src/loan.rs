@@ -1,4 +1,21 @@
 //! Memory that is lent to a tensor: where it is, what it holds, who may write. Safe from a slice, by unsafe constructors else.
+//!
+//! ```text
+//! Vec<f32> ──────────────┐
+//! ndarray, image, .. ────┼──[ Buffer ]──┐
+//! SharedBuffer ──────────┘              ├── Loan, LoanMut ── describe
+//! unsafe(data = .., len = ..) ──[ raw ]─┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `Loan` and `LoanMut`, and all their constructors |
+//! | `access` | who may write: nobody, one, all; where read-only begins |
+//! | `buffer` | what a type vouches for that lends its elements, and where that memory may lie |
+//! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
+//! | `lent` | what an expression may give that lends |
+//! | `raw` | the door for an address, on the user's word |
+//! | `facts` | what the types say of a tensor before any value exists |
 #![expect(
     unsafe_code,
     reason = "loans over raw memory are made by unsafe constructors"

@@ -7,7 +7,7 @@ use ::image::{DynamicImage, ImageBuffer, Pixel};
 use crate::element::Element;
 use crate::error::Error;
 use crate::import::reader::Import;
-use crate::import::{FromDLPack, FromTensor};
+use crate::import::{FromDLPack, FromTensor, sealed};
 use crate::layout::dims::Dims;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
@@ -96,6 +96,13 @@ where
         tensor.dtype() == P::Subpixel::DTYPE
             && matches!(tensor.shape(), [_, _, channels] if *channels == i64::from(P::CHANNEL_COUNT))
     }
+}
+
+impl<P> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>>
+where
+    P: Pixel,
+    P::Subpixel: Element,
+{
 }
 
 macro_rules! variants {

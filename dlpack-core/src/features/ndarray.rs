@@ -14,8 +14,8 @@ use ::ndarray::{
 use crate::dtype::Order;
 use crate::element::Element;
 use crate::error::Error;
-use crate::import::FromTensor;
 use crate::import::reader::Import;
+use crate::import::{FromTensor, sealed};
 use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::buffer::{Buffer, Writable};
@@ -210,6 +210,8 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
     }
 }
 
+impl<T: Element, D: Dimension> sealed::Sealed for Array<T, D> {}
+
 /// As an [`Array`] that nobody shares yet.
 ///
 /// ```
@@ -231,3 +233,5 @@ impl<T: Element, D: Dimension> FromTensor for ArcArray<T, D> {
         fits::<T, D>(tensor)
     }
 }
+
+impl<T: Element, D: Dimension> sealed::Sealed for ArcArray<T, D> {}

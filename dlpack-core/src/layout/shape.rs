@@ -22,7 +22,7 @@ use crate::layout::rank::{Fixed, Open, Rank};
     message = "`{Self}` cannot be an extent, a stride or an offset",
     label = "expected an integer such as `usize`, `u32` or `i64`"
 )]
-pub trait Int {
+pub trait Int: sealed::Number {
     #[doc(hidden)]
     fn to_i128(&self) -> i128;
 
@@ -34,8 +34,15 @@ pub trait Int {
     }
 }
 
+/// Closes the traits: what else might be an integer or a list of them, core would have to check.
+pub(crate) mod sealed {
+    pub trait Number {}
+    pub trait List {}
+}
+
 macro_rules! ints {
     ($($int:ty)*) => {$(
+        impl sealed::Number for $int {}
         impl Int for $int {
             #[inline]
             fn to_i128(&self) -> i128 {
@@ -46,6 +53,7 @@ macro_rules! ints {
 }
 ints!(u8 u16 u32 u64 u128 i8 i16 i32 i128 isize);
 
+impl sealed::Number for usize {}
 impl Int for usize {
     #[inline]
     fn to_i128(&self) -> i128 {
@@ -62,6 +70,7 @@ impl Int for usize {
     }
 }
 
+impl sealed::Number for i64 {}
 impl Int for i64 {
     #[inline]
     fn to_i128(&self) -> i128 {
@@ -69,6 +78,7 @@ impl Int for i64 {
     }
 }
 
+impl<I: Int + ?Sized> sealed::Number for &I {}
 impl<I: Int + ?Sized> Int for &I {
     #[inline]
     fn to_i128(&self) -> i128 {
@@ -119,7 +129,7 @@ pub const HOLE: i64 = i64::MIN;
     label = "expected a list of integers, one an axis",
     note = "a shape is `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers; single fields are listed on the struct: `#[dlpack(shape = [rows, cols])]`"
 )]
-pub trait Shape {
+pub trait Shape: sealed::List {
     /// How many axes, as far as the type says.
     #[doc(hidden)]
     type Rank: Rank;
@@ -157,7 +167,7 @@ pub trait Shape {
     label = "expected a list of integers, one an axis",
     note = "strides are `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers"
 )]
-pub trait Strides {
+pub trait Strides: sealed::List {
     /// As [`Shape::Rank`].
     #[doc(hidden)]
     type Rank: Rank;
@@ -243,6 +253,8 @@ pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
 
 macro_rules! lists {
     ($($list:ty;)*) => {$(
+        impl<I: Int> sealed::List for $list {}
+
         impl<I: Int> Shape for $list {
             type Rank = Open;
 
@@ -267,6 +279,8 @@ lists! {
     Vec<I>;
     Box<[I]>;
 }
+
+impl<I: Int, const N: usize> sealed::List for [I; N] {}
 
 impl<I: Int, const N: usize> Shape for [I; N] {
     type Rank = Fixed<N>;
@@ -304,6 +318,8 @@ impl<I: Int, const N: usize> Strides for [I; N] {
     }
 }
 
+impl<S: sealed::List + ?Sized> sealed::List for &S {}
+
 impl<S: Shape + ?Sized> Shape for &S {
     type Rank = S::Rank;
 
@@ -321,6 +337,8 @@ impl<S: Strides + ?Sized> Strides for &S {
         (**self).to_strides()
     }
 }
+
+impl sealed::List for Dims {}
 
 impl Shape for Dims {
     type Rank = Open;
@@ -342,6 +360,8 @@ impl Strides for Dims {
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct List(pub Result<Dims, Error>);
+
+impl sealed::List for List {}
 
 impl Shape for List {
     type Rank = Open;
@@ -371,6 +391,8 @@ impl Strides for List {
 
 macro_rules! tuples {
     ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
+        impl<$($name: Int),*> sealed::List for ($($name,)*) {}
+
         impl<$($name: Int),*> Shape for ($($name,)*) {
             type Rank = Fixed<$rank>;
 

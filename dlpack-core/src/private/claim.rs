@@ -72,7 +72,6 @@ impl Claim {
     }
 
     /// Why the claim does not hold; empty where it does.
-    #[must_use]
     pub const fn against(&self, facts: &Facts) -> Text {
         let text = self.subject();
         let text = match (facts.dtype, self.rank, facts.axes()) {
@@ -108,7 +107,6 @@ impl Claim {
     }
 
     /// The same of the tensor that the claim names.
-    #[must_use]
     pub const fn against_named(&self, groups: &[NamedFacts]) -> Text {
         let Some(name) = self.tensor else {
             return Text::EMPTY;

@@ -73,7 +73,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn extras(&self, calls: &TokenStream) -> Option<TokenStream> {
         let k = &self.k;
         (!calls.is_empty())
-            .then(|| quote!(const EXTRAS: #k::Extras<Self> = #k::Extras::NONE #calls;))
+            .then(|| quote!(const EXTRAS: #k::Extras<Self> = #k::Extras::<Self>::NONE #calls;))
     }
 
     /// How the value is exported without being kept.

@@ -4,7 +4,9 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl crate::private::dl::DLPack for Rooted {
-    const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::Extras::NONE
+    const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::Extras::<
+        Self,
+    >::NONE
         .facts({
             use crate::private::dl::__private::Unsaid as _;
             crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
