@@ -23,8 +23,7 @@
 //! | `fresh` | copies that the processor makes, and zeros: memory that is new |
 //! | `device` | memory of devices: in the order of streams, or copied by drivers |
 //! | `copies` | those copies |
-//! | `contents` | what goes into a block beside the owner |
-//! | `lists` | shape and strides, at the address that the consumer gets |
+//! | `contents` | what goes into a block beside the owner: shape and strides where the consumer finds them |
 //! | `block` | the allocation, and the deleter that ends it |
 //!
 //! Whether the consumer may write is decided in [`request`](crate::request); the event that makes it wait for the producer
@@ -39,7 +38,6 @@ pub(crate) mod device;
 pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
-pub(crate) mod lists;
 pub(crate) mod tensors;
 pub(crate) mod ways;
 
