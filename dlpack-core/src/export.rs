@@ -1,4 +1,34 @@
-//! The trait [`DLPack`], and the ways from a description to an export.
+//! Handing a tensor over: from a description, and the owner that keeps its memory, to a struct that any consumer releases.
+//!
+//! Everybody comes in by a door, with a value, an `Arc`, a clone or a borrow; the description is planned, and one finisher
+//! follows the plan. What it gives is one allocation, whose deleter drops the owner, on whatever thread.
+//!
+//! ```text
+//! DLPack, DLPackTensors, Managed again, a binding      the doors
+//!        │ describe
+//!        ▼
+//! Descriptor ──plan──> Way ──┬─ Share ──────────────> owner ──┐
+//!                            ├─ CopyHost, CopyDevice ─> copy ─┼──> block { struct, lists, owner } ──> Managed
+//!                            └─ AlreadyCopied ────────────────┘        └─ its deleter drops the owner
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | the trait [`DLPack`], the door of values and of `Arc`s |
+//! | `extras` | what a type says beside its description: one hidden table |
+//! | `tensors` | the door of structs with several tensors |
+//! | `again` | the door of tensors that were exported before |
+//! | `hand_over` | the door of a binding, and the way back: an owner that is released without its deleter |
+//! | `ways` | moved, shared, cloned or borrowed: from there to the one finisher |
+//! | `fresh` | copies that the processor makes, and zeros: memory that is new |
+//! | `device` | memory of devices: in the order of streams, or copied by drivers |
+//! | `copies` | those copies |
+//! | `contents` | what goes into a block beside the owner: shape and strides where the consumer finds them |
+//! | `block` | the allocation, and the deleter that ends it |
+//!
+//! Whether the consumer may write is decided in [`request`](crate::request); the event that makes it wait for the producer
+//! is recorded in [`stream`](crate::stream).
+
 pub(crate) mod again;
 pub(crate) mod block;
 pub(crate) mod contents;
@@ -8,7 +38,6 @@ pub(crate) mod device;
 pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
-pub(crate) mod lists;
 pub(crate) mod tensors;
 pub(crate) mod ways;
 

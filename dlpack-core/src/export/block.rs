@@ -13,8 +13,7 @@ use core::ptr::{NonNull, addr_of_mut};
 
 use crate::abi;
 use crate::error::Error;
-use crate::export::contents::Contents;
-use crate::export::lists::Lists;
+use crate::export::contents::{Contents, Lists};
 use crate::panics::contain_panic;
 use crate::request::plan::Plan;
 use crate::stream::Queue;

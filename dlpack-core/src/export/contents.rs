@@ -1,11 +1,19 @@
-//! What goes into a block beside the owner: from a description, or for memory that is new.
+//! What goes into a block beside the owner: from a description, or for memory that is new; and the lists in it.
+#![expect(
+    unsafe_code,
+    reason = "reads values in a way that no safe function has"
+)]
+
+use alloc::boxed::Box;
 
 use crate::abi;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::usual::Usual;
 use crate::device::Device;
 use crate::dtype::DataType;
-use crate::export::lists::Lists;
+use crate::layout::dims::Dims;
+use crate::layout::extent;
+use crate::layout::few::INLINE;
 use crate::loan::access::Access;
 use crate::memory::aligned::AlignedBytes;
 use crate::request::LegacyPolicy;
@@ -77,4 +85,82 @@ impl Contents {
             access: Access::Exclusive,
         }
     }
+}
+
+/// The extents and the strides of an export, at the addresses that its consumer gets.
+pub(crate) struct Lists {
+    shape: [i64; INLINE],
+    strides: [i64; INLINE],
+    /// Those of more axes, first the shape, then the strides; else empty.
+    heap: Box<[i64]>,
+}
+
+impl Lists {
+    #[inline]
+    pub(crate) fn new(shape: &Dims, strides: &Dims) -> Self {
+        let ((few, rest), (few_strides, _)) = (shape.parts(), strides.parts());
+        Self {
+            shape: one_by_one(few),
+            strides: one_by_one(few_strides),
+            heap: if rest.is_empty() {
+                Box::default()
+            } else {
+                long(shape, strides)
+            },
+        }
+    }
+
+    /// Those of few axes.
+    #[inline(always)]
+    pub(crate) fn few(shape: [i64; INLINE], strides: [i64; INLINE]) -> Self {
+        Self {
+            shape,
+            strides,
+            heap: Box::default(),
+        }
+    }
+
+    /// Those of items that lie one after another, the last axis fastest.
+    #[inline]
+    pub(crate) fn row_major(shape: &[i64]) -> Self {
+        let mut lists = Self {
+            shape: [0; INLINE],
+            strides: [0; INLINE],
+            heap: Box::default(),
+        };
+        let rank = shape.len();
+        let (extents, strides) = if rank <= INLINE {
+            (&mut lists.shape[..rank], &mut lists.strides[..rank])
+        } else {
+            lists.heap = long(shape, shape);
+            lists.heap.split_at_mut(rank)
+        };
+        extents.copy_from_slice(shape);
+        extent::fill_row_major(strides, shape, 1);
+        lists
+    }
+
+    /// Where they are.
+    #[inline]
+    pub(crate) fn places(&mut self) -> [*mut i64; 2] {
+        if self.heap.is_empty() {
+            [self.shape.as_mut_ptr(), self.strides.as_mut_ptr()]
+        } else {
+            let (shape, strides) = self.heap.split_at_mut(self.heap.len() / 2);
+            [shape.as_mut_ptr(), strides.as_mut_ptr()]
+        }
+    }
+}
+
+/// The same values, read one at a time. They were just written like that, and the wide loads that a plain
+/// copy becomes would have to wait until all writes have reached the cache: half of what an export costs.
+#[inline]
+fn one_by_one(values: &[i64; INLINE]) -> [i64; INLINE] {
+    // SAFETY: a reference is valid to read from.
+    core::array::from_fn(|axis| unsafe { core::ptr::from_ref(&values[axis]).read_volatile() })
+}
+
+#[cold]
+fn long(shape: &[i64], strides: &[i64]) -> Box<[i64]> {
+    [shape, strides].concat().into_boxed_slice()
 }

@@ -195,7 +195,7 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let mut managed = Self::whole(Struct::Versioned(tensor));
+        let mut managed = Self::new(Struct::Versioned(tensor), None);
         match foreign::check(managed.tensor.head(), managed.tensor.flags()) {
             Ok(strides) => {
                 managed.strides = strides;
@@ -228,7 +228,7 @@ impl Managed {
     ///
     /// As [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
-        let mut managed = Self::whole(Struct::Legacy(tensor));
+        let mut managed = Self::new(Struct::Legacy(tensor), None);
         managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
         Ok(managed)
     }
@@ -264,10 +264,21 @@ impl Managed {
     /// A tensor that was just made by this crate.
     #[inline]
     pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
+        Self::new(Struct::Versioned(tensor), Some(ours))
+    }
+
+    /// The same for a tensor in the legacy struct.
+    #[inline]
+    pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
+        Self::new(Struct::Legacy(tensor), Some(ours))
+    }
+
+    #[inline]
+    fn new(tensor: Struct, ours: Option<Ours>) -> Self {
         Self {
-            tensor: Struct::Versioned(tensor),
+            tensor,
             strides: None,
-            ours: Some(ours),
+            ours,
             shared: false,
         }
     }
@@ -282,17 +293,6 @@ impl Managed {
         Self::ours_in_legacy(unsafe { (ours.block.to_legacy)(tensor) }, ours)
     }
 
-    /// The same for a tensor in the legacy struct.
-    #[inline]
-    pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
-        Self {
-            tensor: Struct::Legacy(tensor),
-            strides: None,
-            ours: Some(ours),
-            shared: false,
-        }
-    }
-
     /// A tensor of ours that nobody has seen yet, in the form that the plan asks for. The legacy struct only where that
     /// can say all there is to say.
     pub(crate) fn stamped(self, plan: &Plan) -> Self {
@@ -304,15 +304,6 @@ impl Managed {
             unsafe { (*tensor.as_ptr()).flags = plan.flags };
         }
         self
-    }
-
-    fn whole(tensor: Struct) -> Self {
-        Self {
-            tensor,
-            strides: None,
-            ours: None,
-            shared: false,
-        }
     }
 
     /// Whether a consumer finds all that it may look for: we take a tensor without strides or without
