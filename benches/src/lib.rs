@@ -67,7 +67,7 @@ impl<'a> Array<'a> {
     ///
     /// As [`Array::copy`], and the items are values of `T`.
     unsafe fn copy_of<T: Element>(&self) -> Result<Managed, Error> {
-        let mut parts = Parts::new().shape(Dims::from(self.shape));
+        let mut parts = Parts::new().shape(self.shape);
         let (mut before, mut behind) = (0, 0);
         if let Some(strides) = self.strides {
             for (&extent, &stride) in self.shape.iter().zip(strides) {
@@ -75,7 +75,7 @@ impl<'a> Array<'a> {
                 before += far.min(0);
                 behind += far.max(0);
             }
-            parts = parts.strides(Dims::from(strides)).offset(-before);
+            parts = parts.strides(strides).offset(-before);
         } else {
             behind = self.shape.iter().product::<i64>() - 1;
         }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | export what a borrow of yours keeps in place | [`export_with`] |
 //! | do so, and release the owner without the deleter | [`hand_over`], [`take_back`] |
-//! | do so for the usual tensor, in the fewest instructions | [`hand_over_packed`] |
+//! | do so for the usual tensor, in the fewest instructions | [`hand_over_usual`] |
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
@@ -17,14 +17,16 @@
 //! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
 //! only from one major release to the next.
 
-pub use crate::describe::usual::Packed;
-pub use crate::export::block::take_back;
+pub use crate::describe::usual::Usual;
 #[cfg(feature = "std")]
-pub use crate::export::elsewhere::settle;
-pub use crate::export::hand_over::{Handed, HandedPacked, hand_over, hand_over_packed};
+pub use crate::export::device::settle;
+pub use crate::export::extras::{Lists, lists, share, usual};
+pub use crate::export::hand_over::{
+    Handover, UsualHandover, hand_over, hand_over_usual, take_back,
+};
 pub use crate::export::ways::{export_with, unordered};
 pub use crate::layout::dims::MAX_RANK;
 #[cfg(feature = "std")]
-pub use crate::stream::remembered::current_stream;
+pub use crate::stream::ledger::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;

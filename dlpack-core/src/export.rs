@@ -1,17 +1,43 @@
-//! The trait [`DLPack`], and the ways from a description to an export.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
+//! Handing a tensor over: from a description, and the owner that keeps its memory, to a struct that any consumer releases.
+//!
+//! Everybody comes in by a door, with a value, an `Arc`, a clone or a borrow; the description is planned, and one finisher
+//! follows the plan. What it gives is one allocation, whose deleter drops the owner, on whatever thread.
+//!
+//! ```text
+//! DLPack, DLPackTensors, Managed again, a binding      the doors
+//!        │ describe
+//!        ▼
+//! Descriptor ──plan──> Way ──┬─ Share ──────────────> owner ──┐
+//!                            ├─ CopyHost, CopyDevice ─> copy ─┼──> block { struct, lists, owner } ──> Managed
+//!                            └─ AlreadyCopied ────────────────┘        └─ its deleter drops the owner
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | the trait [`DLPack`], the door of values and of `Arc`s |
+//! | `extras` | what a type says beside its description: one hidden table |
+//! | `tensors` | the door of structs with several tensors |
+//! | `again` | the door of tensors that were exported before |
+//! | `hand_over` | the door of a binding, and the way back: an owner that is released without its deleter |
+//! | `ways` | moved, shared, cloned or borrowed: from there to the one finisher |
+//! | `fresh` | copies that the processor makes, and zeros: memory that is new |
+//! | `device` | memory of devices: in the order of streams, or copied by drivers |
+//! | `copies` | those copies |
+//! | `contents` | what goes into a block beside the owner: shape and strides where the consumer finds them |
+//! | `block` | the allocation, and the deleter that ends it |
+//!
+//! Whether the consumer may write is decided in [`request`](crate::request); the event that makes it wait for the producer
+//! is recorded in [`stream`](crate::stream).
 
 pub(crate) mod again;
 pub(crate) mod block;
+pub(crate) mod contents;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
-pub(crate) mod elsewhere;
+pub(crate) mod device;
+pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
-pub(crate) mod lists;
 pub(crate) mod tensors;
 pub(crate) mod ways;
 
@@ -19,13 +45,14 @@ use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
-use crate::describe::usual::{Packed, packed};
+use crate::describe::usual::usual;
 use crate::error::Error;
-use crate::export::ways::{carry_out, export_moved, export_moved_unasked, subject, unordered};
+use crate::export::extras::{Extras, share};
+use crate::export::ways::{
+    export_moved, export_moved_unasked, export_shared, export_shared_unasked,
+};
 use crate::loan::buffer::Buffer;
-use crate::loan::facts::Facts;
 use crate::request::ExportRequest;
-use crate::request::plan::{plan, plan_unasked};
 use crate::tensor::managed::Managed;
 
 /// A type whose values are tensors.
@@ -59,23 +86,9 @@ use crate::tensor::managed::Managed;
 )]
 pub trait DLPack: Send // a consumer may run the deleter on any thread
 {
-    /// What the types alone say; see [`assert_exports!`](crate::assert_exports).
+    /// What is known of its exports beside this.
     #[doc(hidden)]
-    const FACTS: Facts = Facts::UNKNOWN;
-
-    /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
-    #[doc(hidden)]
-    const EXCLUSIVE: bool = false;
-
-    /// Whether shape and strides lie in the value as DLPack wants them, so that they can be lent.
-    #[doc(hidden)]
-    const LISTS: bool = false;
-
-    /// Shape and strides where they lie, in that case.
-    #[doc(hidden)]
-    fn lists(&self) -> Option<(&[i64], &[i64])> {
-        None
-    }
+    const EXTRAS: Extras<Self> = Extras::NONE;
 
     /// The tensor as it is seen through a shared reference.
     ///
@@ -91,17 +104,6 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// Whatever would make the tensor reach outside its memory.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
 
-    /// Whether [`packed`](DLPack::packed) may say more than `None`.
-    #[doc(hidden)]
-    const PACKED: bool = false;
-
-    /// The same as plain values, if the tensor is of the usual kind.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn packed(&self) -> Option<Packed<'_>> {
-        None
-    }
-
     /// The tensor as it is seen through an exclusive reference: writable, where the memory can be.
     ///
     /// ```
@@ -116,14 +118,6 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// As [`DLPack::describe`].
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         self.describe()
-    }
-
-    /// Exports without keeping `self`, where a field holds the memory by itself (key `owner`).
-    #[doc(hidden)]
-    #[inline]
-    fn share(&self, request: &ExportRequest) -> Option<Result<Managed, Error>> {
-        let _ = request;
-        None
     }
 
     /// Exports the value: it moves into the tensor, and is dropped when the consumer is done.
@@ -195,21 +189,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        let mut described = Self::describe(self);
-        let descriptor = match &mut described {
-            Ok(descriptor) => descriptor,
-            Err(error) => return Err(error.clone()),
-        };
-        let request = ExportRequest {
-            stream: unordered(descriptor.device),
-            ..ExportRequest::versioned()
-        };
-        if let Some(shared) = Self::share(self, &request) {
-            return shared;
-        }
-        let plan = plan_unasked(&subject(descriptor));
-        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan, None) }
+        export_shared_unasked(self, Self::describe, share)
     }
 
     /// Exports the value without giving it up, as a consumer asks for it.
@@ -233,33 +213,21 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = Self::share(self, request) {
+        if let Some(shared) = share(&**self, request) {
             return shared;
         }
-        let mut described = Self::describe(self);
-        let descriptor = match &mut described {
-            Ok(descriptor) => descriptor,
-            Err(error) => return Err(error.clone()),
-        };
-        let plan = plan(request, &subject(descriptor))?;
-        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan, Some(request)) }
+        export_shared(self, Self::describe, request)
     }
 }
 
 impl<B: Buffer + ?Sized> DLPack for B {
-    const FACTS: Facts = <B as Buffer>::FACTS;
+    const EXTRAS: Extras<Self> = Extras::NONE
+        .facts(<B as Buffer>::FACTS)
+        .usual(|buffer| usual(buffer.lend(), None, None));
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new().describe(self.lend())
-    }
-
-    const PACKED: bool = true;
-
-    #[inline]
-    fn packed(&self) -> Option<Packed<'_>> {
-        packed(self.lend(), None, None)
     }
 
     #[inline]

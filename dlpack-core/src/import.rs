@@ -1,10 +1,23 @@
 //! The way back: from an imported tensor to owned Rust values.
+//!
+//! The attributes of the export are read backwards: each field is asked for what it described.
+//!
+//! ```text
+//!                     ┌── elements ── Vec, Box, Arc, array (a copy), SharedBuffer (the memory itself)
+//! Managed ──[ Import ]┼── shape, strides, offset ── a list or an integer
+//!                     └── device, dtype, order ── checked against the field
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `FromDLPack` for whole values, `FromTensor` for the data |
+//! | `reader` | `Import`: what the derive asks a tensor for, in which order it copies |
+//! | `list` | the integers and lists that extents and strides are read back into |
 
 pub(crate) mod list;
 pub(crate) mod reader;
 
 pub use list::{FromInt, FromList};
-pub use reader::Import;
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -13,6 +26,7 @@ use alloc::vec::Vec;
 
 use crate::element::{Element, Plain};
 use crate::error::Error;
+use crate::import::reader::Import;
 use crate::loan::shared::SharedBuffer;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
@@ -84,7 +98,7 @@ pub trait FromDLPack: Sized {
     label = "expected a type that owns its elements",
     note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`"
 )]
-pub trait FromTensor: Sized {
+pub trait FromTensor: Sized + sealed::Sealed {
     /// What the elements are.
     type Element: Element;
 
@@ -92,11 +106,7 @@ pub trait FromTensor: Sized {
     #[doc(hidden)]
     const ADOPTS: bool = false;
 
-    /// Takes the elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`FromDLPack::from_dlpack`].
+    #[doc(hidden)]
     fn from_tensor(import: Import) -> Result<Self, Error>;
 
     /// Whether a tensor of any such rank will do.
@@ -107,6 +117,17 @@ pub trait FromTensor: Sized {
             && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
     }
 }
+
+/// Closes `FromTensor`: what an import keeps count of is core's own affair.
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+impl<T> sealed::Sealed for Vec<T> {}
+impl<T> sealed::Sealed for Box<[T]> {}
+impl<T> sealed::Sealed for Arc<[T]> {}
+impl<T, const N: usize> sealed::Sealed for [T; N] {}
+impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
 impl<D: FromTensor> FromDLPack for D {
     fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
@@ -162,27 +183,5 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         import.adopt()
-    }
-}
-
-impl Import {
-    /// A tensor whose elements go into `D`.
-    ///
-    /// # Errors
-    ///
-    /// Another data type, or other trailing axes, than the elements of `D` have.
-    pub fn new<D: FromTensor>(tensor: Managed) -> Result<Self, Error> {
-        let import = Self::over(tensor, D::Element::TRAILING, D::ADOPTS);
-        import.check_type::<D::Element>()?;
-        Ok(import)
-    }
-
-    /// The elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`FromDLPack::from_dlpack`].
-    pub fn data<D: FromTensor>(self) -> Result<D, Error> {
-        D::from_tensor(self)
     }
 }

@@ -49,9 +49,6 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
 pub mod abi;
 pub mod binding;
 mod describe;
@@ -66,10 +63,21 @@ pub mod layout;
 mod loan;
 mod memory;
 mod panics;
+mod private;
 pub mod request;
 pub mod stream;
 pub mod tensor;
 mod version;
+
+/// Named by the patch version, which the derive of the same release writes.
+#[doc(hidden)]
+pub mod __private0 {
+    pub use crate::private::*;
+}
+const _: () = assert!(
+    matches!(env!("CARGO_PKG_VERSION_PATCH").as_bytes(), b"0"),
+    "`__private0` is named by the patch version"
+);
 
 pub use describe::descriptor::Descriptor;
 pub use describe::parts::Parts;

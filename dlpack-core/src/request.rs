@@ -1,4 +1,18 @@
-//! What a consumer asks for, and the policies of what it asks for it.
+//! What a consumer asks for, and what will be done about it, decided before anything is touched.
+//!
+//! A request is the arguments of Python's `__dlpack__`. Together with what is known of the tensor it gives a plan, or the
+//! first rule that it breaks; nothing in here knows memory, drivers or Python, so every cell of the table is tested.
+//!
+//! ```text
+//! ExportRequest { stream, max_version, dl_device, copy } ──┐
+//!                                                          ├──> Plan { abi, transfer, device, flags } ──> Way
+//! Subject { device, dtype, read_only, copied, legacy } ────┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `consumer` | what the number that Python calls `stream` means on which device |
+//! | `plan` | which struct, shared or copied, on which device, and with which flags: read-only is decided here |
 
 pub(crate) mod consumer;
 pub(crate) mod plan;

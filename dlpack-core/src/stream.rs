@@ -13,13 +13,19 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `rules` | what the consumer's number means on which device; pure |
+//! | `origin` | where memory comes from, as far as streams go; plain data |
+//! | `rules` | whose stream is whose: what must be ordered, and what is already; pure |
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
 //! | `driver` | their entry points, one table for both, and who is current |
 //! | `visit` | what is done with them: events, waits, copies |
-//! | `order` | the left half of the picture |
-//! | `release` | the right half |
-//! | `copies` | copies that devices make |
+//! | `order` | the left half of the picture: here the producer's event is recorded |
+//! | `release` | the right half: here the consumer's is |
+//! | `owner` | an owner that is dropped behind its consumer's work |
+//! | `unfreed` | owners that could not be dropped yet, and when they are tried again |
+//! | `ledger` | on which stream a thread exported last, for who asks without a stream |
+//! | `without_std` | the same where no driver can be found |
+//!
+//! What the consumer's number means is read in [`request`](crate::request); copies that devices make belong to exports.
 //!
 //! Nothing of this is linked. The libraries are looked for when an export needs them for the first time, and the
 //! environment can name others: `DLPACK_LIBCUDA`, `DLPACK_LIBAMDHIP64`.
@@ -32,7 +38,7 @@ use core::num::NonZeroUsize;
 #[cfg(feature = "std")]
 pub(crate) mod driver;
 #[cfg(feature = "std")]
-pub(crate) mod kept;
+pub(crate) mod ledger;
 #[cfg(feature = "std")]
 mod library;
 #[cfg(feature = "std")]
@@ -42,9 +48,9 @@ pub(crate) mod origin;
 pub(crate) mod owner;
 #[cfg(feature = "std")]
 pub(crate) mod release;
-#[cfg(feature = "std")]
-pub(crate) mod remembered;
 pub(crate) mod rules;
+#[cfg(feature = "std")]
+pub(crate) mod unfreed;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
 
@@ -58,7 +64,7 @@ pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
 #[cfg(feature = "std")]
-pub use kept::{captured, release_captured};
+pub use unfreed::{captured, release_captured};
 
 /// A stream of CUDA or HIP, by the handle that their drivers take.
 ///

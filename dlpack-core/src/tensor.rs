@@ -1,5 +1,22 @@
-//! A tensor that somebody made: owned, checked, looked at.
+//! A tensor that somebody exported: taken over, checked, looked at, and released once.
+//!
+//! What comes in is a pointer to a C struct and a promise. The struct is checked before anything is read by it; from then
+//! on `Managed` has the duty to call its deleter, and `TensorRef` is what safe code sees of it.
+//!
+//! ```text
+//! *mut DLManagedTensor.. ──(foreign: well formed?)──> Managed ──view()──> TensorRef ──> a slice, a vector, Items
+//!                                                        └─ drop: the deleter, once
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `foreign` | whether the struct of somebody else is well formed: ndim, device, type, extents, strides, addresses |
+//! | `managed` | owns a struct of either version, ours or foreign, and releases it |
+//! | `accessors` | what can be asked of any tensor; described ones have the same |
+//! | `view` | the elements as a slice or a vector, in the order and type that is asked for |
+//! | `items` | the elements one by one, in atomic words where others write |
 
+pub(crate) mod accessors;
 mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;

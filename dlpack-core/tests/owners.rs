@@ -401,8 +401,8 @@ fn more_elements_than_memory_has() {
     struct Endless([f32; 1]);
     impl DLPack for Endless {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
-            let parts = Parts::new().shape(Dims::from([1 << 50]));
-            parts.strides(Dims::from([0])).describe(self.0.lend())
+            let parts = Parts::new().shape([1_u64 << 50]);
+            parts.strides([0]).describe(self.0.lend())
         }
     }
     let no_memory = |result: Result<(), Error>| {
@@ -470,7 +470,7 @@ fn allocations_are_few_and_come_back() {
     impl DLPack for Ranked {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
             let ones = [1_i64; 64];
-            let parts = Parts::new().shape(Dims::from(&ones[..self.0]));
+            let parts = Parts::new().shape(&ones[..self.0]);
             parts.describe(Loan::from(&[7_u8][..]))
         }
     }

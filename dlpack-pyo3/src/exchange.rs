@@ -14,7 +14,7 @@ use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
-use dlpack_core::binding::{MAX_RANK, current_stream as work_stream};
+use dlpack_core::binding::{MAX_RANK, current_stream as work_stream, lists, usual};
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -52,7 +52,11 @@ pub(crate) fn install<'py, T: Exports>(
         managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
         managed_tensor_to_py_object_no_sync: Some(import),
         // XAP-08: null where it would have nothing to point to.
-        dltensor_from_py_object_no_sync: if T::LISTS { Some(borrow::<T>) } else { None },
+        dltensor_from_py_object_no_sync: if T::EXTRAS.lists.is_some() {
+            Some(borrow::<T>)
+        } else {
+            None
+        },
         current_work_stream: Some(current_stream),
     };
     let table = keep_for_good(Table {
@@ -160,22 +164,22 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // except a consumer to which it is lent for writing, and then this raises.
         // SAFETY: the guard is dropped last.
         let (value, _guard) = unsafe { T::Frozen::share(&object) }?;
-        let tensor = match value.packed() {
-            Some(packed) => lend(
-                value.lists(),
-                packed.is_read_only(),
-                (packed.shape(), packed.strides()),
+        let tensor = match usual(value) {
+            Some(usual) => lend(
+                lists(value),
+                usual.is_read_only(),
+                (usual.shape(), usual.strides()),
                 DLTensor {
-                    data: packed.as_ptr().cast_mut().cast(),
-                    device: packed.device().into(),
-                    dtype: packed.dtype().into(),
+                    data: usual.as_ptr().cast_mut().cast(),
+                    device: usual.device().into(),
+                    dtype: usual.dtype().into(),
                     ..NOTHING
                 },
             ),
             None => {
                 let descriptor = value.describe().map_err(py_err)?;
                 lend(
-                    value.lists(),
+                    lists(value),
                     descriptor.is_read_only(),
                     (descriptor.shape(), descriptor.strides()),
                     DLTensor {

@@ -12,7 +12,8 @@ pub(crate) mod method;
 use core::ptr::NonNull;
 
 use dlpack_core::binding::{
-    Handed, HandedPacked, hand_over, hand_over_packed, unordered as unordered_stream,
+    Handover, UsualHandover, hand_over, hand_over_usual, share, unordered as unordered_stream,
+    usual,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
@@ -117,7 +118,7 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     sink: S,
 ) -> Result<S::Output, Raised> {
     const REQUEST: ExportRequest = ExportRequest::versioned();
-    if !T::PACKED || T::EXCLUSIVE {
+    if T::EXTRAS.usual.is_none() || T::EXTRAS.exclusive {
         return export(object, &REQUEST, sink);
     }
     let py = object.py();
@@ -127,7 +128,7 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     let shared = if S::UNORDERED {
         None
     } else {
-        while_attached(py, || value.share(&REQUEST))
+        while_attached(py, || share(value, &REQUEST))
     };
     match shared {
         None => {}
@@ -137,13 +138,13 @@ pub(crate) fn export_plainly<T: Exports, S: Sink>(
     }
     let owner = Held::new(guard, object.as_any());
     // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-    match unsafe { hand_over_packed(owner, || value.packed()) } {
-        HandedPacked::Kept(tensor) => {
+    match unsafe { hand_over_usual(owner, || usual(value)) } {
+        UsualHandover::Kept(tensor) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<<T::Frozen as Borrowing<T>>::Shared>(tensor) }
         }
-        HandedPacked::Unusual => export(object, &REQUEST, sink),
-        HandedPacked::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
+        UsualHandover::Unusual => export(object, &REQUEST, sink),
+        UsualHandover::OutOfMemory { bytes } => Err(refuse(py, Error::OutOfMemory { bytes })),
     }
 }
 
@@ -163,10 +164,10 @@ pub(crate) fn export<T: Exports, S: Sink>(
         Ok(descriptor) => {
             let unordered = S::UNORDERED.then(|| unordered(descriptor.device()));
             let request = unordered.as_ref().unwrap_or(request);
-            if let Some(shared) = while_attached(py, || value.share(request)) {
+            if let Some(shared) = while_attached(py, || share(value, request)) {
                 return sink.other(shared.map_err(|error| refuse(py, error))?);
             }
-            if T::EXCLUSIVE && descriptor.is_read_only() {
+            if T::EXTRAS.exclusive && descriptor.is_read_only() {
                 drop(guard);
                 return export_exclusively(object, request, sink);
             }
@@ -217,11 +218,11 @@ unsafe fn finish<G: Send + 'static, S: Sink>(
         unsafe { hand_over(owner, descriptor, request) }
     });
     match handed {
-        Ok(Handed::Kept(tensor)) => {
+        Ok(Handover::Kept(tensor)) => {
             // SAFETY: it was given right above, for this type.
             unsafe { sink.kept::<G>(tensor) }
         }
-        Ok(Handed::Other(tensor)) => sink.other(tensor),
+        Ok(Handover::Other(tensor)) => sink.other(tensor),
         Err(error) => Err(refuse(object.py(), error)),
     }
 }
@@ -239,8 +240,8 @@ pub(crate) fn unordered(device: Device) -> ExportRequest {
 pub(crate) fn device<T: Exports>(object: &Bound<'_, T>) -> PyResult<Device> {
     // SAFETY: the guard is dropped last.
     let (value, _guard) = unsafe { T::Frozen::share(object) }?;
-    if let Some(packed) = value.packed() {
-        return Ok(packed.device());
+    if let Some(usual) = usual(value) {
+        return Ok(usual.device());
     }
     Ok(value.describe().map_err(py_err)?.device())
 }

@@ -4,7 +4,7 @@
     reason = "takes tensors from the C functions of other classes"
 )]
 
-pub use dlpack_core::import::{FromInt, FromList, FromTensor, Import};
+pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};

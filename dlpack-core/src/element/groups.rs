@@ -1,11 +1,11 @@
 //! Small floats that share bytes: each type here is the smallest group of them that makes whole bytes.
 //!
-//! A tensor of packed 4-bit or 6-bit floats has no address for a single item, so the element is a
+//! A tensor of 4-bit or 6-bit floats that share bytes has no address for a single item, so the element is a
 //! group: two of 4 bits in one byte, four of 6 bits in three. Items are numbered from the lowest bit
 //! of the first byte on (DTY-11).
 #![expect(
     unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of groups of packed items"
+    reason = "`Element` is a promise about memory layout, here of groups of items that share bytes"
 )]
 
 use crate::dtype::DataType;
@@ -114,8 +114,8 @@ macro_rules! groups {
 const MASK: [u32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
 groups! {
-    /// Two 4-bit floats with 2 bits of exponent and 1 of mantissa, packed into a byte: the first in
-    /// the low four bits.
+    /// Two 4-bit floats with 2 bits of exponent and 1 of mantissa in a byte: the first in the low
+    /// four bits.
     ///
     /// As an element it adds an axis of 2. A tensor of `float4_e2m1fn` whose last axis is even can
     /// be read as a list of pairs, whatever axes it has.
@@ -153,8 +153,8 @@ groups! {
     /// ```
     F4E2M1FNx2: 2 x F4_E2M1FN, 4 bits in 1;
 
-    /// Four 6-bit floats with 2 bits of exponent and 3 of mantissa, packed into three bytes from the
-    /// lowest bit of the first one on.
+    /// Four 6-bit floats with 2 bits of exponent and 3 of mantissa in three bytes, from the lowest bit
+    /// of the first one on.
     ///
     /// As an element it adds an axis of 4.
     ///
@@ -169,8 +169,8 @@ groups! {
     /// ```
     F6E2M3FNx4: 4 x F6_E2M3FN, 6 bits in 3;
 
-    /// Four 6-bit floats with 3 bits of exponent and 2 of mantissa, packed into three bytes from the
-    /// lowest bit of the first one on.
+    /// Four 6-bit floats with 3 bits of exponent and 2 of mantissa in three bytes, from the lowest bit
+    /// of the first one on.
     ///
     /// As an element it adds an axis of 4.
     ///

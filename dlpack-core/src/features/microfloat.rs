@@ -1,4 +1,4 @@
-//! The small floats of `microfloat`, one a byte, and the way between them and the packed groups.
+//! The small floats of `microfloat`, one a byte, and the way between them and the groups that share bytes.
 //!
 //! The names are those of DLPack, and so are the encodings:
 //!

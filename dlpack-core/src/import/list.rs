@@ -5,6 +5,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::error::Error;
+use crate::layout::shape::{Int, Shape};
 
 /// An integer that an extent, a stride or an offset is read back into.
 ///
@@ -17,7 +18,7 @@ use crate::error::Error;
     message = "`{Self}` cannot take an extent, a stride or an offset",
     label = "expected an integer such as `usize`, `u32` or `i64`"
 )]
-pub trait FromInt: Sized {
+pub trait FromInt: Int + Sized {
     /// The integer, if it fits.
     #[doc(hidden)]
     fn from_int(what: &'static str, found: i64) -> Result<Self, Error>;
@@ -49,7 +50,7 @@ from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
     message = "`{Self}` cannot take a list of extents or strides",
     label = "expected `[I; N]`, `Vec<I>`, `Box<[I]>` or a tuple of integers"
 )]
-pub trait FromList: Sized {
+pub trait FromList: Shape + Sized {
     /// The list, if its length and its integers fit.
     #[doc(hidden)]
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error>;

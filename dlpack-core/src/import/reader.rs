@@ -9,6 +9,7 @@ use crate::dtype::{DataType, Order};
 use crate::element::axes::Axes;
 use crate::element::{Element, Plain};
 use crate::error::Error;
+use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList};
 use crate::layout::dims::Dims;
 use crate::layout::extent;
@@ -30,19 +31,34 @@ pub struct Import {
 }
 
 impl Import {
-    /// A tensor whose elements have these axes, and are adopted or copied.
-    pub(super) fn over(tensor: Managed, axes: Axes, adopts: bool) -> Self {
-        Self {
+    /// A tensor whose elements go into `D`.
+    ///
+    /// # Errors
+    ///
+    /// Another data type, or other trailing axes, than the elements of `D` have.
+    pub fn new<D: FromTensor>(tensor: Managed) -> Result<Self, Error> {
+        let import = Self {
             tensor,
-            axes,
+            axes: D::Element::TRAILING,
             order: Order::C,
-            adopts,
+            adopts: D::ADOPTS,
             strides_read: Cell::new(false),
-        }
+        };
+        import.check_type::<D::Element>()?;
+        Ok(import)
+    }
+
+    /// The elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`FromDLPack::from_dlpack`](crate::FromDLPack::from_dlpack).
+    pub fn data<D: FromTensor>(self) -> Result<D, Error> {
+        D::from_tensor(self)
     }
 
     /// That its items are those of `T`.
-    pub(super) fn check_type<T: Element>(&self) -> Result<(), Error> {
+    fn check_type<T: Element>(&self) -> Result<(), Error> {
         self.tensor.view().check_type::<T>()
     }
 
