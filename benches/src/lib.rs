@@ -11,7 +11,6 @@ use core::slice;
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 
 use dlpack_core::binding::export_with;
-use dlpack_core::layout::Dims;
 use dlpack_core::{Device, Element, Error, ExportRequest, Loan, Managed, Parts};
 
 /// An array as NumPy knows it.
