@@ -23,8 +23,6 @@ fn spec() -> Value {
     serde_json::from_str(include_str!("data/abi.json")).expect("tests/data/abi.json is JSON")
 }
 
-// ---- the table of declarations ----
-
 #[derive(Debug, PartialEq)]
 struct Field {
     name: &'static str,
@@ -138,8 +136,6 @@ fn flags() -> Values {
     }
 }
 
-// ---- reading the other two descriptions ----
-
 fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let object = value.as_object().expect("an object in abi.json");
     object.iter().map(|(key, value)| (key.as_str(), value))
@@ -171,8 +167,6 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names.sort_unstable();
     names
 }
-
-// ---- Rust against the real header's numbers ----
 
 /// ABI-01, ABI-02, ABI-03, ABI-04, ABI-05, ABI-06, ABI-07, ABI-08.
 #[test]
@@ -345,8 +339,6 @@ fn draft_structs_are_absent() {
     );
     assert!(structs().iter().all(|s| s.name != "DLTensorVersioned"));
 }
-
-// ---- Rust against a C compiler ----
 
 /// The declarations of the table as a C header.
 fn header() -> String {

@@ -52,8 +52,6 @@ const HIP: Api = Api {
 };
 const BOTH: [Api; 2] = [CUDA, HIP];
 
-// ---- what a process of its own does ----
-
 /// A tensor whose memory, so it says, is a GPU's.
 struct Owner {
     values: [f32; 4],
@@ -160,8 +158,6 @@ fn says(api: Api, library: Option<&Path>) -> String {
     said.to_owned()
 }
 
-// ---- libraries that are none ----
-
 #[test]
 fn a_library_that_is_not_there() {
     for api in BOTH {
@@ -242,8 +238,6 @@ fn a_machine_without_drivers() {
         );
     }
 }
-
-// ---- the real libraries ----
 
 /// Where the real library lies, if somebody has said so.
 fn real(api: Api) -> Option<PathBuf> {

@@ -25,8 +25,6 @@ use std::alloc::System;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-// ---- the allocator ----
-
 struct Counting;
 
 thread_local! {
@@ -103,8 +101,6 @@ fn quietly<R>(work: impl FnOnce() -> R) -> R {
     QUIET.set(false);
     result
 }
-
-// ---- an owner that counts and misbehaves ----
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Describe {
@@ -207,8 +203,6 @@ fn delete_legacy(tensor: NonNull<DLManagedTensor>) {
     // SAFETY: called once.
     unsafe { deleter(tensor.as_ptr()) };
 }
-
-// ---- the ends of an export ----
 
 /// CAP-08, CAP-10, CAP-18: each way to let go of a tensor drops the owner once and leaves nothing behind; faults 8, 12, 13.
 #[test]
@@ -540,8 +534,6 @@ fn dropped_on_another_thread() {
     assert_eq!(drops.count(), 3);
 }
 
-// ---- panics ----
-
 /// ABI-10, ERR-06: a panic of the owner's `Drop` ends in the deleter, which returns with all memory freed; faults 6, 49.
 #[test]
 fn a_panic_in_drop_stays_inside() {
@@ -634,8 +626,6 @@ fn a_panic_in_drop_of_a_failed_export() {
     assert_eq!((drops.count(), left), (1, 0));
 }
 
-// ---- many at once ----
-
 /// CAP-12, CAP-20, CAP-26: thousands of exports of one value live at once, each with a struct of its own; the references come
 /// back to where they began; faults 10, 27, 28.
 #[test]
@@ -680,8 +670,6 @@ fn the_memory_outlives_the_value() {
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     );
 }
-
-// ---- what the derive can say ----
 
 /// Counts its drops, beside data of any kind.
 struct Witness(Arc<AtomicUsize>);

@@ -1,54 +1,34 @@
-//! `asan`: the tests of core and derive under AddressSanitizer.
+//! Run the tests of core and derive under AddressSanitizer, leaks included.
+//!
+//! Skips, saying so, where no nightly toolchain is installed, whose compiler has the sanitizer.
+//! usage: `cargo xtask asan [--cases N]`
+//!   --cases N   cases per property test (default 20000; the sanitizer makes each a few times slower)
 
-use crate::args::Args;
-use crate::step::{Outcome, Step, StepResult, nightly, run, run_all, succeeds, target_dir};
-
-pub(crate) const HELP: &str = "
-Builds dlpack-core and dlpack-derive with the nightly compiler's AddressSanitizer and runs their tests, leak detection
-on. Skips, saying so, where no nightly toolchain is installed.
-
-usage: cargo xtask asan [--cases N]
-  --cases N   cases per property test (default 20000; the sanitizer makes each a few times slower)
-";
+use crate::prelude::*;
 
 /// Instrumented code needs an explicit target: proc macros and build scripts then stay uninstrumented.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+pub(crate) const SANITIZED: &str = "x86_64-unknown-linux-gnu";
 
-pub(crate) fn main(mut args: Args) -> Result<(), String> {
-    let cases = args.value("--cases")?.unwrap_or_else(|| "20000".into());
-    args.finish()?;
-    let steps = vec![Step::new("tests under AddressSanitizer", move || {
-        tests(&cases)
-    })];
-    run_all("asan", steps, false)
+pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
+    let cases: u64 = args.opt_value_from_str("--cases")?.unwrap_or(20_000);
+    finish(args)?;
+    let step = Step::new("tests under AddressSanitizer", move |sh| {
+        let tests = "test --all-features -p dlpack-core -p dlpack-derive --lib --tests --target";
+        let tests = nightly(sh)?.args(tests.split(' ')).arg(SANITIZED).env("RUSTFLAGS", "-Zsanitizer=address");
+        let tests = tests.env("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1");
+        let tests = tests.env("DLPACK_CASES", cases.to_string());
+        Ok(tests.env("CARGO_TARGET_DIR", target_dir().join("asan")).run()?)
+    });
+    run_all(sh, "asan", vec![step], false)
 }
 
-fn tests(cases: &str) -> StepResult {
+/// The compiler that has the sanitizers.
+pub(crate) fn nightly(sh: &Shell) -> Result<Cmd<'_>> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Ok(Outcome::Skipped(format!("it is set up for {TARGET} only")));
+        return skip(format!("it is set up for {SANITIZED} only"));
     }
-    if !succeeds(nightly(&["--version"])) {
-        return Ok(Outcome::Skipped(
-            "no nightly toolchain; `rustup toolchain install nightly --profile minimal` adds it"
-                .into(),
-        ));
+    if !succeeds(cargo_of(sh, "nightly").arg("--version")) {
+        return skip("no nightly toolchain; `rustup toolchain install nightly --profile minimal` adds it");
     }
-    let mut command = nightly(&["test", "--target", TARGET, "--all-features"]);
-    command
-        .args([
-            "-p",
-            "dlpack-core",
-            "-p",
-            "dlpack-derive",
-            "--lib",
-            "--tests",
-        ])
-        .env("RUSTFLAGS", "-Zsanitizer=address")
-        .env(
-            "ASAN_OPTIONS",
-            "detect_leaks=1:detect_stack_use_after_return=1",
-        )
-        .env("DLPACK_CASES", cases)
-        .env("CARGO_TARGET_DIR", target_dir().join("asan"));
-    run(command)
+    Ok(cargo_of(sh, "nightly"))
 }

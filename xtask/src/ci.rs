@@ -1,105 +1,60 @@
-//! `ci`: what must hold before a change is taken.
+//! What .ci/run runs: formatting, lints, docs, `test`, the public API, packaging, checks of the text.
+//!
+//! usage: `cargo xtask ci [--keep-going] [--only WORD]`
+//!   --keep-going   run the other steps after one has failed
+//!   --only WORD    only the steps whose name contains the word
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use cargo_metadata::Package;
 
-use crate::args::Args;
-use crate::packages::PUBLISHED;
-use crate::step::{Outcome, Step, StepResult, cargo, output, run, run_all, target_dir};
-use crate::tree::entries;
-use crate::{readme, test, unsafe_files, words};
+use crate::prelude::*;
+use crate::{api, floors, test, text};
 
-pub(crate) const HELP: &str = "
-Runs the checks of the text, formatting, clippy, documentation, everything that `test` runs, and packaging.
-.ci/run calls this; run it before you push.
-
-usage: cargo xtask ci [--keep-going]
-  --keep-going   run the other steps after one has failed
-";
-
-pub(crate) fn main(mut args: Args) -> Result<(), String> {
-    let keep_going = args.flag("--keep-going");
-    args.finish()?;
-
+pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
+    let keep_going = args.contains("--keep-going");
+    let only: String = args.opt_value_from_str("--only")?.unwrap_or_default();
+    finish(args)?;
     let mut steps = vec![
-        Step::check("words that must not stay", words::check),
-        Step::check("unsafe only where listed", unsafe_files::check),
-        Step::check("README shows the quickstart's code", readme::check),
-        Step::command("formatting", cargo(&["fmt", "--all", "--check"])),
-        Step::command(
-            "clippy",
-            cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--all-features",
-                "--",
-                "-D",
-                "warnings",
-            ]),
-        ),
-        documentation(),
+        Step::new("words that must not stay", text::words),
+        Step::new("README shows programs that exist", text::readme),
+        Step::new("files of 500 lines, or a reason", text::lengths),
+        Step::new("unsafe only in files that say so", text::unsafe_code),
+        Step::new("imports go up", floors::check),
+        Step::command("formatting", "cargo fmt --all --check"),
+        Step::command("clippy", "cargo clippy --workspace --all-targets --all-features -- -D warnings"),
+        Step::new("documentation", |sh| {
+            let doc = cmd!(sh, "cargo doc --workspace --no-deps --all-features");
+            Ok(doc.env("RUSTDOCFLAGS", "-Dwarnings").run()?)
+        }),
     ];
     steps.extend(test::steps(keep_going)?);
+    steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.push(Step::new("packaging", packaging));
-    run_all("ci", steps, keep_going)
-}
-
-fn documentation() -> Step {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
-    command.env("RUSTDOCFLAGS", "-Dwarnings");
-    Step::command("documentation", command)
+    steps.retain(|step| step.name.contains(&only));
+    run_all(sh, "ci", steps, keep_going)
 }
 
 /// Packs what is published and builds it from the packed files, each crate against the packed others.
 ///
 /// Cargo takes a version that it knows for the same code, so what an earlier run packed is forgotten first.
-fn packaging() -> StepResult {
+fn packaging(sh: &Shell) -> Result<()> {
     let target = target_dir().join("packaging");
-    forget(&target)?;
-    for directory in unpacked()? {
-        forget(&directory)?;
-    }
-    let mut words = vec!["package", "--allow-dirty"];
-    for name in PUBLISHED {
-        words.extend(["-p", name]);
-    }
-    for name in PUBLISHED {
-        let list = output(cargo(&["package", "--allow-dirty", "--list", "-p", name]))?;
+    sh.remove_path(&target)?;
+    // What may be published.
+    let packages = packages(|package| package.publish.is_none())?;
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
+    // Where cargo unpacked our own crates, as if they came from a registry.
+    let registries = sh.read_dir(home.join("registry/src")).unwrap_or_default();
+    let mut package = cmd!(sh, "cargo package --allow-dirty").env("CARGO_TARGET_DIR", target);
+    for Package { name, version, .. } in packages {
+        for registry in &registries {
+            sh.remove_path(registry.join(format!("{name}-{version}")))?;
+        }
+        let list = cmd!(sh, "cargo package --allow-dirty --list -p {name}").read()?;
         for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-            if !list.lines().any(|line| line == file) {
-                return Err(format!("the package {name} lacks {file}"));
-            }
+            ensure!(list.lines().any(|line| line == file), "the package {name} lacks {file}");
         }
+        package = package.args(["-p", &name]);
     }
-    let mut package = cargo(&words);
-    package.env("CARGO_TARGET_DIR", target);
-    run(package)?;
-    Ok(Outcome::Passed)
-}
-
-fn forget(directory: &Path) -> Result<(), String> {
-    match std::fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {error}", directory.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Where cargo unpacked our own crates, as if they came from a registry.
-fn unpacked() -> Result<Vec<PathBuf>, String> {
-    let home = std::env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    let sources = home.map(|home| home.join("registry/src"));
-    let Some(sources) = sources.filter(|sources| sources.is_dir()) else {
-        return Ok(vec![]);
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    let mut found = Vec::new();
-    for registry in entries(&sources)? {
-        found.extend(PUBLISHED.map(|name| registry.join(format!("{name}-{version}"))));
-    }
-    Ok(found)
+    Ok(package.run()?)
 }

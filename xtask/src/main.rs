@@ -1,6 +1,6 @@
 //! The workspace's own commands, run as `cargo xtask <command>`.
 
-mod args;
+mod api;
 mod asan;
 mod bench;
 mod ci;
@@ -9,150 +9,89 @@ mod coverage;
 mod debian;
 mod demo;
 mod drivers;
+mod floors;
 mod fuzz;
 mod gpu;
-mod packages;
-mod pyo3_versions;
+mod place;
 mod pytests;
 mod python;
-mod readme;
-mod source;
 mod step;
 mod test;
-mod tree;
-mod unsafe_files;
+mod text;
 mod valgrind;
-mod words;
 
 use std::process::ExitCode;
 
-use crate::args::Args;
+use crate::prelude::*;
 
-/// One subcommand: what it is called, what it says of itself, what it does.
-struct Command {
-    name: &'static str,
-    summary: &'static str,
-    help: &'static str,
-    run: fn(Args) -> Result<(), String>,
+/// What nearly every file needs.
+mod prelude {
+    pub(crate) use crate::{finish, place::*, python::*, step::*};
+    pub(crate) use anyhow::{Context as _, Result, bail, ensure};
+    pub(crate) use pico_args::Arguments;
+    pub(crate) use std::path::{Path, PathBuf};
+    pub(crate) use xshell::{Cmd, Shell, cmd};
 }
 
-const COMMANDS: [Command; 12] = [
-    Command {
-        name: "demo",
-        summary: "run the demonstration: annotated structs, exported and read back",
-        help: demo::HELP,
-        run: demo::main,
-    },
-    Command {
-        name: "test",
-        summary: "run every test: unit, doc, ui, features, no_std, examples, coverage",
-        help: test::HELP,
-        run: test::main,
-    },
-    Command {
-        name: "ci",
-        summary: "what .ci/run runs: formatting, lints, docs, `test`, packaging, checks of the text",
-        help: ci::HELP,
-        run: ci::main,
-    },
-    Command {
-        name: "coverage",
-        summary: "check that every requirement has a test that names it, or a reason",
-        help: coverage::HELP,
-        run: coverage::main,
-    },
-    Command {
-        name: "consumers",
-        summary: "let every array library read every kind of tensor, and write the table",
-        help: consumers::HELP,
-        run: consumers::main,
-    },
-    Command {
-        name: "gpu",
-        summary: "check on a real GPU that work on streams is ordered, and write the table",
-        help: gpu::HELP,
-        run: gpu::main,
-    },
-    Command {
-        name: "pytest",
-        summary: "run the Python tests of dlpack-pyo3",
-        help: pytests::HELP,
-        run: pytests::main,
-    },
-    Command {
-        name: "faults",
-        summary: "run the Python tests where faults show: other Pythons, sanitizers, for long",
-        help: pytests::FAULTS_HELP,
-        run: pytests::faults,
-    },
-    Command {
-        name: "asan",
-        summary: "run the tests of core and derive under AddressSanitizer, leaks included",
-        help: asan::HELP,
-        run: asan::main,
-    },
-    Command {
-        name: "valgrind",
-        summary: "run the tests of core under valgrind, leaks included",
-        help: valgrind::HELP,
-        run: valgrind::main,
-    },
-    Command {
-        name: "fuzz",
-        summary: "run one fuzz target, or all of them in turn",
-        help: fuzz::HELP,
-        run: fuzz::main,
-    },
-    Command {
-        name: "bench",
-        summary: "run the benchmarks",
-        help: bench::HELP,
-        run: bench::main,
-    },
+/// What a subcommand does with the words after its name.
+type Action = fn(&Shell, Arguments) -> Result<()>;
+
+/// Each subcommand: what it is called, the file whose head is its help, what it does.
+const COMMANDS: [(&str, &str, Action); 13] = [
+    ("demo", include_str!("demo.rs"), demo::main),
+    ("test", include_str!("test.rs"), test::main),
+    ("ci", include_str!("ci.rs"), ci::main),
+    ("coverage", include_str!("coverage.rs"), |sh, args| finish(args).and_then(|()| coverage::check(sh))),
+    ("api", include_str!("api.rs"), api::main),
+    ("consumers", include_str!("consumers.rs"), consumers::main),
+    ("gpu", include_str!("gpu.rs"), gpu::main),
+    ("pytest", include_str!("pytests.rs"), pytests::main),
+    ("faults", include_str!("pytests/faults.rs"), pytests::faults::main),
+    ("asan", include_str!("asan.rs"), asan::main),
+    ("valgrind", include_str!("valgrind.rs"), valgrind::main),
+    ("fuzz", include_str!("fuzz.rs"), fuzz::main),
+    ("bench", include_str!("bench.rs"), bench::main),
 ];
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let name = words.next().unwrap_or_else(|| "--help".into());
-    let rest: Vec<String> = words.collect();
-
-    if matches!(name.as_str(), "help" | "--help" | "-h") {
-        return help(rest.first().map(String::as_str));
-    }
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+    let mut words: Vec<_> = std::env::args().skip(1).collect();
+    let asks_for_help = |word: &String| word == "--help" || word == "-h";
+    let asked = words.iter().any(asks_for_help) || words.first().is_some_and(|word| word == "help");
+    words.retain(|word| !asks_for_help(word));
+    let mut words = words.into_iter().skip_while(|word| asked && word == "help");
+    let Some(name) = words.next() else {
+        println!("usage: cargo xtask <command> [options]\n\ncommands:");
+        for (name, file, _) in COMMANDS {
+            println!("  {name:<10}{}", help(file).next().unwrap_or_default());
+        }
+        println!("\n`cargo xtask <command> --help` says more about one of them.");
+        return ExitCode::SUCCESS;
+    };
+    let Some((_, file, action)) = COMMANDS.iter().find(|command| command.0 == name) else {
         eprintln!("xtask: unknown command `{name}`; `cargo xtask --help` lists the commands");
         return ExitCode::from(2);
     };
-    if rest.iter().any(|word| word == "--help" || word == "-h") {
-        return help(Some(command.name));
-    }
-    match (command.run)(Args::new(rest)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("xtask {name}: {message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn help(about: Option<&str>) -> ExitCode {
-    if let Some(name) = about {
-        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-            eprintln!("xtask: unknown command `{name}`; `cargo xtask --help` lists the commands");
-            return ExitCode::from(2);
-        };
-        println!(
-            "cargo xtask {}: {}\n\n{}",
-            command.name,
-            command.summary,
-            command.help.trim()
-        );
+    if asked {
+        help(file).for_each(|line| println!("{line}"));
         return ExitCode::SUCCESS;
     }
-    println!("usage: cargo xtask <command> [options]\n\ncommands:");
-    for command in &COMMANDS {
-        println!("  {:<10}{}", command.name, command.summary);
+    let args = Arguments::from_vec(words.map(Into::into).collect());
+    if let Err(error) = shell().and_then(|sh| action(&sh, args)) {
+        eprintln!("xtask {name}: {error:#}");
+        return ExitCode::FAILURE;
     }
-    println!("\n`cargo xtask <command> --help` says more about one of them.");
     ExitCode::SUCCESS
+}
+
+/// What the head of a file says.
+fn help(file: &str) -> impl Iterator<Item = &str> {
+    let head = file.lines().map_while(|line| line.strip_prefix("//!"));
+    head.map(|line| line.strip_prefix(' ').unwrap_or(line))
+}
+
+/// Refuses whatever nobody asked for.
+fn finish(args: Arguments) -> Result<()> {
+    let left = args.finish();
+    ensure!(left.is_empty(), "unexpected argument {:?}; try `--help`", left[0]);
+    Ok(())
 }

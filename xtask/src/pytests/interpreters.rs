@@ -1,170 +1,82 @@
-//! Which Pythons there are to test with, and how to build those that no package manager installs.
-//!
-//! A debug build notices what a release build lets pass: a count changed without the GIL, a call with an exception
-//! pending, an object freed twice. A free-threaded build has no GIL that would hide a race. Both are built from the
-//! source packages of Debian, whose signatures the package manager checks, or from sources that lie in the cache
-//! folder already; nothing is installed outside of it.
+//! Which Pythons there are to test with, and how to build those that no package manager installs: a debug build notices
+//! what a release build lets pass, such as a count changed without the GIL or a call with an exception pending, and a
+//! free-threaded one has no GIL that would hide a race. Both come from the source packages of Debian, whose signatures the
+//! package manager checks, or from sources in the cache folder; nothing is installed outside of it.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use crate::debian::{self, Archive, make_folder};
-use crate::python::{cache, interpreter_of};
-use crate::step::{Outcome, Step, StepResult, output, run};
-
-/// The versions that an ordinary interpreter is looked for.
-const VERSIONS: [u32; 6] = [10, 11, 12, 13, 14, 15];
+use crate::debian::{self, Archive};
+use crate::prelude::*;
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.
-const SPECIAL: [(&str, u32, &[&str]); 3] = [
-    ("3.13d", 13, &["--with-pydebug"]),
-    ("3.14d", 14, &["--with-pydebug"]),
-    ("3.14t", 14, &["--disable-gil"]),
-];
+const SPECIAL: [(&str, u32, &str); 3] =
+    [("3.13d", 13, "--with-pydebug"), ("3.14d", 14, "--with-pydebug"), ("3.14t", 14, "--disable-gil")];
 
 /// Every Python found, by name.
 pub(super) fn found() -> Vec<(String, PathBuf)> {
-    let ordinary = VERSIONS
-        .iter()
-        .filter_map(|&minor| Some((format!("3.{minor}"), interpreter_of((3, minor))?)));
-    let special = SPECIAL
-        .iter()
-        .filter_map(|(name, ..)| Some(((*name).to_owned(), python(name).ok()?)))
-        .filter(|(_, python)| python.exists());
+    let ordinary = (10..16).filter_map(|minor| Some((format!("3.{minor}"), interpreter_of((3, minor))?)));
+    let special = SPECIAL.iter().filter_map(|(name, ..)| Some((name.to_string(), special(name)?)));
     ordinary.chain(special).collect()
 }
 
-fn python(name: &str) -> Result<PathBuf, String> {
-    Ok(folder(name)?.join("bin/python3"))
-}
-
-fn folder(name: &str) -> Result<PathBuf, String> {
-    Ok(cache()?.join(format!("python-{name}")))
+/// A Python that was built before.
+fn special(name: &str) -> Option<PathBuf> {
+    let python = cache().ok()?.join(format!("python-{name}/bin/python3"));
+    python.exists().then_some(python)
 }
 
 /// One step for each that is missing.
 pub(super) fn steps() -> Vec<Step> {
-    SPECIAL
-        .iter()
-        .filter(|(name, ..)| !python(name).is_ok_and(|python| python.exists()))
-        .map(|&(name, minor, options)| {
-            Step::new(format!("build Python {name}"), move || {
-                build(name, minor, options)
-            })
-        })
-        .collect()
+    let missing = SPECIAL.iter().filter(|(name, ..)| special(name).is_none());
+    let step =
+        |&(name, minor, option)| Step::new(format!("build Python {name}"), move |sh| build(sh, name, minor, option));
+    missing.map(step).collect()
 }
 
-fn build(name: &str, minor: u32, options: &[&str]) -> StepResult {
-    if !debian::is_here() {
-        return Ok(Outcome::Skipped(
-            "the sources come with Debian's package manager, which is not here".into(),
-        ));
+fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {
+    if !debian::is_here(sh) {
+        return skip("the sources come with Debian's package manager, which is not here");
     }
-    let sources = cache()?.join("python-sources");
-    let source = match unpacked(&sources, minor) {
-        Some(source) => source,
-        None => {
-            fetch(&sources, minor)?;
-            unpacked(&sources, minor).ok_or("the archive holds no Python")?
-        }
-    };
-    let place = sources.join(format!("build-{name}"));
-    make_folder(&place)?;
-    let mut configure = Command::new(source.join("configure"));
-    configure
-        .current_dir(&place)
-        .arg("--quiet")
-        .arg(format!("--prefix={}", folder(name)?.display()))
-        .arg("--with-ensurepip=install")
-        .args(options);
-    run(quiet(configure))?;
-    for words in [&["-j2"][..], &["install"]] {
-        let mut make = Command::new("nice");
-        make.current_dir(&place).arg("make").args(words);
-        run(quiet(make))?;
+    let sources = sh.create_dir(cache()?.join("python-sources"))?;
+    if unpacked(sh, &sources, minor)?.is_none() {
+        let by_hand = || format!("unpack Python-3.{minor}.N into {} by hand", sources.display());
+        fetch(sh, &sources, &format!("python3.{minor}")).with_context(by_hand)?;
     }
+    let configure = unpacked(sh, &sources, minor)?.context("the archive holds no Python")?.join("configure");
+    let place = sh.create_dir(sources.join(format!("build-{name}")))?;
+    let prefix = cache()?.join(format!("python-{name}"));
+    let there = sh.push_dir(&place);
+    let configure = cmd!(sh, "{configure} --quiet --prefix={prefix} --with-ensurepip=install {option}");
+    for command in [configure, cmd!(sh, "nice make -j2"), cmd!(sh, "nice make install")] {
+        command.ignore_stdout().ignore_stderr().run()?;
+    }
+    drop(there);
     // The objects are ten times the size of what was installed.
-    std::fs::remove_dir_all(&place).map_err(|error| error.to_string())?;
-    Ok(Outcome::Passed)
-}
-
-fn quiet(mut command: Command) -> Command {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command
+    Ok(sh.remove_path(&place)?)
 }
 
 /// The sources of this version, if they are there already.
-fn unpacked(sources: &Path, minor: u32) -> Option<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(sources)
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&format!("Python-3.{minor}.")) && path.join("configure").exists()
-        })
-        .collect();
-    found.sort();
-    found.pop()
+fn unpacked(sh: &Shell, sources: &Path, minor: u32) -> Result<Option<PathBuf>> {
+    Ok(newest(sh, sources, &format!("Python-3.{minor}."), "")?.filter(|path| path.join("configure").exists()))
 }
 
-fn fetch(sources: &Path, minor: u32) -> Result<(), String> {
-    make_folder(sources)?;
-    let package = format!("python3.{minor}");
-    download(sources, &package).map_err(|error| {
-        format!(
-            "{error}; or unpack Python-3.{minor}.N into {}",
-            sources.display()
-        )
-    })?;
-    unpack(sources, &package)
+fn newest(sh: &Shell, folder: &Path, beginning: &str, end: &str) -> Result<Option<PathBuf>> {
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let fits = |path: &PathBuf| name(path).starts_with(beginning) && name(path).ends_with(end);
+    Ok(sh.read_dir(folder)?.into_iter().rev().find(fits))
 }
 
-/// Fetches the archive of the original source, as the newest suite that still has it holds it.
-fn download(sources: &Path, package: &str) -> Result<(), String> {
-    let archive = Archive::open(sources, &["deb-src {} sid main", "deb-src {} trixie main"])?;
-    let versions = archive.apt("apt-cache", &["showsrc", package]);
-    let told = output(versions)?;
-    let versions = told
-        .lines()
-        .filter_map(|line| line.strip_prefix("Version: "));
+/// Fetches the archive of the original source, as the newest suite that still has it holds it, and unpacks it.
+fn fetch(sh: &Shell, sources: &Path, package: &str) -> Result<()> {
+    let archive = Archive::open(sh, sources, &["deb-src {} sid main", "deb-src {} trixie main"])?;
+    let listed = archive.apt("apt-cache", &["showsrc", package]).read()?;
+    let _there = sh.push_dir(sources);
     // An index may name what its archive has replaced since.
-    for version in versions {
-        let wanted = format!("{package}={version}");
-        let source = archive.apt(
-            "apt-get",
-            &["source", "--download-only", "--only-source", &wanted],
-        );
+    for version in listed.lines().filter_map(|line| line.strip_prefix("Version: ")) {
+        let source = archive.apt("apt-get", &["source", "--download-only", "--only-source"]);
         // The original source may come though Debian's patches do not, and is all that is needed.
-        if run(source).is_ok() || newest(sources, package, ".orig.tar.xz").is_some() {
-            return Ok(());
+        let _ = source.arg(format!("{package}={version}")).run();
+        if let Some(source) = newest(sh, sources, &format!("{package}_"), ".orig.tar.xz")? {
+            return Ok(cmd!(sh, "tar xf {source}").run()?);
         }
     }
-    Err(format!("the archive has no source of {package}"))
-}
-
-fn unpack(sources: &Path, package: &str) -> Result<(), String> {
-    let archive = newest(sources, package, ".orig.tar.xz").ok_or("no source came")?;
-    let mut tar = Command::new("tar");
-    tar.current_dir(sources).arg("xf").arg(archive);
-    run(tar).map(drop)
-}
-
-fn newest(folder: &Path, prefix: &str, suffix: &str) -> Option<PathBuf> {
-    let prefix = format!("{prefix}_");
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&prefix) && name.ends_with(suffix)
-        })
-        .collect();
-    found.sort();
-    found.pop()
+    bail!("the archive has no source of {package}")
 }

@@ -1,0 +1,70 @@
+//! Compare the public API with what spec/api says of it, or write it anew.
+//!
+//! It is what users can name in dlpack-core and dlpack-pyo3, all features on, but for what the documentation hides.
+//! usage: `cargo xtask api [--bless]`
+//!   --bless   write spec/api anew; read the difference before you commit it
+
+use std::collections::BTreeSet;
+
+use public_api::Builder;
+
+use crate::prelude::*;
+
+/// What the version of `public-api` in our manifest reads. Another compiler may write another format, and the step is
+/// skipped until both move.
+const FORMAT: &str = "\"format_version\":57";
+
+pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
+    let bless = args.contains("--bless");
+    finish(args)?;
+    run_all(sh, "api", vec![Step::new("public API", move |sh| check(sh, bless))], false)
+}
+
+pub(crate) fn check(sh: &Shell, bless: bool) -> Result<()> {
+    let mut errors = Vec::new();
+    for name in ["dlpack-core", "dlpack-pyo3"] {
+        let path = format!("spec/api/{name}.txt");
+        let found = list(sh, name)?;
+        if bless {
+            sh.write_file(&path, &found)?;
+        }
+        let expected = sh.read_file(&path).context("`cargo xtask api --bless` writes it")?;
+        errors.extend(difference(&expected, &found));
+    }
+    none(errors).context("if this is meant: `cargo xtask api --bless`, and a line in CHANGELOG.md")
+}
+
+/// One line for each item, sorted.
+fn list(sh: &Shell, name: &str) -> Result<String> {
+    // A folder of its own: the variable makes build scripts run anew.
+    let target = target_dir().join("api");
+    let json = "-- -Zunstable-options --output-format json --cap-lints allow";
+    let rustdoc = cmd!(sh, "cargo rustdoc --quiet -p {name} --lib --all-features").args(json.split(' '));
+    rustdoc.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target).run()?;
+    let json = target.join("doc").join(format!("{}.json", name.replace('-', "_")));
+    if !sh.read_file(&json)?.contains(FORMAT) {
+        return skip("this version of rustdoc writes another format than is read here");
+    }
+    let api = Builder::from_rustdoc_json(json).omit_blanket_impls(true).build()?;
+    let lines = api.items().map(|item| format!("{item}\n"));
+    // Of what the compiler finds out by itself, users rely on these two.
+    let is_silent = |line: &String| ["Freeze", "Unpin", "UnwindSafe"].iter().any(|name| line.contains(name));
+    Ok(lines.filter(|line| !line.starts_with("impl") || !is_silent(line)).collect())
+}
+
+/// What is in one list only, by lines.
+fn difference(expected: &str, found: &str) -> Vec<String> {
+    let [expected, found] = [expected, found].map(|text| text.lines().collect::<BTreeSet<_>>());
+    let gone = expected.difference(&found).map(|line| format!("- {line}"));
+    gone.chain(found.difference(&expected).map(|line| format!("+ {line}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn what_came_and_what_went_are_told_apart() {
+        assert_eq!(difference("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
+    }
+}

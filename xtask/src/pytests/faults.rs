@@ -1,0 +1,96 @@
+//! Run the Python tests where faults show that an ordinary run hides.
+//!
+//!   every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI
+//!   debug and free-threaded Pythons, where `--interpreters` built them
+//!   threads for a minute, processes that end or fork again and again
+//!   AddressSanitizer in CPython, and valgrind
+//! What cannot be done on this machine is skipped, and the last lines say so.
+//! usage: `cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WORD]`
+//!   --interpreters   first build the debug and free-threaded Pythons that are missing, from the sources that the
+//!                    system's package manager has (Debian; once, a quarter of an hour)
+//!   --seconds N      how long each test with threads runs (default 10: a minute for all of them)
+//!   --rounds N       how often each exit is tried (default 20)
+//!   --only WORD      only the steps whose name contains the word
+
+use super::{Run, TESTS, build, interpreters};
+use crate::asan::{SANITIZED, nightly};
+use crate::prelude::*;
+
+pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
+    let build = args.contains("--interpreters");
+    let seconds: u32 = args.opt_value_from_str("--seconds")?.unwrap_or(10);
+    let rounds: u32 = args.opt_value_from_str("--rounds")?.unwrap_or(20);
+    let only: String = args.opt_value_from_str("--only")?.unwrap_or_default();
+    finish(args)?;
+    if build {
+        // What this builds is found only after it ran.
+        run_all(sh, "faults: interpreters", interpreters::steps(), true)?;
+    }
+    let mut steps = vec![Step::new("threads, exits and forks, for long", move |sh| {
+        let pytest = Run::new(sh, &interpreter()?)?.pytest(sh).args(["-k", "threads or exit"]);
+        let pytest = pytest.env("DLPACK_SECONDS", seconds.to_string()).env("DLPACK_ROUNDS", rounds.to_string());
+        Ok(pytest.env("DLPACK_FORKS", "200").run()?)
+    })];
+    for (name, python) in interpreters::found() {
+        steps.push(Step::new(format!("Python {name}"), move |sh| Ok(Run::new(sh, &python)?.pytest(sh).run()?)));
+    }
+    steps.extend([
+        Step::new("one module for all Pythons (abi3)", stable_abi),
+        Step::new("AddressSanitizer in CPython", address_sanitizer),
+        Step::new("valgrind over CPython", valgrind),
+    ]);
+    steps.retain(|step| step.name.contains(&only));
+    run_all(sh, "faults", steps, true)
+}
+
+/// One module of the stable ABI, built once, on every Python that can load it.
+fn stable_abi(sh: &Shell) -> Result<()> {
+    let mut pythons = interpreters::found();
+    // A free-threaded Python has an ABI of its own.
+    pythons.retain(|(name, _)| !name.ends_with('t'));
+    let Some((_, oldest)) = pythons.first() else {
+        return skip("no Python is found");
+    };
+    let command = cmd!(sh, "cargo build --no-default-features --features pyo3/abi3-py310");
+    let module = build(sh, oldest, command, &target_dir().join("stable-python"), "debug")?;
+    for (_, python) in &pythons {
+        Run::with_module(sh, python, module.clone())?.pytest(sh).run()?;
+    }
+    Ok(())
+}
+
+fn address_sanitizer(sh: &Shell) -> Result<()> {
+    let command = nightly(sh)?.args(["build", "--target", SANITIZED]).env("RUSTFLAGS", "-Zsanitizer=address");
+    let gcc = cmd!(sh, "gcc -print-file-name=libasan.so").quiet().read();
+    // Without it gcc gives the name back.
+    let Some(library) = gcc.ok().map(PathBuf::from).filter(|path| path.is_absolute()) else {
+        return skip("gcc's libasan.so is not installed");
+    };
+    let python = interpreter()?;
+    let built = format!("{SANITIZED}/debug");
+    let module = build(sh, &python, command, &target_dir().join("asan-python"), &built)?;
+    // The interpreter never frees all of its own, so the tests count leaks themselves; and pytest catches nothing.
+    let pytest = Run::with_module(sh, &python, module)?.pytest(sh).args(["-p", "no:faulthandler", "--capture=sys"]);
+    let options = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
+    let pytest = pytest.env("LD_PRELOAD", library).env("PYTHONMALLOC", "malloc");
+    Ok(pytest.env("ASAN_OPTIONS", options).run()?)
+}
+
+/// The tests that touch memory in every way; all of them would take an hour.
+const UNDER_VALGRIND: &str = "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
+
+fn valgrind(sh: &Shell) -> Result<()> {
+    crate::valgrind::needed(sh)?;
+    let Run { venv, module, driver } = Run::new(sh, &interpreter()?)?;
+    // The interpreter reads what it has not written, such as the header of a compiled module; we must not.
+    let (file, objects) = (target_dir().join("python.supp"), ["libpython", "bin/python"]);
+    let block = |kind, object| format!("{{\n   {kind}\n   Memcheck:{kind}\n   obj:*/{object}*\n}}\n");
+    sh.write_file(&file, objects.map(|object| block("Cond", object) + &block("Value8", object)).concat())?;
+    let python = venv.python();
+    let valgrind = ["--quiet", "--error-exitcode=9", "--leak-check=no"];
+    let pytest = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "--rootdir", TESTS, TESTS];
+    let pytest = pytest.into_iter().chain(["-k", UNDER_VALGRIND]);
+    let tests = cmd!(sh, "valgrind {valgrind...} --suppressions={file} {python} -m pytest {pytest...}");
+    let tests = tests.env("PYTHONPATH", &module).env("DLPACK_SIMULATOR", &driver);
+    Ok(tests.envs([("PYTHONMALLOC", "malloc"), ("PYTHONDONTWRITEBYTECODE", "1")]).run()?)
+}
