@@ -265,3 +265,33 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plan_has_its_way() {
+        let gpu = Device::cuda(0);
+        for (transfer, device, copied, expected) in [
+            (Transfer::Share, Device::CPU, false, Way::Share),
+            (Transfer::Share, gpu, false, Way::Share),
+            (Transfer::Share, Device::CPU, true, Way::AlreadyCopied),
+            (Transfer::Share, gpu, true, Way::AlreadyCopied),
+            // What was made for the request is copied once more where it still has to be unlocked, or to move.
+            (Transfer::Copy, Device::CPU, true, Way::CopyHost),
+            (Transfer::Copy, Device::CPU, false, Way::CopyHost),
+            (Transfer::Copy, gpu, true, Way::CopyDevice),
+            (Transfer::Copy, gpu, false, Way::CopyDevice),
+        ] {
+            let plan = Plan {
+                abi: Abi::Versioned,
+                transfer,
+                device,
+                flags: 0,
+            };
+            let found = plan.way(device, copied);
+            assert_eq!(found, expected, "{transfer:?} {device} {copied}");
+        }
+    }
+}
