@@ -109,6 +109,22 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
 )]
 pub trait Plain: Element + sealed::Plain {}
 
+/// A scalar of which every bit pattern is a value: all but `bool`.
+///
+/// Memory of such scalars may be written where it lies, by consumers that know nothing of Rust.
+///
+/// ```
+/// fn may_be_written<T: dlpack_core::Element<Scalar: dlpack_core::element::AnyBits>>() {}
+///
+/// may_be_written::<[f32; 3]>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "memory of `{Self}` cannot be exported as writable",
+    label = "a consumer could leave a byte here that is no `{Self}`",
+    note = "use `SharedBuffer<{Self}>`, which makes a value of whatever byte it finds, or `Vec<u8>` with `elem = {Self}`, or drop `writable`"
+)]
+pub trait AnyBits: Plain {}
+
 pub(crate) mod sealed {
     /// Closes `Element`: what a tensor is read and written as, by whatever consumer, is proved here for each type, and
     /// for a struct by its derive.
@@ -140,7 +156,7 @@ impl<'a, S> Source<'a, S> {
 
 /// Makes elements of types that are a number, or that their own file shows to be laid out like one.
 macro_rules! scalars {
-    ($($rust:ty => $dtype:expr, $any_bits:literal $(, $trailing:expr)?;)*) => {$(
+    ($($rust:ty => $dtype:expr, $any_bits:tt $(, $trailing:expr)?;)*) => {$(
         // SAFETY: a primitive number is its bytes, all of them initialised, without interior
         // mutability (Rust reference, "Type layout"). Any bytes are a number; a `bool` is 0 or 1 as
         // the items of its data type are. What holds for other types is said where they are listed.
@@ -160,9 +176,19 @@ macro_rules! scalars {
         impl $crate::element::sealed::Element for $rust {}
         impl $crate::element::sealed::Plain for $rust {}
         impl $crate::element::Plain for $rust {}
+        $crate::element::any_bits!($any_bits, $rust);
     )*};
 }
 pub(crate) use scalars;
+
+/// What `scalars!` says of every bit pattern, as a trait.
+macro_rules! any_bits {
+    (true, $rust:ty) => {
+        impl $crate::element::AnyBits for $rust {}
+    };
+    (false, $rust:ty) => {};
+}
+pub(crate) use any_bits;
 
 scalars! {
     u8 => DataType::U8, true;

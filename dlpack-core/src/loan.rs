@@ -89,7 +89,7 @@ impl Memory {
             any_bits: T::ANY_BITS,
             device,
             any_device: false,
-            access,
+            access: access.over::<T>(),
             layout: None,
             stream: None,
         }
@@ -253,7 +253,8 @@ impl<'a> Loan<'a> {
     ///
     /// # Safety
     ///
-    /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a`; Rust
+    /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a` (only read, where `T` is made of
+    /// `bool`s, since what they write need not be one); Rust
     /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words of
     /// the size of its scalars (of 8 bytes, where scalars are larger).
     #[must_use]
@@ -324,12 +325,6 @@ impl<'a> Loan<'a> {
             strides,
             first,
         });
-        self
-    }
-
-    /// The same memory for somebody who may only look at it.
-    pub(crate) fn for_reading(mut self) -> Self {
-        self.memory.access = self.memory.access.for_reading();
         self
     }
 

@@ -300,6 +300,73 @@ mod ndarrays {
         shows(&tensor, address, &[2, 3], &[3, 1], &[0.0; 6]);
     }
 
+    /// Own faults 4: what lies between the elements that the clone of an owner keeps is not kept by it.
+    #[cfg(feature = "derive")]
+    #[test]
+    fn an_owner_keeps_no_gaps() {
+        use dlpack_core::{Buffer, DLPack, Loan};
+        use ndarray::{Array2, ArrayView1, CowArray, Ix1};
+        use std::sync::Arc;
+
+        static TABLE: std::sync::LazyLock<Array2<i32>> = std::sync::LazyLock::new(|| {
+            Array2::from_shape_fn((3, 3), |(i, j)| 3 * i32(i) + i32(j))
+        });
+
+        fn i32(index: usize) -> i32 {
+            i32::try_from(index).unwrap()
+        }
+
+        /// Lends another column after it was cloned.
+        struct Column {
+            lent: CowArray<'static, i32, Ix1>,
+            cloned: ArrayView1<'static, i32>,
+        }
+        impl Clone for Column {
+            fn clone(&self) -> Self {
+                Self {
+                    lent: CowArray::from(self.cloned),
+                    cloned: self.cloned,
+                }
+            }
+        }
+        impl Buffer for Column {
+            fn lend(&self) -> Loan<'_> {
+                self.lent.lend()
+            }
+        }
+
+        #[derive(DLPack)]
+        struct Shared {
+            #[dlpack(data, owner)]
+            column: Column,
+        }
+
+        let export = |lent: ArrayView1<'static, i32>, cloned| {
+            let lent = CowArray::from(lent);
+            Arc::new(Shared {
+                column: Column { lent, cloned },
+            })
+            .to_dlpack()
+        };
+        let column = |at| TABLE.column(at);
+        // All its bytes lie between the first and the last that the clone keeps, and it keeps none of them.
+        assert_eq!(
+            export(column(1).slice_move(s![..2]), column(0)).unwrap_err(),
+            Error::OwnerElsewhere
+        );
+        assert_eq!(
+            export(column(0).slice_move(s![..2]), column(0)).unwrap_err(),
+            Error::OwnerElsewhere,
+            "it keeps these, but a loan with gaps is not searched for a part"
+        );
+        let tensor = export(column(0), column(0)).unwrap();
+        assert_eq!(tensor.view().to_vec::<i32>().unwrap(), [0, 3, 6]);
+        // Without gaps, every byte that is lent is kept.
+        let row = |at| TABLE.row(at);
+        let tensor = export(row(1).slice_move(s![..2]), row(1)).unwrap();
+        assert_eq!(tensor.view().to_vec::<i32>().unwrap(), [3, 4]);
+    }
+
     #[test]
     fn what_an_array_is_made_from() {
         let tensor = || counted((2, 3, 4)).reversed_axes().into_dlpack().unwrap();

@@ -499,6 +499,59 @@ fn who_may_write() {
     assert_eq!(moved.view().to_vec::<u8>().unwrap(), [1, 2, 3, 4]);
 }
 
+/// Own faults 1: a consumer knows nothing of Rust's `bool`, so its memory is never written where it lies; a copy may be.
+#[test]
+fn bools_are_not_written_in_place() {
+    fn flags<T: DLPack + Clone + 'static>(value: &T) -> [u64; 3] {
+        [
+            seen(value.clone().into_dlpack().unwrap()).flags,
+            seen(value.clone().into_dlpack_with(&COPY).unwrap()).flags,
+            seen(
+                value
+                    .clone()
+                    .into_dlpack_with(&ExportRequest::versioned())
+                    .unwrap(),
+            )
+            .flags,
+        ]
+    }
+
+    #[derive(Clone, Element)]
+    #[repr(C)]
+    struct Flags {
+        seen: bool,
+        known: bool,
+    }
+
+    const LOCKED: [u64; 3] = [
+        DLPACK_FLAG_BITMASK_READ_ONLY,
+        DLPACK_FLAG_BITMASK_IS_COPIED,
+        DLPACK_FLAG_BITMASK_READ_ONLY,
+    ];
+    let flag = Flags {
+        seen: true,
+        known: false,
+    };
+    assert_eq!(flags(&vec![true, false]), LOCKED);
+    assert_eq!(flags(&[true, false]), LOCKED);
+    assert_eq!(flags(&vec![[true, false]; 3]), LOCKED);
+    assert_eq!(flags(&vec![flag.clone(); 3]), LOCKED);
+    assert_eq!(flags(&vec![1_u8, 0])[0], 0, "the control");
+    assert_eq!(
+        flags(&over(&[true, false], Parts::new().elem::<u8>())),
+        LOCKED,
+        "as bytes"
+    );
+
+    let mut cells = [true, false];
+    // SAFETY: the array outlives the loan, and nothing else touches it.
+    let raw = unsafe { Loan::from_raw_parts_mut(cells.as_mut_ptr(), 2, Device::CPU) };
+    assert!(Parts::new().describe(raw).unwrap().is_read_only());
+    // What makes a value of whatever byte it finds is written like any other memory.
+    let shared = dlpack_core::SharedBuffer::copied_from(&[true, false]).unwrap();
+    assert_eq!(seen(shared.into_dlpack().unwrap()).flags, 0);
+}
+
 /// CAP-18: storage inside the value is described where it stays, at its own alignment.
 #[test]
 fn inline_storage() {

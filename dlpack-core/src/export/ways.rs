@@ -7,6 +7,7 @@
 use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
+use crate::describe::parts::Parts;
 use crate::device::{Device, DeviceType};
 use crate::error::Error;
 use crate::export::block::Unfinished;
@@ -14,10 +15,12 @@ use crate::export::contents::Contents;
 use crate::export::device;
 use crate::export::extras::Shared;
 use crate::export::fresh::copy_on_host;
-use crate::loan::Loan;
+use crate::layout::extent;
+use crate::loan::{Loan, Memory};
 use crate::request::ExportRequest;
 use crate::request::plan::{Plan, Subject, Way, plan, plan_unasked};
 use crate::tensor::managed::Managed;
+use crate::tensor::view::TensorRef;
 use crate::version::Abi;
 
 /// What the plan has to know of a described tensor.
@@ -181,8 +184,8 @@ pub(crate) fn export_shared_unasked<T: Send + Sync + 'static>(
 
 /// Exports what `field`, or a clone of it, holds: the clone is the owner, and the struct stays free.
 ///
-/// Nothing is taken on trust: the clone is put at its final place first, and what it lends from there
-/// has to contain everything that the descriptor reaches. A clone that copied its elements does not.
+/// Nothing is taken on trust: the clone is put at its final place first, and the tensor is exported if what the clone
+/// lends from there [`keeps`] it. A clone that copied its elements does not.
 pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,
     lend: for<'a> fn(&'a T) -> Loan<'a>,
@@ -194,20 +197,42 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
         return without_owner(&mut descriptor, &plan, Some(request));
     }
     let block = Unfinished::new(field.clone())?;
-    let loan = lend(block.owner()).memory;
-    let reached = descriptor.bytes_reached();
-    let inside = loan.device == descriptor.device
-        && reached.is_none_or(|(start, end)| {
-            start >= loan.data.addr() && end <= loan.data.addr().saturating_add(loan.bytes)
-        })
-        && (descriptor.read_only || !loan.access.is_read_only())
-        // A stream that the clone does not keep may be gone before it.
-        && (descriptor.origin().is_none() || loan.stream == descriptor.stream);
-    if !inside {
+    if !keeps(lend(block.owner()), &descriptor) {
         return Err(Error::OwnerElsewhere);
     }
-    // SAFETY: the clone stays in the block, and what it lends from there contains the tensor, as was just seen.
+    // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
     unsafe { finish(|| block, Ok, &mut descriptor, &plan, Some(request)) }
+}
+
+/// Whether each item of a tensor is one that the loan lends.
+///
+/// A loan of one run of elements lends every byte of it. What lies in the gaps of any other is somebody else's, wherever the
+/// loan begins and ends: then the tensor has to be the one that the loan itself describes.
+fn keeps(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
+    let Memory { data, bytes, .. } = loan.memory;
+    let alike = loan.memory.device == descriptor.device
+        && (descriptor.read_only || !loan.memory.access.is_read_only())
+        // A stream that the clone does not keep may be gone before it.
+        && (descriptor.origin().is_none() || loan.memory.stream == descriptor.stream);
+    let inside = descriptor.bytes_reached().is_none_or(|(start, end)| {
+        start >= data.addr() && end <= data.addr().saturating_add(bytes)
+    });
+    let layout = loan.memory.layout.as_ref();
+    let is_run =
+        layout.is_none_or(|layout| !extent::may_leave_gaps(&layout.shape, &layout.strides));
+    alike
+        && inside
+        && (is_run
+            || Parts::new()
+                .describe(loan)
+                .is_ok_and(|own| same_items(&own.view(), &descriptor.view())))
+}
+
+fn same_items(one: &TensorRef<'_>, other: &TensorRef<'_>) -> bool {
+    one.as_ptr() == other.as_ptr()
+        && one.dtype() == other.dtype()
+        && one.shape() == other.shape()
+        && extent::same_places(one.shape(), one.strides(), other.strides())
 }
 
 #[inline]

@@ -19,7 +19,7 @@ use ::cudarc::driver::{
 };
 
 use crate::device::{Device, DeviceType};
-use crate::element::Element;
+use crate::element::{AnyBits, Element};
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
 use crate::loan::lent::Lent;
@@ -154,7 +154,7 @@ impl<T: Element> Buffer for CudaSlice<T> {
     }
 }
 
-impl<T: Element> Writable for CudaSlice<T> {}
+impl<T: Element<Scalar: AnyBits>> Writable for CudaSlice<T> {}
 
 /// A part of a [`CudaSlice`], for `data = self.slice.slice(4..)`.
 impl<'a, T: Element> From<CudaView<'a, T>> for Loan<'a> {
@@ -199,7 +199,7 @@ impl<T: Element> Buffer for UnifiedSlice<T> {
     }
 }
 
-impl<T: Element> Writable for UnifiedSlice<T> {}
+impl<T: Element<Scalar: AnyBits>> Writable for UnifiedSlice<T> {}
 
 fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
     let stream = DeviceSlice::stream(slice);
@@ -230,7 +230,7 @@ impl<T: Element> Buffer for PinnedHostSlice<T> {
     }
 }
 
-impl<T: Element> Writable for PinnedHostSlice<T> {}
+impl<T: Element<Scalar: AnyBits>> Writable for PinnedHostSlice<T> {}
 
 /// Asks pinned memory where it lies. It belongs to no stream, and `cudarc` would have the host wait for its last use:
 /// instead this thread's own default stream does, on which nothing else is pending as a rule.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use ::image::{DynamicImage, ImageBuffer, Pixel};
 
-use crate::element::Element;
+use crate::element::{AnyBits, Element};
 use crate::error::Error;
 use crate::import::reader::Import;
 use crate::import::{FromDLPack, FromTensor, sealed};
@@ -59,7 +59,7 @@ where
 impl<P> Writable for ImageBuffer<P, Vec<P::Subpixel>>
 where
     P: Pixel + Send,
-    P::Subpixel: Element,
+    P::Subpixel: Element<Scalar: AnyBits>,
 {
 }
 

@@ -17,7 +17,7 @@ use ::nalgebra::{
 
 use crate::dtype::DataType;
 use crate::element::axes::Axes;
-use crate::element::{Element, Plain, Source, sealed};
+use crate::element::{AnyBits, Element, Plain, Source, sealed};
 use crate::error::Error;
 use crate::import::reader::Import;
 use crate::import::{self, FromTensor};
@@ -92,7 +92,7 @@ where
 
 impl<T, R, C, S> Writable for Matrix<T, R, C, S>
 where
-    T: Element,
+    T: Element<Scalar: AnyBits>,
     R: Dim,
     C: Columns,
     S: RawStorageMut<T, R, C> + IsContiguous + Send,

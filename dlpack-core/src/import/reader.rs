@@ -315,8 +315,9 @@ impl Import {
                 shape: shape.to_vec(),
                 strides: view.strides().to_vec(),
             };
-            // Gaps between elements are all right for a struct that keeps the strides; inside of them,
-            // or a start in the middle, they are not.
+            // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
+            // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
+            // the middle leaves items in front.
             let leading = self.leading();
             let whole_elements = extent::same_places(
                 &shape[leading..],
@@ -324,7 +325,12 @@ impl Import {
                 self.axes.strides(),
             );
             let reach = extent::reach(shape, view.strides())
-                .filter(|reach| reach.min == 0 && self.strides_read.get() && whole_elements)
+                .filter(|reach| {
+                    reach.min == 0
+                        && self.strides_read.get()
+                        && whole_elements
+                        && !extent::may_leave_gaps(shape, view.strides())
+                })
                 .ok_or_else(not_contiguous)?;
             reach.max + 1
         };

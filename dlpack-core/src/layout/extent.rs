@@ -120,6 +120,25 @@ pub(crate) fn same_places(shape: &[i64], strides: &[i64], others: &[i64]) -> boo
 /// Never `false` where they do. Some exotic layouts whose axes interleave without meeting are
 /// called overlapping too; that costs them the right to be written, nothing else.
 pub(crate) fn may_overlap(shape: &[i64], strides: &[i64]) -> bool {
+    // From the nearest axis outwards: each step must leap over all that the nearer axes reach.
+    steps_outwards(shape, strides, |stride, inner| stride > inner).is_none()
+}
+
+/// Whether there are places, between the first and the last that is reached, that no index means.
+///
+/// Never `false` where there are. Some exotic layouts whose axes interleave to fill every place are said to leave gaps
+/// too.
+pub(crate) fn may_leave_gaps(shape: &[i64], strides: &[i64]) -> bool {
+    // Each step must land on what the nearer axes reach, or right behind.
+    steps_outwards(shape, strides, |stride, inner| {
+        stride <= inner.saturating_add(1)
+    })
+    .is_none()
+}
+
+/// How far the axes reach together, if `fits` says of each, from the nearest outwards, that its stride goes with what the
+/// nearer ones reach.
+fn steps_outwards(shape: &[i64], strides: &[i64], fits: impl Fn(i64, i64) -> bool) -> Option<i64> {
     let mut axes = Dims::new();
     let mut extents = Dims::new();
     for (&extent, &stride) in shape.iter().zip(strides) {
@@ -136,15 +155,14 @@ pub(crate) fn may_overlap(shape: &[i64], strides: &[i64]) -> bool {
             }
         }
     }
-    // From the nearest axis outwards: each step must leap over all that the nearer axes reach.
     let mut inner = 0_i64;
     for (&stride, &extent) in axes.iter().zip(extents.iter()).rev() {
-        if stride <= inner {
-            return true;
+        if !fits(stride, inner) {
+            return None;
         }
         inner = inner.saturating_add(stride.saturating_mul(extent - 1));
     }
-    false
+    Some(inner)
 }
 
 #[cfg(test)]
@@ -201,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn overlap_is_never_missed() {
-        // Every small layout against a count of the places that it reaches.
+    fn overlap_and_gaps_are_never_missed() {
+        // Every small layout against the set of places that it reaches.
         for a in 0..4 {
             for b in 0..4 {
                 for s in -6..7 {
@@ -216,10 +234,23 @@ mod tests {
                         }
                         let says = may_overlap(&[a, b], &[s, t]);
                         assert!(says || all_different, "{a}x{b} {s},{t}");
+                        let filled = match (places.first(), places.last()) {
+                            (Some(first), Some(last)) => last - first + 1,
+                            _ => 0,
+                        };
+                        let all_reached = i64::try_from(places.len()).unwrap() == filled;
+                        assert!(
+                            may_leave_gaps(&[a, b], &[s, t]) || all_reached,
+                            "{a}x{b} {s},{t}"
+                        );
                     }
                 }
             }
         }
+        for packed in [[3, 1], [-3, 1], [1, 4], [0, 1], [2, 1]] {
+            assert!(!may_leave_gaps(&[4, 3], &packed), "{packed:?}");
+        }
+        assert!(may_leave_gaps(&[4, 3], &[4, 1]));
         assert!(!may_overlap(&[4, 3], &[3, 1]));
         assert!(!may_overlap(&[3, 4], &[1, 3]));
         assert!(may_overlap(&[4, 3], &[0, 1]));

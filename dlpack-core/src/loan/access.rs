@@ -1,5 +1,6 @@
 //! Who may write to memory while it is lent.
 
+use crate::element::Element;
 use crate::memory::atomic::Word;
 
 /// Who may write while the memory is lent.
@@ -33,6 +34,16 @@ impl Access {
         match self {
             Self::Exclusive => Self::Read,
             other => other,
+        }
+    }
+
+    /// The same memory, whose elements are `T`. The one place that decides what may be written where it lies: where not
+    /// every byte is a value of `T`, as with `bool`, a consumer could leave one that is none for Rust code to read.
+    pub(crate) fn over<T: Element>(self) -> Self {
+        if T::ANY_BITS {
+            self
+        } else {
+            self.for_reading()
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Write {
     None,
+    /// And none can be: not every byte is a value of the element.
+    Never,
     /// Those that own the data.
     Owned,
     /// Those that share it as well.
@@ -39,7 +41,19 @@ impl Facts {
             dtype: Some(E::DTYPE),
             leading: Some(1),
             trailing: E::TRAILING.len(),
+            write: if E::ANY_BITS {
+                Write::None
+            } else {
+                Write::Never
+            },
+        }
+    }
+
+    /// The list makes values of whatever bytes it finds.
+    pub const fn any_bits(self) -> Self {
+        Self {
             write: Write::None,
+            ..self
         }
     }
 
@@ -68,10 +82,11 @@ impl Facts {
 
     /// No consumer may write.
     pub const fn read_only(self) -> Self {
-        Self {
-            write: Write::None,
-            ..self
-        }
+        let write = match self.write {
+            Write::Never => Write::Never,
+            _ => Write::None,
+        };
+        Self { write, ..self }
     }
 
     /// An export that owns the data may be written.
@@ -85,10 +100,11 @@ impl Facts {
 
     /// Any export may be written.
     pub const fn writable_shared(self) -> Self {
-        Self {
-            write: Write::Shared,
-            ..self
-        }
+        let write = match self.write {
+            Write::Never => Write::Never,
+            _ => Write::Shared,
+        };
+        Self { write, ..self }
     }
 
     /// The same through a shared reference.
@@ -110,7 +126,7 @@ impl Facts {
 
     /// Whether the export may be written for sure: one that owns the data, but for tensors that are always shared.
     pub(crate) const fn is_writable(&self) -> bool {
-        !matches!(self.write, Write::None)
+        matches!(self.write, Write::Owned | Write::Shared)
     }
 }
 

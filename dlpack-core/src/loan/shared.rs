@@ -344,7 +344,7 @@ impl<T> fmt::Debug for SharedBuffer<T> {
 }
 
 impl<T: Plain> Buffer for SharedBuffer<T> {
-    const FACTS: Facts = Facts::list::<T>().writable_shared();
+    const FACTS: Facts = Facts::list::<T>().any_bits().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
         if self.access == Access::Read {
@@ -354,10 +354,9 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
         }
         // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Others may write, and
         // we only access them in words of `Word::of::<T>()`, which is what such a loan says.
-        let loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
-        if self.is_read_only() {
-            return loan.for_reading();
-        }
+        let mut loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
+        // `bool` too may be written: whatever `load` reads, it makes a value first.
+        loan.memory.access = self.access;
         loan
     }
 }

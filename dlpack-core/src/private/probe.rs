@@ -18,7 +18,7 @@ use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::record::Table;
 use crate::describe::usual::{Usual, usual};
-use crate::element::Element;
+use crate::element::{AnyBits, Element};
 use crate::error::Error;
 use crate::export::DLPack;
 use crate::export::extras::{self, Shared};
@@ -260,7 +260,10 @@ impl<T: ?Sized> RouteMut<T> for NoRoute {
 pub trait RouteToWrite<T: ?Sized> {}
 
 impl<T: Writable + ?Sized> RouteToWrite<T> for ByBuffer {}
-impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> RouteToWrite<T> for ByDerefMut {}
+impl<T: ?Sized + DerefMut<Target = [E]>, E: Element<Scalar: AnyBits>> RouteToWrite<T>
+    for ByDerefMut
+{
+}
 impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.

@@ -334,14 +334,52 @@ type Aside = fn(&mut dyn FnMut());
 static ASIDE: OnceLock<Aside> = OnceLock::new();
 
 /// Waits are made inside of `aside` from now on: a binding to a language with a lock lets go of it there.
+///
+/// Each wait is made once, whether `aside` makes it never, once or twice.
 pub fn around_blocking(aside: Aside) {
     // The first one stays: they are all the same binding's.
     let _ = ASIDE.set(aside);
 }
 
 fn aside(wait: &mut dyn FnMut()) {
-    match ASIDE.get() {
-        Some(aside) => aside(wait),
-        None => wait(),
+    once_inside(ASIDE.get().copied(), wait);
+}
+
+/// Safe code can name the hook, so it decides nothing: a wait that was left out would be a race, and what is freed twice worse.
+fn once_inside(hook: Option<Aside>, wait: &mut dyn FnMut()) {
+    let mut waited = false;
+    if let Some(hook) = hook {
+        hook(&mut || {
+            if !core::mem::replace(&mut waited, true) {
+                wait();
+            }
+        });
+    }
+    if !waited {
+        wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Own faults 7.
+    #[test]
+    fn a_wait_is_made_once_whatever_the_hook_does() {
+        let hooks: [Option<Aside>; 4] = [
+            None,
+            Some(|_| {}),
+            Some(|wait| wait()),
+            Some(|wait| {
+                wait();
+                wait();
+            }),
+        ];
+        for (at, hook) in hooks.into_iter().enumerate() {
+            let mut waits = 0;
+            once_inside(hook, &mut || waits += 1);
+            assert_eq!(waits, 1, "hook {at}");
+        }
     }
 }
