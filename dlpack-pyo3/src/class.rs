@@ -2,6 +2,7 @@
 
 pub(crate) mod named;
 pub(crate) mod tensor;
+pub(crate) mod vtable;
 
 use core::marker::PhantomData;
 
@@ -11,8 +12,8 @@ use pyo3::types::{PyCapsule, PyTuple, PyType};
 
 use crate::class::named::ExportsTensors;
 use crate::class::tensor::Tensor;
+use crate::class::vtable::Exports;
 use crate::exchange::{self, Imports};
-use crate::export::Exports;
 use crate::export::method;
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
@@ -115,16 +116,32 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
-        let class = T::type_object(py);
-        method::methods::<T>(&class, self.info)?;
-        if let Some(Tensors(install)) = self.tensors {
-            install(&class)?;
-        }
-        let Import(import) = self
-            .import
-            .unwrap_or(Import(exchange::to_object_of::<Tensor>));
-        exchange::install::<T>(&class, import)
+        let methods = method::Functions::of::<T>(self.info);
+        let table = exchange::Functions::of::<T>();
+        install(
+            &T::type_object(py),
+            &methods,
+            &table,
+            self.tensors,
+            self.import,
+        )
     }
+}
+
+#[inline(never)]
+fn install<'py>(
+    class: &Bound<'py, PyType>,
+    methods: &method::Functions,
+    table: &exchange::Functions,
+    tensors: Option<Tensors>,
+    import: Option<Import>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    methods.install(class)?;
+    if let Some(Tensors(install)) = tensors {
+        install(class)?;
+    }
+    let Import(import) = import.unwrap_or(Import(exchange::to_object_of::<Tensor>));
+    table.install(class, import)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of

@@ -48,6 +48,7 @@ roles! {
     Skip = "skip", "";
     Info = "info", "";
     Buffer = "buffer", "";
+    Stubs = "stubs", "";
     Tensors = "tensors", "";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
@@ -100,7 +101,7 @@ impl Role {
         use Role as R;
         let form = match (place, self) {
             (Place::Struct | Place::Enum | Place::Row | Place::Methods, R::Crate) => Form::Path,
-            (Place::Methods, R::Info | R::Buffer | R::Tensors) => Form::Flag,
+            (Place::Methods, R::Info | R::Buffer | R::Stubs | R::Tensors) => Form::Flag,
             (Place::Struct | Place::Enum | Place::Row, R::Bound) => Form::Text,
 
             (Place::Field, R::Tensor) => Form::FlagOrList(Place::FieldTensor),

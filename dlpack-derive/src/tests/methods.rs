@@ -81,7 +81,7 @@ macro_rules! snapshots {
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}";
+    pymethods_with_all: "info, buffer, stubs", "#[pymethods]\nimpl Image {}";
     pymethods_of_tensors: "tensors", "#[pymethods]\nimpl Batch {}";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
