@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::class::vtable::{Exports, Usual, Vtable, usual};
+use crate::class::vtable::{Exports, Vtable, usual};
 use crate::error::{OrRaise, Raised, contained, py_err, raise};
 use crate::exchange::escrow::Escrow;
 use crate::exchange::found::{DeviceOf, NAME, Table, mark};
@@ -161,14 +161,10 @@ unsafe extern "C" fn from_object<T: Exports>(
     // SAFETY: a consumer passes an object, if it is not null.
     if !out.is_null() && !object.is_null() && unsafe { ffi::Py_TYPE(object) } == class {
         // SAFETY: that is what was asked.
-        match unsafe { usual::<T>(object) } {
-            Usual::Tensor(tensor) => {
-                // SAFETY: a consumer passes a place for the result.
-                unsafe { out.write(tensor.as_ptr()) };
-                return 0;
-            }
-            Usual::Unknown => {}
-            Usual::Raised => return -1,
+        if let Some(tensor) = unsafe { usual::<T>(object) } {
+            // SAFETY: a consumer passes a place for the result.
+            unsafe { out.write(tensor.as_ptr()) };
+            return 0;
         }
     }
     // SAFETY: passed on.

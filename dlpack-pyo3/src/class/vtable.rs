@@ -9,7 +9,9 @@
 
 use core::hint::assert_unchecked;
 use core::marker::PhantomData;
+use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
+use std::panic::catch_unwind;
 
 use dlpack_core::__private::{HandedPacked, hand_over_packed};
 use dlpack_core::abi::DLManagedTensorVersioned;
@@ -18,7 +20,7 @@ use pyo3::PyClass;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::error::{Raised, contained};
+use crate::error::forget_panic;
 use crate::hold::borrowing::{Borrowing, Guard, share};
 use crate::hold::held::Held;
 
@@ -91,15 +93,9 @@ impl Contents<'_> {
     }
 }
 
-/// What the short way gives.
-pub(crate) enum Usual {
-    /// The tensor keeps the object by `Held<G>`; `take_back` may release it.
-    Tensor(NonNull<DLManagedTensorVersioned>),
-    /// Unusual, or wrong in a way that the long way finds out.
-    Unknown,
-    /// An exception is set.
-    Raised,
-}
+/// A tensor that keeps the object by `Held<G>`, so that `take_back` may release it; nothing where the tensor is unusual
+/// or something is wrong, which the long way finds out.
+pub(crate) type Usual = Option<NonNull<DLManagedTensorVersioned>>;
 
 impl<G: Send + 'static> Vtable<G> {
     /// The table of a class.
@@ -176,7 +172,7 @@ unsafe fn exclude<'a, T: Exports>(
 #[inline(never)]
 pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
     if !T::PACKED || T::EXCLUSIVE {
-        return Usual::Unknown;
+        return None;
     }
     // SAFETY: passed on to the caller.
     unsafe { assert_unchecked(!object.is_null()) };
@@ -188,17 +184,17 @@ pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
         // SAFETY: of this class, by the caller's contract.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-        let Some((value, guard)) = (unsafe { T::Frozen::share(&object) }) else {
-            return Ok(Usual::Unknown);
-        };
+        let (value, guard) = unsafe { T::Frozen::share(&object) }?;
         let owner = Held::new(guard, object.as_any());
         // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-        Ok(
-            match unsafe { hand_over_packed(owner, || value.packed()) } {
-                HandedPacked::Kept(tensor) => Usual::Tensor(tensor),
-                HandedPacked::Unusual | HandedPacked::OutOfMemory { .. } => Usual::Unknown,
-            },
-        )
+        match unsafe { hand_over_packed(owner, || value.packed()) } {
+            HandedPacked::Kept(tensor) => Some(tensor),
+            HandedPacked::Unusual | HandedPacked::OutOfMemory { .. } => None,
+        }
     };
-    contained(py, export).unwrap_or_else(|Raised| Usual::Raised)
+    catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {
+        // On the long way it panics again.
+        forget_panic(payload);
+        None
+    })
 }

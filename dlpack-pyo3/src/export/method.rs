@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::class::vtable::{Exports, Usual, Vtable};
+use crate::class::vtable::{Exports, Vtable};
 use crate::error::{OrRaise, Raised, answer};
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
@@ -151,14 +151,10 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     let plain = arguments.are_plain();
     if plain {
         // SAFETY: passed on to the caller.
-        match unsafe { (class.usual)(object) } {
-            Usual::Tensor(tensor) => {
-                // SAFETY: it was given right above, for this type.
-                let capsule = unsafe { capsule::keep::<G>(py, tensor) };
-                return capsule.unwrap_or_else(|Raised| ptr::null_mut());
-            }
-            Usual::Unknown => {}
-            Usual::Raised => return ptr::null_mut(),
+        if let Some(tensor) = unsafe { (class.usual)(object) } {
+            // SAFETY: it was given right above, for this type.
+            let capsule = unsafe { capsule::keep::<G>(py, tensor) };
+            return capsule.unwrap_or_else(|Raised| ptr::null_mut());
         }
     }
     let arguments = (!plain).then_some(arguments);
