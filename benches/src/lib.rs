@@ -10,7 +10,9 @@ use core::hint::black_box;
 use core::slice;
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 
-use dlpack_core::{Device, Dims, Element, Error, ExportRequest, Loan, Managed, Parts, export_with};
+use dlpack_core::binding::export_with;
+use dlpack_core::layout::Dims;
+use dlpack_core::{Device, Element, Error, ExportRequest, Loan, Managed, Parts};
 
 /// An array as NumPy knows it.
 struct Array<'a> {
@@ -65,7 +67,7 @@ impl<'a> Array<'a> {
     ///
     /// As [`Array::copy`], and the items are values of `T`.
     unsafe fn copy_of<T: Element>(&self) -> Result<Managed, Error> {
-        let mut parts = Parts::new().shape(Dims::from(self.shape));
+        let mut parts = Parts::new().shape(self.shape);
         let (mut before, mut behind) = (0, 0);
         if let Some(strides) = self.strides {
             for (&extent, &stride) in self.shape.iter().zip(strides) {
@@ -73,7 +75,7 @@ impl<'a> Array<'a> {
                 before += far.min(0);
                 behind += far.max(0);
             }
-            parts = parts.strides(Dims::from(strides)).offset(-before);
+            parts = parts.strides(strides).offset(-before);
         } else {
             behind = self.shape.iter().product::<i64>() - 1;
         }

@@ -1,4 +1,4 @@
-//! The C declarations of dlpack.h 1.3, in header order: data only, no behaviour.
+//! The C declarations of dlpack.h 1.3, in header order: data, and the one thing that is done with it, its release.
 //!
 //! Names are C's. Device types and type codes are plain integers, because a peer with a newer minor
 //! version may send values that this list lacks (ABI-02). Layouts of 1.0 to 1.3 are identical, so one set
@@ -8,6 +8,7 @@
 //! Every function pointer here is called through the C calling convention and must not unwind (ABI-10).
 //! The struct of the draft that came before 1.0 is deliberately absent (ABI-12).
 
+#![expect(unsafe_code, reason = "calls the deleter of a struct")]
 #![expect(
     non_upper_case_globals,
     reason = "enum values keep the names of dlpack.h, so that either side can be searched for them"
@@ -15,6 +16,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{align_of, offset_of, size_of};
+use core::ptr::NonNull;
 use static_assertions::const_assert_eq;
 
 /// Asserts size, alignment and every offset at compile time: `T: size, align { field @ offset, .. }`.
@@ -223,6 +225,23 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
+impl DLManagedTensor {
+    /// Calls the deleter, if there is one: without one there is nothing to release.
+    ///
+    /// # Safety
+    ///
+    /// `this` is a valid tensor that its one owner gives up: nobody uses it any more, or calls its deleter again.
+    #[inline]
+    pub unsafe fn release(this: NonNull<Self>) {
+        // SAFETY: the caller passes a valid tensor.
+        let deleter = unsafe { (*this.as_ptr()).deleter };
+        if let Some(deleter) = deleter {
+            // SAFETY: the caller gives the tensor up, and this is its one release.
+            unsafe { deleter(this.as_ptr()) };
+        }
+    }
+}
+
 // ABI-05
 #[cfg(target_pointer_width = "64")]
 layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 });
@@ -249,6 +268,24 @@ pub struct DLManagedTensorVersioned {
     pub flags: u64,
     /// The tensor.
     pub dl_tensor: DLTensor,
+}
+
+impl DLManagedTensorVersioned {
+    /// Calls the deleter, if there is one: without one there is nothing to release.
+    ///
+    /// # Safety
+    ///
+    /// `this` is a valid tensor that its one owner gives up: nobody uses it any more, or calls its deleter again. Of a
+    /// struct of another major version, the fields up to the deleter are enough.
+    #[inline]
+    pub unsafe fn release(this: NonNull<Self>) {
+        // SAFETY: the deleter is one of the fields that keep their place in every version; the caller vouches for it.
+        let deleter = unsafe { (*this.as_ptr()).deleter };
+        if let Some(deleter) = deleter {
+            // SAFETY: the caller gives the tensor up, and this is its one release.
+            unsafe { deleter(this.as_ptr()) };
+        }
+    }
 }
 
 // ABI-06

@@ -1,8 +1,24 @@
-//! From what an annotation says, and memory that is lent, to a tensor that was found to lie inside it.
+//! A tensor of our own: from what an annotation says, and memory that is lent, to a tensor that was found to lie inside it.
+//!
+//! Nobody can make a [`Descriptor`](descriptor::Descriptor) but through [`Parts`](parts::Parts), and `Parts` refuses
+//! whatever would reach outside. What follows, to the consumer, trusts it.
+//!
+//! ```text
+//! annotation ──[ Parts ]──┐                ┌── usual? ── yes ──┐
+//!                         ├──[ describe ]──┤                   ├── Descriptor ── export
+//! data ──────[ Loan ]─────┘                └── check each rule ┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `parts` | the builder: what an annotation says, or why the first part of it was refused |
+//! | `check` | every rule over more than one part: extents, strides, offset, bounds, alignment, device, stream, and whether the tensor is read-only |
+//! | `usual` | the one test of what needs none of these rules, and the tensor as plain values |
+//! | `descriptor` | the outcome |
+//! | `record` | columns over a slice of structs |
 
 pub(crate) mod check;
 pub(crate) mod descriptor;
-pub(crate) mod draft;
 pub(crate) mod parts;
 pub(crate) mod record;
 pub(crate) mod usual;

@@ -221,6 +221,19 @@ impl DataType {
         known && self.lanes > 0
     }
 
+    /// What it is called, if it has a name.
+    pub(crate) const fn name(self) -> Option<&'static str> {
+        let mut at = 0;
+        while at < NAMES.len() {
+            let (found, name) = NAMES[at];
+            if found.code == self.code && found.bits == self.bits {
+                return Some(name);
+            }
+            at += 1;
+        }
+        None
+    }
+
     pub(crate) const fn from_abi(dtype: abi::DLDataType, padded: bool) -> Self {
         let dtype = Self::new(dtype.code, dtype.bits, dtype.lanes);
         if padded { dtype.padded() } else { dtype }
@@ -247,8 +260,8 @@ impl fmt::Debug for DataType {
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scalar = Self::new(self.code, self.bits, 1);
-        match NAMES.iter().find(|(dtype, _)| *dtype == scalar) {
-            Some((_, name)) => f.write_str(name)?,
+        match scalar.name() {
+            Some(name) => f.write_str(name)?,
             None => write!(f, "(code {}, {} bits)", self.code, self.bits)?,
         }
         if self.lanes != 1 {

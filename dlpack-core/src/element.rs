@@ -1,19 +1,35 @@
-//! Which Rust types are elements of a tensor.
+//! Which Rust types are elements of a tensor, and what axes and items they have.
+//!
+//! ```text
+//! u8, f32, bool ─── item ────────────────────┐
+//! [f32; 3] ──────── items, one axis ─────────┼── DTYPE, TRAILING
+//! struct of f32 ─── its fields, one axis ────┤
+//! F4E2M1FNx2 ────── two items in a byte ─────┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `Element` and `Plain`, the numbers and their arrays |
+//! | `axes` | the axes that an element has of its own |
+//! | `homogeneous` | how a struct of equal scalars proves to be an element |
+//! | `groups` | small floats that share bytes |
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 pub(crate) mod axes;
 pub(crate) mod groups;
 pub(crate) mod homogeneous;
 
+pub use axes::Axes;
+pub use groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
+
 use crate::dtype::DataType;
-use crate::element::axes::Axes;
 
 /// A type whose values lie in memory as one or more equal DLPack items.
 ///
-/// Implemented for the integers, the floats, `bool`, arrays of elements and groups of packed small
-/// floats such as [`F4E2M1FNx2`](crate::F4E2M1FNx2); with a feature of the same name for the numbers
+/// Implemented for the integers, the floats, `bool`, arrays of elements and groups of small floats
+/// that share bytes, such as [`F4E2M1FNx2`]; with a feature of the same name for the numbers
 /// of `half`, `num-complex` and `microfloat`, and for the vectors and matrices of `glam` and `nalgebra`.
-/// `#[derive(Element)]` adds `#[repr(C)]` structs of equal scalars.
+/// `#[derive(Element)]` adds `#[repr(C)]` structs of equal scalars; by hand nobody can implement it.
 ///
 /// ```
 /// use dlpack_core::{DLPack, Element};
@@ -43,7 +59,7 @@ use crate::element::axes::Axes;
     note = "elements are the integers, the floats, `bool`, arrays `[T; N]` of them, and with the feature of the same name the types of `half`, `num-complex`, `microfloat` and `glam`; a type parameter is one with the bound `Element`",
     note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`"
 )]
-pub unsafe trait Element: Sized + Send + Sync + 'static {
+pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
     /// The type that the innermost items are.
     type Scalar: Plain<Scalar = Self::Scalar>;
 
@@ -82,7 +98,7 @@ pub unsafe trait Element: Sized + Send + Sync + 'static {
 /// which builds each of them.
 ///
 /// ```
-/// fn may_be_a_slice<T: dlpack_core::Plain>() {}
+/// fn may_be_a_slice<T: dlpack_core::element::Plain>() {}
 ///
 /// may_be_a_slice::<[f32; 3]>();
 /// ```
@@ -91,14 +107,19 @@ pub unsafe trait Element: Sized + Send + Sync + 'static {
     label = "expected a number or an array of numbers",
     note = "read other elements with `to_vec`, which builds each of them"
 )]
-pub trait Plain: Element + sealed::Sealed {}
+pub trait Plain: Element + sealed::Plain {}
 
 pub(crate) mod sealed {
+    /// Closes `Element`: what a tensor is read and written as, by whatever consumer, is proved here for each type, and
+    /// for a struct by its derive.
+    pub trait Element {}
+
     /// Closes `Plain`: for which types any bytes are a value is not for others to say.
-    pub trait Sealed {}
+    pub trait Plain {}
 }
 
-impl<T: Plain, const N: usize> sealed::Sealed for [T; N] {}
+impl<T: Element, const N: usize> sealed::Element for [T; N] {}
+impl<T: Plain, const N: usize> sealed::Plain for [T; N] {}
 impl<T: Plain, const N: usize> Plain for [T; N] {}
 
 /// The scalars of an imported tensor, in order.
@@ -136,7 +157,8 @@ macro_rules! scalars {
             }
         }
 
-        impl $crate::element::sealed::Sealed for $rust {}
+        impl $crate::element::sealed::Element for $rust {}
+        impl $crate::element::sealed::Plain for $rust {}
         impl $crate::element::Plain for $rust {}
     )*};
 }

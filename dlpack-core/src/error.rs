@@ -11,7 +11,8 @@ use crate::version::Version;
 /// Why something cannot be described, exported, imported or copied.
 ///
 /// ```
-/// use dlpack_core::{Error, Parts, Dims, Loan};
+/// use dlpack_core::{Error, Parts, Loan};
+/// use dlpack_core::layout::Dims;
 ///
 /// let data = [1.0_f32; 4];
 /// let shape = Dims::extents(&[2, 3])?;

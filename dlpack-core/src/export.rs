@@ -1,14 +1,11 @@
 //! The trait [`DLPack`], and the ways from a description to an export.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
-
 pub(crate) mod again;
 pub(crate) mod block;
+pub(crate) mod contents;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
-pub(crate) mod elsewhere;
+pub(crate) mod device;
+pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
 pub(crate) mod lists;
@@ -19,13 +16,14 @@ use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
-use crate::describe::usual::{Packed, packed};
+use crate::describe::usual::usual;
 use crate::error::Error;
-use crate::export::ways::{carry_out, export_moved, export_moved_unasked, subject, unordered};
+use crate::export::extras::{Extras, share};
+use crate::export::ways::{
+    export_moved, export_moved_unasked, export_shared, export_shared_unasked,
+};
 use crate::loan::buffer::Buffer;
-use crate::loan::facts::Facts;
 use crate::request::ExportRequest;
-use crate::request::plan::{plan, plan_unasked};
 use crate::tensor::managed::Managed;
 
 /// A type whose values are tensors.
@@ -59,23 +57,9 @@ use crate::tensor::managed::Managed;
 )]
 pub trait DLPack: Send // a consumer may run the deleter on any thread
 {
-    /// What the types alone say; see [`assert_exports!`](crate::assert_exports).
+    /// What is known of its exports beside this.
     #[doc(hidden)]
-    const FACTS: Facts = Facts::UNKNOWN;
-
-    /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
-    #[doc(hidden)]
-    const EXCLUSIVE: bool = false;
-
-    /// Whether shape and strides lie in the value as DLPack wants them, so that they can be lent.
-    #[doc(hidden)]
-    const LISTS: bool = false;
-
-    /// Shape and strides where they lie, in that case.
-    #[doc(hidden)]
-    fn lists(&self) -> Option<(&[i64], &[i64])> {
-        None
-    }
+    const EXTRAS: Extras<Self> = Extras::NONE;
 
     /// The tensor as it is seen through a shared reference.
     ///
@@ -91,17 +75,6 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// Whatever would make the tensor reach outside its memory.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
 
-    /// Whether [`packed`](DLPack::packed) may say more than `None`.
-    #[doc(hidden)]
-    const PACKED: bool = false;
-
-    /// The same as plain values, if the tensor is of the usual kind.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn packed(&self) -> Option<Packed<'_>> {
-        None
-    }
-
     /// The tensor as it is seen through an exclusive reference: writable, where the memory can be.
     ///
     /// ```
@@ -116,14 +89,6 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     /// As [`DLPack::describe`].
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         self.describe()
-    }
-
-    /// Exports without keeping `self`, where a field holds the memory by itself (key `owner`).
-    #[doc(hidden)]
-    #[inline]
-    fn share(&self, request: &ExportRequest) -> Option<Result<Managed, Error>> {
-        let _ = request;
-        None
     }
 
     /// Exports the value: it moves into the tensor, and is dropped when the consumer is done.
@@ -162,7 +127,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`] and [`plan`](crate::plan). The value is dropped then.
+    /// As [`DLPack::describe`] and [`plan`](crate::request::plan()). The value is dropped then.
     #[inline]
     fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
     where
@@ -195,21 +160,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        let mut described = Self::describe(self);
-        let descriptor = match &mut described {
-            Ok(descriptor) => descriptor,
-            Err(error) => return Err(error.clone()),
-        };
-        let request = ExportRequest {
-            stream: unordered(descriptor.device),
-            ..ExportRequest::versioned()
-        };
-        if let Some(shared) = Self::share(self, &request) {
-            return shared;
-        }
-        let plan = plan_unasked(&subject(descriptor));
-        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan, None) }
+        export_shared_unasked(self, Self::describe, share)
     }
 
     /// Exports the value without giving it up, as a consumer asks for it.
@@ -227,39 +178,27 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`] and [`plan`](crate::plan).
+    /// As [`DLPack::describe`] and [`plan`](crate::request::plan()).
     #[inline]
     fn to_dlpack_with(self: &Arc<Self>, request: &ExportRequest) -> Result<Managed, Error>
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = Self::share(self, request) {
+        if let Some(shared) = share(&**self, request) {
             return shared;
         }
-        let mut described = Self::describe(self);
-        let descriptor = match &mut described {
-            Ok(descriptor) => descriptor,
-            Err(error) => return Err(error.clone()),
-        };
-        let plan = plan(request, &subject(descriptor))?;
-        // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-        unsafe { carry_out(Arc::clone(self), descriptor, &plan, Some(request)) }
+        export_shared(self, Self::describe, request)
     }
 }
 
 impl<B: Buffer + ?Sized> DLPack for B {
-    const FACTS: Facts = <B as Buffer>::FACTS;
+    const EXTRAS: Extras<Self> = Extras::NONE
+        .facts(<B as Buffer>::FACTS)
+        .usual(|buffer| usual(buffer.lend(), None, None));
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new().describe(self.lend())
-    }
-
-    const PACKED: bool = true;
-
-    #[inline]
-    fn packed(&self) -> Option<Packed<'_>> {
-        packed(self.lend(), None, None)
     }
 
     #[inline]

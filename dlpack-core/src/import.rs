@@ -1,7 +1,23 @@
 //! The way back: from an imported tensor to owned Rust values.
+//!
+//! The attributes of the export are read backwards: each field is asked for what it described.
+//!
+//! ```text
+//!                     ┌── elements ── Vec, Box, Arc, array (a copy), SharedBuffer (the memory itself)
+//! Managed ──[ Import ]┼── shape, strides, offset ── a list or an integer
+//!                     └── device, dtype, order ── checked against the field
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `FromDLPack` for whole values, `FromTensor` for the data |
+//! | `reader` | `Import`: what the derive asks a tensor for, in which order it copies |
+//! | `list` | the integers and lists that extents and strides are read back into |
 
 pub(crate) mod list;
 pub(crate) mod reader;
+
+pub use list::{FromInt, FromList};
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -18,7 +34,7 @@ use crate::tensor::view::TensorRef;
 /// A type that a tensor can become.
 ///
 /// Derive it with the attributes that describe the export. Fields that own their elements get a
-/// copy in the order they need; a [`SharedBuffer`](crate::SharedBuffer) adopts the memory as it is.
+/// copy in the order they need; a [`SharedBuffer`] adopts the memory as it is.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -68,7 +84,8 @@ pub trait FromDLPack: Sized {
 /// Data that a tensor's elements can go into.
 ///
 /// ```
-/// use dlpack_core::{DLPack, FromDLPack, FromTensor};
+/// use dlpack_core::{DLPack, FromDLPack};
+/// use dlpack_core::import::FromTensor;
 ///
 /// fn there_and_back<D: FromTensor + DLPack + 'static>(data: D) -> Result<D, dlpack_core::Error> {
 ///     D::from_dlpack(data.into_dlpack()?)
@@ -81,7 +98,7 @@ pub trait FromDLPack: Sized {
     label = "expected a type that owns its elements",
     note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`"
 )]
-pub trait FromTensor: Sized {
+pub trait FromTensor: Sized + sealed::Sealed {
     /// What the elements are.
     type Element: Element;
 
@@ -89,11 +106,7 @@ pub trait FromTensor: Sized {
     #[doc(hidden)]
     const ADOPTS: bool = false;
 
-    /// Takes the elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`FromDLPack::from_dlpack`].
+    #[doc(hidden)]
     fn from_tensor(import: Import) -> Result<Self, Error>;
 
     /// Whether a tensor of any such rank will do.
@@ -104,6 +117,17 @@ pub trait FromTensor: Sized {
             && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
     }
 }
+
+/// Closes `FromTensor`: what an import keeps count of is core's own affair.
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+impl<T> sealed::Sealed for Vec<T> {}
+impl<T> sealed::Sealed for Box<[T]> {}
+impl<T> sealed::Sealed for Arc<[T]> {}
+impl<T, const N: usize> sealed::Sealed for [T; N] {}
+impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
 impl<D: FromTensor> FromDLPack for D {
     fn from_dlpack(tensor: Managed) -> Result<Self, Error> {

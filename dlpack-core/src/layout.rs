@@ -1,16 +1,36 @@
-//! [`Layout`]: a shape and its strides, kept as DLPack wants them.
+//! Extents and strides: what may name them, how they are kept, and the arithmetic over them.
+//!
+//! Numbers only, no memory: whether a layout fits its data is asked in `describe`.
+//!
+//! ```text
+//! [usize; 3] ─┐
+//! Vec<i64> ───┼──[ Shape, Strides ]── Dims ──[ arithmetic ]── items, bytes, reach, overlap
+//! (u32, u8) ──┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `shape` | what may name extents, strides and offsets; each number is checked here |
+//! | `rank` | how many axes a list has by its type, and which strides fit which shape |
+//! | `dims` | any number of `i64`s, up to six of them inline |
+//! | `few` | those six, for the usual tensor |
+//! | `extent` | which items and bytes a layout reaches, and whether two meet |
 
 pub(crate) mod dims;
 pub(crate) mod extent;
 pub(crate) mod few;
+pub(crate) mod rank;
 pub(crate) mod shape;
 
-use core::fmt;
+pub use dims::Dims;
+pub use shape::{Int, Shape, Strides};
 
-use self::shape::{Shape, Strides, StridesFor};
+use core::fmt;
+use core::marker::PhantomData;
+
 use crate::error::Error;
-use crate::layout::dims::Dims;
 use crate::layout::few::Few;
+use crate::layout::rank::Fixed;
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///
@@ -141,9 +161,10 @@ impl<const N: usize> fmt::Debug for Layout<N> {
     }
 }
 
+impl<const N: usize> shape::sealed::List for Layout<N> {}
+
 impl<const N: usize> Shape for Layout<N> {
-    const RANK: Option<usize> = Some(N);
-    const IN_OBJECT: bool = true;
+    type Rank = Fixed<N>;
 
     #[inline(always)]
     fn few(&self) -> Few {
@@ -154,14 +175,10 @@ impl<const N: usize> Shape for Layout<N> {
     fn to_extents(&self) -> Result<Dims, Error> {
         Ok(Dims::from(self.shape))
     }
-
-    fn in_object(&self) -> Option<&[i64]> {
-        Some(&self.shape)
-    }
 }
 
 impl<const N: usize> Strides for Layout<N> {
-    const IN_OBJECT: bool = true;
+    type Rank = Fixed<N>;
 
     #[inline(always)]
     fn few(&self) -> Few {
@@ -172,13 +189,22 @@ impl<const N: usize> Strides for Layout<N> {
     fn to_strides(&self) -> Result<Dims, Error> {
         self.strides.to_strides()
     }
-
-    fn in_object(&self) -> Option<&[i64]> {
-        Some(&self.strides)
-    }
 }
 
-impl<const N: usize> StridesFor<Self> for Layout<N> {}
+/// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
+/// another call already complains that the field is no shape.
+#[doc(hidden)]
+pub struct LentLists<L: ?Sized>(PhantomData<L>);
+
+impl<const N: usize> LentLists<Layout<N>> {
+    /// They do.
+    pub const LIE_THERE: bool = true;
+
+    /// Shape and strides where they lie.
+    pub fn of(layout: &Layout<N>) -> Option<(&[i64], &[i64])> {
+        Some((&layout.shape, &layout.strides))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -49,55 +49,56 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
 pub mod abi;
+pub mod binding;
 mod describe;
 mod device;
 mod dtype;
-mod element;
+pub mod element;
 mod error;
 mod export;
 mod features;
-mod import;
-mod layout;
+pub mod import;
+pub mod layout;
 mod loan;
 mod memory;
 mod panics;
-mod request;
+mod private;
+pub mod request;
 pub mod stream;
-mod tensor;
+pub mod tensor;
 mod version;
+
+/// Named by the patch version, which the derive of the same release writes.
+#[doc(hidden)]
+pub mod __private0 {
+    pub use crate::private::*;
+}
+const _: () = assert!(
+    matches!(env!("CARGO_PKG_VERSION_PATCH").as_bytes(), b"0"),
+    "`__private0` is named by the patch version"
+);
 
 pub use describe::descriptor::Descriptor;
 pub use describe::parts::Parts;
 pub use describe::record::Record;
 pub use device::{AsDevice, Device, DeviceType};
 pub use dtype::{AsOrder, DataType, Order};
-pub use element::axes::Axes;
-pub use element::groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
-pub use element::{Element, Plain};
+pub use element::Element;
 pub use error::Error;
 pub use export::DLPack;
 pub use export::tensors::DLPackTensors;
-pub use export::ways::export_with;
-pub use import::list::{FromInt, FromList};
-pub use import::{FromDLPack, FromTensor};
+pub use import::FromDLPack;
 pub use layout::Layout;
-pub use layout::dims::Dims;
-pub use layout::shape::{Int, Shape, Strides};
+pub use layout::shape::{Shape, Strides};
 pub use loan::buffer::{Buffer, Writable};
 pub use loan::shared::SharedBuffer;
 pub use loan::{Loan, LoanMut};
-pub use request::consumer::{Consumer, consumer};
-pub use request::plan::{Plan, Subject, Transfer, plan};
 pub use request::{ExportRequest, LegacyPolicy, ReleasePolicy};
 pub use stream::{ProducerStream, StreamHandle, StreamRef};
-pub use tensor::items::Items;
 pub use tensor::managed::Managed;
 pub use tensor::view::TensorRef;
-pub use version::{Abi, Version, negotiate};
+pub use version::Version;
 
 ///
 /// # What may stand in `#[dlpack(..)]`

@@ -1,4 +1,21 @@
 //! Memory that is lent to a tensor: where it is, what it holds, who may write. Safe from a slice, by unsafe constructors else.
+//!
+//! ```text
+//! Vec<f32> ──────────────┐
+//! ndarray, image, .. ────┼──[ Buffer ]──┐
+//! SharedBuffer ──────────┘              ├── Loan, LoanMut ── describe
+//! unsafe(data = .., len = ..) ──[ raw ]─┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `Loan` and `LoanMut`, and all their constructors |
+//! | `access` | who may write: nobody, one, all; where read-only begins |
+//! | `buffer` | what a type vouches for that lends its elements, and where that memory may lie |
+//! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
+//! | `lent` | what an expression may give that lends |
+//! | `raw` | the door for an address, on the user's word |
+//! | `facts` | what the types say of a tensor before any value exists |
 #![expect(
     unsafe_code,
     reason = "loans over raw memory are made by unsafe constructors"
@@ -7,6 +24,7 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod facts;
+pub(crate) mod lent;
 pub(crate) mod raw;
 pub(crate) mod shared;
 
@@ -24,7 +42,7 @@ use crate::stream::{Queue, StreamRef};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct OwnLayout {
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
     pub(crate) first: usize,
@@ -44,7 +62,7 @@ pub(crate) struct Memory {
     /// Whether the annotation may name another device: a pointer does not say where it leads.
     pub(crate) any_device: bool,
     pub(crate) access: Access,
-    pub(crate) layout: Option<Layout>,
+    pub(crate) layout: Option<OwnLayout>,
     pub(crate) stream: Option<Queue>,
 }
 
@@ -289,7 +307,8 @@ impl<'a> Loan<'a> {
     /// element is the first. It is checked against the memory like any other.
     ///
     /// ```
-    /// use dlpack_core::{Dims, Loan, Parts};
+    /// use dlpack_core::{Loan, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let column_major = [1, 2, 3, 4, 5, 6];
     /// let loan = Loan::from(&column_major[..])
@@ -300,7 +319,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
-        self.memory.layout = Some(Layout {
+        self.memory.layout = Some(OwnLayout {
             shape,
             strides,
             first,
@@ -334,7 +353,8 @@ impl<'a> LoanMut<'a> {
     /// As [`Loan::with_layout`].
     ///
     /// ```
-    /// use dlpack_core::{Dims, LoanMut, Parts};
+    /// use dlpack_core::{LoanMut, Parts};
+    /// use dlpack_core::layout::Dims;
     ///
     /// let mut column_major = [1, 2, 3, 4, 5, 6];
     /// let loan = LoanMut::from(&mut column_major[..])
@@ -345,7 +365,7 @@ impl<'a> LoanMut<'a> {
     #[must_use]
     #[inline]
     pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
-        self.memory.layout = Some(Layout {
+        self.memory.layout = Some(OwnLayout {
             shape,
             strides,
             first,

@@ -1,4 +1,16 @@
-//! Bytes: how they are had, read while others write, and copied.
+//! Bytes: how they are had, read while others write, and copied. What they mean is not known here.
+//!
+//! ```text
+//! strided items ──[ gather: which walk ]──[ moves: the inner loops ]── contiguous items
+//!                                                                  └── aligned memory
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `aligned` | memory from the allocator, aligned to 256 bytes |
+//! | `atomic` | reads and writes of what others write meanwhile, in words |
+//! | `gather` | which walk copies strided items best, planned in safe code |
+//! | `moves` | what that walk is made of: transposed squares, rows, single items |
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;

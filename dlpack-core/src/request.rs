@@ -3,6 +3,11 @@
 pub(crate) mod consumer;
 pub(crate) mod plan;
 
+pub use consumer::{Consumer, consumer};
+pub use plan::{Plan, Subject, Transfer, plan};
+
+pub use crate::version::{Abi, negotiate};
+
 use crate::device::Device;
 use crate::version::Version;
 

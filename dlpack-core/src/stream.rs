@@ -32,7 +32,7 @@ use core::num::NonZeroUsize;
 #[cfg(feature = "std")]
 pub(crate) mod driver;
 #[cfg(feature = "std")]
-pub(crate) mod kept;
+pub(crate) mod ledger;
 #[cfg(feature = "std")]
 mod library;
 #[cfg(feature = "std")]
@@ -42,9 +42,9 @@ pub(crate) mod origin;
 pub(crate) mod owner;
 #[cfg(feature = "std")]
 pub(crate) mod release;
-#[cfg(feature = "std")]
-pub(crate) mod remembered;
 pub(crate) mod rules;
+#[cfg(feature = "std")]
+pub(crate) mod unfreed;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
 
@@ -52,10 +52,13 @@ pub(crate) mod visit;
 #[path = "stream/without_std.rs"]
 pub(crate) mod owner;
 
+#[doc(hidden)]
+#[cfg(feature = "std")]
+pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
 #[cfg(feature = "std")]
-pub use kept::{captured, release_captured};
+pub use unfreed::{captured, release_captured};
 
 /// A stream of CUDA or HIP, by the handle that their drivers take.
 ///

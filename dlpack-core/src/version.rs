@@ -59,7 +59,8 @@ impl From<Version> for abi::DLPackVersion {
 /// Which struct a tensor is handed over in.
 ///
 /// ```
-/// use dlpack_core::{Abi, Version, negotiate};
+/// use dlpack_core::Version;
+/// use dlpack_core::request::{Abi, negotiate};
 ///
 /// assert_eq!(negotiate(Some(Version::new(1, 0))), Abi::Versioned);
 /// assert_eq!(negotiate(None), Abi::Legacy);
@@ -78,7 +79,8 @@ pub enum Abi {
 /// struct (NEG-06); ours or anything newer gets ours (NEG-04, NEG-05).
 ///
 /// ```
-/// use dlpack_core::{Abi, Version, negotiate};
+/// use dlpack_core::Version;
+/// use dlpack_core::request::{Abi, negotiate};
 ///
 /// assert_eq!(negotiate(Some(Version::new(2, 0))), Abi::Versioned);
 /// assert_eq!(negotiate(Some(Version::new(0, 8))), Abi::Legacy);

@@ -11,7 +11,7 @@ use dlpack_core::{DLPack, Managed};
 
 /// A tensor that reads as these elements, from this address on.
 #[track_caller]
-fn shows<T: dlpack_core::Plain + PartialEq + core::fmt::Debug>(
+fn shows<T: dlpack_core::element::Plain + PartialEq + core::fmt::Debug>(
     tensor: &Managed,
     address: *const T,
     shape: &[i64],

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use dlpack_core::__private::ENTRY_POINTS;
+use dlpack_core::stream::ENTRY_POINTS;
 use dlpack_core::{
     DLPack, Descriptor, Device, Error, ExportRequest, Loan, Managed, Parts, StreamHandle,
 };

@@ -12,9 +12,10 @@ use dlpack_core::abi::{
     DLDataType, DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
     DLPackVersion, DLTensor,
 };
+use dlpack_core::element::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4, Plain};
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, Dims, Error, ExportRequest, F4E2M1FNx2, F6E2M3FNx4,
-    F6E3M2FNx4, FromDLPack, Managed, Parts, Plain, SharedBuffer, TensorRef,
+    Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, FromDLPack, Managed, Parts,
+    SharedBuffer, TensorRef,
 };
 
 /// The dtype triple and whether items are padded, as they stand in the struct.
@@ -35,9 +36,9 @@ struct Backwards<T>(Vec<T>);
 impl<T: Plain> DLPack for Backwards<T> {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new()
-            .shape(Dims::extents(&[self.0.len()])?)
-            .strides(Dims::from([-1]))
-            .offset(i64::try_from(self.0.len()).unwrap() - 1)
+            .shape([self.0.len()])
+            .strides([-1])
+            .offset(self.0.len() - 1)
             .describe(self.0.lend())
     }
 }
@@ -135,7 +136,7 @@ fn rust_numbers() {
 
 /// DTY-05, DTY-11.
 #[test]
-fn packed_groups() {
+fn groups_share_bytes() {
     let fours = [[1, 2], [3, 0xf], [0, 9]].map(F4E2M1FNx2::pack);
     let sixes = [[1, 2, 3, 0x3f], [0x20, 0, 0x15, 0x2a], [9, 8, 7, 6]];
     holds(&fours, (17, 4, 1), false, &[2]);
@@ -174,27 +175,25 @@ fn items_are_numbered_from_the_lowest_bit() {
 }
 
 /// Bytes whose items are named at run time: what a producer that knows no groups exports.
-struct Packed {
+struct Grouped {
     bytes: Vec<u8>,
     shape: Vec<i64>,
     strides: Option<Vec<i64>>,
     dtype: DataType,
 }
 
-impl DLPack for Packed {
+impl DLPack for Grouped {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        let mut parts = Parts::new()
-            .dtype(self.dtype)
-            .shape(Dims::extents(&self.shape)?);
+        let mut parts = Parts::new().dtype(self.dtype).shape(&self.shape);
         if let Some(strides) = &self.strides {
-            parts = parts.strides(Dims::strides(strides)?);
+            parts = parts.strides(strides);
         }
         parts.describe(self.bytes.lend())
     }
 }
 
-fn packed(shape: &[i64], strides: Option<&[i64]>, dtype: DataType) -> Managed {
-    Packed {
+fn grouped(shape: &[i64], strides: Option<&[i64]>, dtype: DataType) -> Managed {
+    Grouped {
         bytes: (0..48).collect(),
         shape: shape.to_vec(),
         strides: strides.map(<[i64]>::to_vec),
@@ -213,7 +212,7 @@ fn a_last_axis_of_whole_groups_is_read_in_groups() {
     };
     let f4 = DataType::F4_E2M1FN;
     for shape in [&[96][..], &[8, 12], &[48, 2], &[4, 4, 6], &[1, 96]] {
-        let tensor = packed(shape, None, f4);
+        let tensor = grouped(shape, None, f4);
         assert_eq!(
             tensor.view().as_slice::<F4E2M1FNx2>().unwrap().len(),
             48,
@@ -221,7 +220,7 @@ fn a_last_axis_of_whole_groups_is_read_in_groups() {
         );
         assert_eq!(fours(tensor.view()), Ok(bytes.clone()), "{shape:?}");
     }
-    let sixes = packed(&[2, 32], None, DataType::F6_E3M2FN);
+    let sixes = grouped(&[2, 32], None, DataType::F6_E3M2FN);
     let groups = sixes.view().as_slice::<F6E3M2FNx4>().unwrap();
     assert_eq!(groups[15], F6E3M2FNx4::from_bytes([45, 46, 47]));
     let arrays = sixes.view().to_vec::<[F6E3M2FNx4; 8]>().unwrap();
@@ -229,17 +228,17 @@ fn a_last_axis_of_whole_groups_is_read_in_groups() {
 
     // Rows with a gap, and columns of pairs: groups stay whole.
     assert_eq!(
-        fours(packed(&[3, 4], Some(&[32, 1]), f4).view()),
+        fours(grouped(&[3, 4], Some(&[32, 1]), f4).view()),
         Ok(vec![0, 1, 16, 17, 32, 33])
     );
     assert_eq!(
-        fours(packed(&[2, 2, 2], Some(&[2, 6, 1]), f4).view()),
+        fours(grouped(&[2, 2, 2], Some(&[2, 6, 1]), f4).view()),
         Ok(vec![0, 3, 1, 4])
     );
 
     // Half a group, groups from the middle of a byte, items in another order.
     assert!(matches!(
-        packed(&[8, 3], None, f4).view().as_slice::<F4E2M1FNx2>(),
+        grouped(&[8, 3], None, f4).view().as_slice::<F4E2M1FNx2>(),
         Err(Error::Extent {
             axis: 1,
             found: 3,
@@ -247,20 +246,30 @@ fn a_last_axis_of_whole_groups_is_read_in_groups() {
         })
     ));
     for (shape, strides) in [(&[3, 2][..], &[3, 1][..]), (&[4], &[2]), (&[2, 2], &[1, 2])] {
-        let tensor = packed(shape, Some(strides), f4);
+        let tensor = grouped(shape, Some(strides), f4);
         assert!(tensor.view().as_slice::<F4E2M1FNx2>().is_err(), "{shape:?}");
         assert!(tensor.view().to_vec::<F4E2M1FNx2>().is_err(), "{shape:?}");
     }
-    assert!(packed(&[96], None, f4).view().iter::<F4E2M1FNx2>().is_err());
     assert!(
-        packed(&[96], None, f4)
+        grouped(&[96], None, f4)
+            .view()
+            .iter::<F4E2M1FNx2>()
+            .is_err()
+    );
+    assert!(
+        grouped(&[96], None, f4)
             .view()
             .to_vec::<F6E2M3FNx4>()
             .is_err()
     );
-    assert_eq!(fours(packed(&[0], None, f4).view()), Ok(vec![]));
-    assert_eq!(fours(packed(&[4, 0], None, f4).view()), Ok(vec![]));
-    assert!(packed(&[], None, f4).view().to_vec::<F4E2M1FNx2>().is_err());
+    assert_eq!(fours(grouped(&[0], None, f4).view()), Ok(vec![]));
+    assert_eq!(fours(grouped(&[4, 0], None, f4).view()), Ok(vec![]));
+    assert!(
+        grouped(&[], None, f4)
+            .view()
+            .to_vec::<F4E2M1FNx2>()
+            .is_err()
+    );
 }
 
 /// Groups that others may write at the same time are read a byte at a time.
@@ -350,7 +359,7 @@ fn foreign(data: Vec<u8>, dtype: (u8, u8, u16), flags: u64) -> Managed {
 /// An implementation by hand, in safe code, that hides the axis of its scalar.
 #[test]
 fn axes_that_lie_do_not_lead_outside() {
-    use dlpack_core::__private::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
+    use dlpack_core::__private0::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
 
     #[derive(Debug)]
     struct Liar(#[expect(dead_code, reason = "what would be read from outside")] F6E2M3FNx4);
@@ -521,9 +530,9 @@ mod microfloats {
             };
             assert_eq!(bits.as_ref(), Some(&data));
         }
-        // Packed items are not read as if they had a byte each, nor the other way round.
-        let packed = foreign(vec![0; 4], (17, 4, 1), 0);
-        assert!(packed.view().as_slice::<f4e2m1fn>().is_err());
+        // Items that share bytes are not read as if they had a byte each, nor the other way round.
+        let groups = foreign(vec![0; 4], (17, 4, 1), 0);
+        assert!(groups.view().as_slice::<f4e2m1fn>().is_err());
         let padded = foreign(vec![0; 4], (17, 4, 1), flag);
         assert!(padded.view().as_slice::<F4E2M1FNx2>().is_err());
     }

@@ -9,8 +9,8 @@ use dlpack_core::abi::{
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, Device, Dims, Element, Error, ExportRequest, Loan,
-    Managed, Parts, Version,
+    Buffer, DLPack, DataType, Descriptor, Device, Element, Error, ExportRequest, Loan, Managed,
+    Parts, Version,
 };
 use std::sync::Arc;
 
@@ -158,13 +158,13 @@ fn a_legacy_export() {
 fn every_rank() {
     for rank in 0..=64 {
         let ones = [1_i64; 64];
-        let parts = Parts::new().shape(Dims::from(&ones[..rank]));
+        let parts = Parts::new().shape(&ones[..rank]);
         let found = seen(over(&[7_u8], parts).into_dlpack().unwrap());
         assert_eq!(found.shape, ones[..rank]);
         assert_eq!(found.strides, ones[..rank]);
         assert!(!found.tensor.data.is_null());
     }
-    let too_many = Parts::new().shape(Dims::from([1; 65]));
+    let too_many = Parts::new().shape([1; 65]);
     assert_eq!(
         over(&[7_u8], too_many).into_dlpack().map(drop).unwrap_err(),
         Error::TooManyAxes {
@@ -187,7 +187,7 @@ fn empty_tensors() {
         (&[1, 0, i64::MAX, 2], &[i64::MAX, i64::MAX, 2, 1]),
     ] {
         for request in [ExportRequest::versioned(), COPY] {
-            let parts = Parts::new().shape(Dims::from(shape));
+            let parts = Parts::new().shape(shape);
             let tensor = over(&[1_u32, 2], parts);
             let found = seen(tensor.clone().into_dlpack_with(&request).unwrap());
             assert_eq!((&found.shape[..], &found.strides[..]), (shape, strides));
@@ -223,14 +223,11 @@ fn strides_are_kept() {
         (&[2, 2], &[2, -1]),
         (&[1, 1], &[i64::MAX, -i64::MAX]),
     ] {
-        let parts = Parts::new()
-            .shape(Dims::from(shape))
-            .strides(Dims::from(strides))
-            .offset(1);
+        let parts = Parts::new().shape(shape).strides(strides).offset(1);
         let found = seen(over(&[0_u8; 8], parts).into_dlpack().unwrap());
         assert_eq!((&found.shape[..], &found.strides[..]), (shape, strides));
     }
-    let parts = Parts::new().shape(Dims::from([1, 4, 1]));
+    let parts = Parts::new().shape([1, 4, 1]);
     assert_eq!(
         seen(over(&[0_u8; 4], parts).into_dlpack().unwrap()).strides,
         [4, 1, 1]
@@ -269,10 +266,7 @@ fn alignment() {
     let bytes = [0_u8; 64];
     let (mut fine, mut refused) = (0, 0);
     for shift in 0..16 {
-        let parts = Parts::new()
-            .elem::<f64>()
-            .byte_offset(shift)
-            .shape(Dims::from([2]));
+        let parts = Parts::new().elem::<f64>().byte_offset(shift).shape([2]);
         match parts.describe(Loan::from(&bytes[..])) {
             Ok(found) => {
                 assert_eq!(found.as_ptr().addr() % align_of::<f64>(), 0);
@@ -435,11 +429,11 @@ fn types_by_value() {
         };
         assert_eq!(legacy, expected);
     }
-    // Narrow values that are packed and have gaps cannot be gathered; they are refused, not garbled.
+    // Narrow values that share bytes and have gaps cannot be gathered; they are refused, not garbled.
     let gaps = Parts::new()
         .dtype(DataType::F4_E2M1FN)
-        .shape(Dims::from([2]))
-        .strides(Dims::from([3]));
+        .shape([2])
+        .strides([3]);
     let error = over(&[0_u8; 8], gaps)
         .into_dlpack_with(&COPY)
         .map(drop)
@@ -453,9 +447,7 @@ fn types_by_value() {
 fn copies() {
     for len in [1_u8, 2, 63, 64, 200] {
         let items: Vec<u8> = (0..len).collect();
-        let parts = Parts::new()
-            .shape(Dims::from([i64::from(len)]))
-            .strides(Dims::from([-1]));
+        let parts = Parts::new().shape([i64::from(len)]).strides([-1]);
         let reversed = Arc::new(over(&items, parts.offset(i64::from(len) - 1)));
         let mut copies = [
             reversed.to_dlpack_with(&COPY).unwrap(),
@@ -488,7 +480,7 @@ fn who_may_write() {
     assert_eq!(seen(plain.clone().into_dlpack().unwrap()).flags, 0);
     let shared = Arc::new(plain.clone()).to_dlpack().unwrap();
     assert_eq!(seen(shared).flags, DLPACK_FLAG_BITMASK_READ_ONLY);
-    let broadcast = Parts::new().shape(Dims::from([5])).strides(Dims::from([0]));
+    let broadcast = Parts::new().shape([5]).strides([0]);
     let found = seen(over(&[0_u8; 4], broadcast.clone()).into_dlpack().unwrap());
     assert_eq!(found.flags, DLPACK_FLAG_BITMASK_READ_ONLY);
     let copied = over(&[3_u8; 4], broadcast).into_dlpack_with(&COPY).unwrap();

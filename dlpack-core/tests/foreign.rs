@@ -9,9 +9,8 @@ use dlpack_core::abi::{
     DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLPackVersion,
 };
-use dlpack_core::{
-    DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Transfer, Version,
-};
+use dlpack_core::request::Transfer;
+use dlpack_core::{DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Version};
 use made::{BOOL, F32, Foreign, I32, U8, dtype};
 use std::sync::Arc;
 

@@ -16,9 +16,10 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
+use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, DLPack, DLPackTensors, Descriptor, Device, Dims, Error, ExportRequest, FromDLPack,
-    Loan, Managed, Parts, Record, SharedBuffer, Version,
+    Buffer, DLPack, DLPackTensors, Descriptor, Device, Error, ExportRequest, FromDLPack, Loan,
+    Managed, Parts, Record, SharedBuffer, Version,
 };
 use std::alloc::System;
 use std::panic::catch_unwind;
@@ -406,8 +407,8 @@ fn more_elements_than_memory_has() {
     struct Endless([f32; 1]);
     impl DLPack for Endless {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
-            let parts = Parts::new().shape(Dims::from([1 << 50]));
-            parts.strides(Dims::from([0])).describe(self.0.lend())
+            let parts = Parts::new().shape([1_u64 << 50]);
+            parts.strides([0]).describe(self.0.lend())
         }
     }
     let no_memory = |result: Result<(), Error>| {
@@ -475,7 +476,7 @@ fn allocations_are_few_and_come_back() {
     impl DLPack for Ranked {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
             let ones = [1_i64; 64];
-            let parts = Parts::new().shape(Dims::from(&ones[..self.0]));
+            let parts = Parts::new().shape(&ones[..self.0]);
             parts.describe(Loan::from(&[7_u8][..]))
         }
     }

@@ -4,10 +4,8 @@ use dlpack_core::abi::{
     DLPACK_FLAG_BITMASK_IS_COPIED as COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED as PADDED,
     DLPACK_FLAG_BITMASK_READ_ONLY as READ_ONLY,
 };
-use dlpack_core::{
-    Abi, Consumer, DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Plan, Subject,
-    Transfer, Version, consumer, plan,
-};
+use dlpack_core::request::{Abi, Consumer, Plan, Subject, Transfer, consumer, plan};
+use dlpack_core::{DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Version};
 
 const VERSIONS: [Option<(u32, u32)>; 8] = [
     None,
@@ -46,7 +44,7 @@ fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
                 device: own,
                 dtype: if bits & 1 != 0 { dtype.padded() } else { dtype },
                 read_only: bits & 2 != 0,
-                made: bits & 4 != 0,
+                copied: bits & 4 != 0,
                 legacy: [LegacyPolicy::Copy, LegacyPolicy::Refuse][usize::from(bits >> 3)],
             };
             for max_version in VERSIONS.map(|v| v.map(|(major, minor)| Version::new(major, minor)))
@@ -141,7 +139,7 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
     // FLG-04, NEG-07: a consumer that cannot be told gets nothing that it must not write.
     let cannot_say = legacy && subject.read_only;
     if cannot_say && stays {
-        let refused = subject.legacy == LegacyPolicy::Refuse && !subject.made;
+        let refused = subject.legacy == LegacyPolicy::Refuse && !subject.copied;
         match request.copy {
             Some(false) => return Err(Refusal::LegacyReadOnly),
             None if refused => return Err(Refusal::LegacyReadOnly),
@@ -149,12 +147,12 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
         }
     }
     // CPY-02, DEV-08.
-    if request.copy == Some(false) && (!stays || subject.made) {
+    if request.copy == Some(false) && (!stays || subject.copied) {
         return Err(Refusal::CopyForbidden);
     }
     // CPY-01, CPY-03: a tensor made on request is a copy already, if it may be kept as it is.
-    let is_copy = request.copy == Some(true) || !stays || subject.made || cannot_say;
-    let copies_now = is_copy && !(subject.made && stays && !cannot_say);
+    let is_copy = request.copy == Some(true) || !stays || subject.copied || cannot_say;
+    let copies_now = is_copy && !(subject.copied && stays && !cannot_say);
     // CPY-10: the processor makes the copies, or the driver of a device that has one.
     let on_host = kind == 1 || pinned || kind == 13;
     if copies_now && !(on_host || by_cuda || by_hip) {
@@ -215,7 +213,7 @@ fn no_plan_breaks_a_promise() {
             "copied although forbidden: {cell}"
         );
         assert!(
-            copies || subject.made || request.copy != Some(true),
+            copies || subject.copied || request.copy != Some(true),
             "not copied although asked for: {cell}"
         );
         if legacy {
@@ -223,7 +221,7 @@ fn no_plan_breaks_a_promise() {
             assert!(copies || !subject.read_only, "read-only lost: {cell}");
             assert!(!subject.dtype.is_padded(), "padding lost: {cell}");
         } else {
-            assert_eq!(has(COPIED), copies || subject.made, "{cell}");
+            assert_eq!(has(COPIED), copies || subject.copied, "{cell}");
             assert_eq!(has(READ_ONLY), subject.read_only && !copies, "{cell}");
             assert_eq!(has(PADDED), subject.dtype.is_padded(), "{cell}");
             assert_eq!(plan.flags & !(COPIED | READ_ONLY | PADDED), 0, "{cell}");
@@ -255,7 +253,7 @@ const ON_CPU: Subject = Subject {
     device: Device::CPU,
     dtype: DataType::F32,
     read_only: false,
-    made: false,
+    copied: false,
     legacy: LegacyPolicy::Copy,
 };
 const READ_ONLY_ON_CPU: Subject = Subject {
@@ -263,7 +261,7 @@ const READ_ONLY_ON_CPU: Subject = Subject {
     ..ON_CPU
 };
 const MADE: Subject = Subject {
-    made: true,
+    copied: true,
     ..ON_CPU
 };
 

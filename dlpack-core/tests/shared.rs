@@ -7,7 +7,8 @@
 
 mod made;
 
-use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, Plain, SharedBuffer};
+use dlpack_core::element::Plain;
+use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{BOOL, F32, Foreign, I32, U8};
 use std::panic::catch_unwind;
 use std::sync::Arc;

@@ -1,4 +1,19 @@
 //! From what the user wrote to what is emitted: the rules over more than one tensor, field or variant.
+//!
+//! ```text
+//! Input ──[ claims ]──┬── the tensor ────────┐
+//!                     ├── further tensors ───┼── Plan
+//!                     └── variants, columns ─┘
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | which of them an item is |
+//! | `claim` | who claims which role, and the rules between two of them |
+//! | `tensor` | one tensor: its data, and what lays it out |
+//! | `tensors` | further tensors: their names and their data |
+//! | `variants` | an enum: the field of each variant |
+//! | `row` | what `Element` and `Record` ask alike of a struct |
 
 pub(crate) mod claim;
 pub(crate) mod row;

@@ -10,10 +10,12 @@ use core::ptr::{self, NonNull};
 use std::ffi::CString;
 use std::panic::catch_unwind;
 
-use dlpack_core::__private::{Handed, MAX_RANK, current_stream as work_stream};
 use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
+};
+use dlpack_core::binding::{
+    Handover, MAX_RANK, current_stream as work_stream, lists, usual as usual_of,
 };
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
@@ -53,7 +55,11 @@ impl Functions {
     pub(crate) fn of<T: Exports>() -> Self {
         Self {
             from_object: from_object::<T>,
-            borrow: if T::LISTS { Some(borrow::<T>) } else { None },
+            borrow: if T::EXTRAS.lists.is_some() {
+                Some(borrow::<T>)
+            } else {
+                None
+            },
             device: device::<T>,
         }
     }
@@ -190,8 +196,8 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
         let object = unsafe { checked(py, object, class) }.or_raise(py)?;
         // SAFETY: of this class, as was checked.
         let tensor = match unsafe { export::export(&object, class, None) }? {
-            Handed::Kept(tensor) => tensor,
-            Handed::Other(tensor) => tensor.into_raw(),
+            Handover::Kept(tensor) => tensor,
+            Handover::Other(tensor) => tensor.into_raw(),
         };
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(tensor.as_ptr()) };
@@ -215,22 +221,22 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // except a consumer to which it is lent for writing, and then this raises.
         // SAFETY: the guard is dropped last.
         let (value, _guard) = unsafe { share(&object) }?;
-        let tensor = match value.packed() {
-            Some(packed) => lend(
-                value.lists(),
-                packed.is_read_only(),
-                (packed.shape(), packed.strides()),
+        let tensor = match usual_of(value) {
+            Some(usual) => lend(
+                lists(value),
+                usual.is_read_only(),
+                (usual.shape(), usual.strides()),
                 DLTensor {
-                    data: packed.as_ptr().cast_mut().cast(),
-                    device: packed.device().into(),
-                    dtype: packed.dtype().into(),
+                    data: usual.as_ptr().cast_mut().cast(),
+                    device: usual.device().into(),
+                    dtype: usual.dtype().into(),
                     ..NOTHING
                 },
             ),
             None => {
                 let descriptor = value.describe().map_err(py_err)?;
                 lend(
-                    value.lists(),
+                    lists(value),
                     descriptor.is_read_only(),
                     (descriptor.shape(), descriptor.strides()),
                     DLTensor {

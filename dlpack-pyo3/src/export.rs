@@ -9,7 +9,7 @@ pub(crate) mod buffer;
 pub(crate) mod capsule;
 pub(crate) mod method;
 
-use dlpack_core::__private::{Handed, hand_over, unordered as unordered_stream};
+use dlpack_core::binding::{Handover, hand_over, unordered as unordered_stream};
 use dlpack_core::{Descriptor, Device, Error, ExportRequest};
 use pyo3::prelude::*;
 
@@ -29,14 +29,19 @@ pub(crate) unsafe fn export<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     class: &Vtable<G>,
     request: Option<&ExportRequest>,
-) -> Result<Handed, Raised> {
+) -> Result<Handover, Raised> {
     let py = object.py();
     // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
     let (contents, guard) = unsafe { (class.share)(object) }.or_raise(py)?;
     let share_field = |request| {
+        let share_field = class.share_field?;
         // SAFETY: borrowed right above.
-        let shared = while_attached(py, || unsafe { (class.share_field)(contents, request) })?;
-        Some(shared.map(Handed::Other).map_err(|error| refuse(py, error)))
+        let shared = while_attached(py, || unsafe { share_field(contents, request) })?;
+        Some(
+            shared
+                .map(Handover::Other)
+                .map_err(|error| refuse(py, error)),
+        )
     };
     if let Some(exclusive) = &class.exclusive {
         // SAFETY: borrowed right above.
@@ -92,7 +97,7 @@ unsafe fn finish<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     described: &mut Result<Descriptor<'_>, Error>,
     request: &ExportRequest,
-) -> Result<Handed, Raised> {
+) -> Result<Handover, Raised> {
     let descriptor = match described {
         Ok(descriptor) => descriptor,
         Err(error) => return Err(refuse(object.py(), error.clone())),

@@ -4,10 +4,12 @@
     reason = "takes tensors from the C functions of other classes"
 )]
 
+pub use dlpack_core::import::{FromInt, FromList, FromTensor};
+
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
-use dlpack_core::__private::{settle, unordered};
+use dlpack_core::binding::{settle, unordered};
 use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::intern;

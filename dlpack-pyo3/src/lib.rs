@@ -82,15 +82,24 @@ mod error;
 mod exchange;
 mod export;
 mod hold;
-mod import;
+pub mod import;
 mod inspect;
 
+mod private;
+
+/// Named by the patch version, which the derive of the same release writes.
 #[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
+pub mod __private0 {
+    pub use crate::private::*;
+}
+const _: () = assert!(
+    matches!(env!("CARGO_PKG_VERSION_PATCH").as_bytes(), b"0"),
+    "`__private0` is named by the patch version"
+);
 
 pub use class::tensor::Tensor;
 pub use class::{Protocol, TensorNames};
+pub use dlpack_core;
 pub use dlpack_core::*;
 /// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
 ///

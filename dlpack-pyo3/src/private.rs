@@ -1,6 +1,6 @@
 //! What the macros call. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
 
-pub use dlpack_core::__private::*;
+pub use dlpack_core::__private0::*;
 pub use pyo3;
 
 pub use crate::class::{

@@ -3,7 +3,8 @@
 #![no_main]
 
 use dlpack_core::abi::DLDevice;
-use dlpack_core::{DataType, Managed, Plain};
+use dlpack_core::{DataType, Managed};
+use dlpack_core::element::Plain;
 use dlpack_fuzz::made::{Foreign, dtype};
 use dlpack_fuzz::{Bytes, places};
 use libfuzzer_sys::fuzz_target;

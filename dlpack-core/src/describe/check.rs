@@ -3,14 +3,14 @@
 use core::marker::PhantomData;
 
 use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::{GivenStrides, Kind, Parts};
-use crate::describe::usual::usual;
+use crate::describe::parts::{Annotation, Reading, StrideRule};
+use crate::describe::usual::Usual;
 use crate::dtype::Order;
 use crate::error::Error;
 use crate::layout::dims::{Dims, MAX_RANK};
 use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape::HOLE;
-use crate::loan::{Loan, LoanMut, Memory};
+use crate::loan::Memory;
 use crate::stream::Queue;
 
 /// The stream that memory is written on, by what the annotation and the data say.
@@ -31,49 +31,11 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
     }
 }
 
-impl<'a> Parts<'a> {
-    /// The tensor over memory that is lent for reading.
-    ///
-    /// ```
-    /// use dlpack_core::{Loan, Parts};
-    ///
-    /// assert_eq!(Parts::new().describe(Loan::from(&[0; 4][..]))?.shape(), [4]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Whatever would make the tensor reach outside the memory, or contradicts what the data says.
-    #[inline]
-    pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
-        self.over(loan.memory)
-    }
-
-    /// The tensor over memory that is lent for writing.
-    ///
-    /// ```
-    /// use dlpack_core::{LoanMut, Parts};
-    ///
-    /// let mut data = [0; 4];
-    /// assert!(!Parts::new().describe_mut(LoanMut::from(&mut data[..]))?.is_read_only());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
-    #[inline]
-    pub fn describe_mut(self, loan: LoanMut<'a>) -> Result<Descriptor<'a>, Error> {
-        if self.writable && loan.memory.access.is_read_only() {
-            return Err(Error::NotWritable);
-        }
-        self.over(loan.memory)
-    }
-
-    /// The lifetime is that of the loan in both callers.
+impl Annotation {
+    /// The tensor over memory that stays for as long as the caller says.
     #[inline(always)]
-    fn over(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        match self.packed(&memory) {
+    pub(super) fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        match self.usual(&memory) {
             Some(descriptor) => {
                 // Neither holds anything on the heap then, and without the code that would look for it
                 // the compiler sees through both.
@@ -91,9 +53,9 @@ impl<'a> Parts<'a> {
     /// Inlined into each description, where nearly all of these questions answer themselves, it takes
     /// some sixty instructions; `general` takes ten times as many.
     #[inline(always)]
-    fn packed(&self, memory: &Memory) -> Option<Descriptor<'a>> {
-        let plain = self.kind.is_none()
-            && matches!(self.strides, GivenStrides::None)
+    fn usual<'a>(&self, memory: &Memory) -> Option<Descriptor<'a>> {
+        let plain = self.reading.is_none()
+            && matches!(self.strides, StrideRule::None)
             && self.offset == 0
             && self.byte_offset == 0
             && self.device.is_none_or(|given| given == memory.device)
@@ -102,34 +64,36 @@ impl<'a> Parts<'a> {
         if !plain {
             return None;
         }
-        let packed = usual(memory, self.shape.as_ref().map(Dims::few), None)?;
+        let usual = Usual::over(memory, self.shape.as_ref().map(Dims::few), None)?;
         Some(Descriptor {
-            data: packed.data,
+            data: usual.data,
             byte_offset: 0,
-            shape: Dims::of_few(packed.shape, packed.rank),
-            strides: Dims::of_few(packed.strides, packed.rank),
-            dtype: packed.dtype,
-            device: packed.device,
+            shape: Dims::of_few(usual.shape, usual.rank),
+            strides: Dims::of_few(usual.strides, usual.rank),
+            dtype: usual.dtype,
+            device: usual.device,
             stream: None,
-            read_only: self.read_only || packed.read_only,
+            read_only: self.read_only || usual.read_only,
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            made: None,
+            own: None,
             lifetime: PhantomData,
         })
     }
 
     #[cold]
-    fn general(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        let kind = self.kind.unwrap_or(Kind {
+    fn general<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        let reading = self.reading.unwrap_or(Reading {
             dtype: memory.dtype,
             axes: memory.axes,
             element_bits: memory.element * 8,
             any_bits: true,
         });
-        if self.kind.is_some() && !kind.dtype.is_known() {
-            return Err(Error::UnknownDataType { found: kind.dtype });
+        if self.reading.is_some() && !reading.dtype.is_known() {
+            return Err(Error::UnknownDataType {
+                found: reading.dtype,
+            });
         }
         let device = match self.device {
             Some(given) if given != memory.device && !memory.any_device => {
@@ -142,20 +106,20 @@ impl<'a> Parts<'a> {
             None => memory.device,
         };
         let stream = written_on(self.stream, memory.stream)?;
-        let item_bits = kind.dtype.itemsize_bits();
-        let pitch = to_i64(kind.element_bits / item_bits);
-        let start = self.start(&memory, kind.element_bits)?;
+        let item_bits = reading.dtype.itemsize_bits();
+        let pitch = to_i64(reading.element_bits / item_bits);
+        let start = self.start(&memory, reading.element_bits)?;
 
-        let mut shape = self.leading_shape(&memory, &kind, start)?;
+        let mut shape = self.leading_shape(&memory, &reading, start)?;
         if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
             let found = shape[axis].into();
             return Err(Error::BadExtent { axis, found });
         }
-        let mut strides = self.leading_strides(&memory, &kind, &shape, pitch)?;
-        for &extent in kind.axes.extents() {
+        let mut strides = self.leading_strides(&memory, &reading, &shape, pitch)?;
+        for &extent in reading.axes.extents() {
             shape.push(extent);
         }
-        for &stride in kind.axes.strides() {
+        for &stride in reading.axes.strides() {
             strides.push(stride);
         }
         if shape.len() > MAX_RANK {
@@ -168,14 +132,14 @@ impl<'a> Parts<'a> {
         let mut descriptor = Descriptor {
             data: core::ptr::null_mut(),
             byte_offset: 0,
-            dtype: kind.dtype,
+            dtype: reading.dtype,
             device,
             stream,
             read_only: self.read_only || memory.access.is_read_only(),
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            made: None,
+            own: None,
             lifetime: PhantomData,
             shape,
             strides,
@@ -186,7 +150,7 @@ impl<'a> Parts<'a> {
             extent::push_row_major(&mut descriptor.strides, &descriptor.shape, 1);
             return Ok(descriptor);
         }
-        self.place(&mut descriptor, &memory, &kind, start)?;
+        self.place(&mut descriptor, &memory, &reading, start)?;
         Ok(descriptor)
     }
 
@@ -198,11 +162,6 @@ impl<'a> Parts<'a> {
             return Ok(0);
         }
         let wide = |number: usize| i128::try_from(number).unwrap_or(i128::MAX);
-        for found in [self.offset, self.byte_offset].map(i128::from) {
-            if found < 0 {
-                return Err(Error::BadOffset { found });
-            }
-        }
         let bits = wide(first) * wide(memory.element * 8)
             + i128::from(self.offset) * wide(element_bits)
             + i128::from(self.byte_offset) * 8;
@@ -217,12 +176,17 @@ impl<'a> Parts<'a> {
 
     /// The axes in front of those of the element: given, known by the data, or one of all there is.
     #[inline]
-    fn leading_shape(&self, memory: &Memory, kind: &Kind, start: usize) -> Result<Dims, Error> {
+    fn leading_shape(
+        &self,
+        memory: &Memory,
+        reading: &Reading,
+        start: usize,
+    ) -> Result<Dims, Error> {
         if let Some(layout) = &memory.layout {
-            if kind.element_bits != memory.element * 8 {
+            if reading.element_bits != memory.element * 8 {
                 return Err(Error::PartialElement {
                     bytes: memory.element,
-                    element_bits: kind.element_bits,
+                    element_bits: reading.element_bits,
                 });
             }
             if let Some(given) = &self.shape {
@@ -240,11 +204,11 @@ impl<'a> Parts<'a> {
         match &self.shape {
             Some(given) if !given.contains(&HOLE) => Ok(given.clone()),
             Some(given) => {
-                let elements = whole_elements(memory, kind, start)?;
+                let elements = whole_elements(memory, reading, start)?;
                 fill_hole(given, elements)
             }
             None => {
-                let elements = whole_elements(memory, kind, start)?;
+                let elements = whole_elements(memory, reading, start)?;
                 Ok(Dims::from([to_i64(elements)]))
             }
         }
@@ -255,20 +219,20 @@ impl<'a> Parts<'a> {
     fn leading_strides(
         &self,
         memory: &Memory,
-        kind: &Kind,
+        reading: &Reading,
         shape: &Dims,
         pitch: i64,
     ) -> Result<Dims, Error> {
-        let item_bits = to_i64(kind.dtype.itemsize_bits());
+        let item_bits = to_i64(reading.dtype.itemsize_bits());
         let given = match &self.strides {
-            GivenStrides::None => None,
-            GivenStrides::Order(Order::C) => Some(row_major(shape, pitch)),
-            GivenStrides::Order(Order::F) => {
+            StrideRule::None => None,
+            StrideRule::Order(Order::C) => Some(row_major(shape, pitch)),
+            StrideRule::Order(Order::F) => {
                 let mut strides = Dims::new();
                 extent::push_column_major(&mut strides, shape, pitch);
                 Some(strides)
             }
-            GivenStrides::Elements(given) => {
+            StrideRule::Elements(given) => {
                 let mut strides = fill_strides(given, shape, 1)?;
                 for (axis, stride) in strides.iter_mut().enumerate() {
                     let found = i128::from(*stride) * i128::from(pitch);
@@ -276,15 +240,15 @@ impl<'a> Parts<'a> {
                 }
                 Some(strides)
             }
-            GivenStrides::Bytes(given) => {
-                let mut strides = fill_strides(given, shape, to_i64(kind.element_bits / 8))?;
+            StrideRule::Bytes(given) => {
+                let mut strides = fill_strides(given, shape, to_i64(reading.element_bits / 8))?;
                 for (axis, stride) in strides.iter_mut().enumerate() {
                     let bits = i128::from(*stride) * 8;
                     if bits % i128::from(item_bits) != 0 {
                         return Err(Error::PartialStride {
                             axis,
                             found: *stride,
-                            itemsize: kind.dtype.itemsize_bits().div_ceil(8),
+                            itemsize: reading.dtype.itemsize_bits().div_ceil(8),
                         });
                     }
                     *stride = crate::layout::shape::stride(axis, bits / i128::from(item_bits))?;
@@ -308,7 +272,7 @@ impl<'a> Parts<'a> {
         match given {
             Some(given) if given != known => {
                 let what = match self.strides {
-                    GivenStrides::Order(_) => "order",
+                    StrideRule::Order(_) => "order",
                     _ => "strides",
                 };
                 Err(conflict(what, &known, &given))
@@ -323,16 +287,16 @@ impl<'a> Parts<'a> {
         &self,
         descriptor: &mut Descriptor<'_>,
         memory: &Memory,
-        kind: &Kind,
+        reading: &Reading,
         start: usize,
     ) -> Result<(), Error> {
         let (shape, strides) = (&descriptor.shape, &descriptor.strides);
-        if packed_bytes(shape, kind.dtype).is_none() {
+        if packed_bytes(shape, reading.dtype).is_none() {
             return Err(Error::TooLarge {
                 shape: shape.to_vec(),
             });
         }
-        let item_bits = i128::try_from(kind.dtype.itemsize_bits()).unwrap_or(i128::MAX);
+        let item_bits = i128::try_from(reading.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let start_bits = i128::try_from(start).unwrap_or(i128::MAX);
         let len_bits = i128::try_from(memory.bytes).unwrap_or(i128::MAX) * 8;
         let inside = extent::reach(shape, strides).filter(|reach| {
@@ -358,12 +322,12 @@ impl<'a> Parts<'a> {
         let start_bytes = start / 8;
         if descriptor.device.device_type.is_addressable() {
             descriptor.data = memory.data.wrapping_add(start_bytes);
-            let (address, alignment) = (descriptor.data.addr(), kind.dtype.alignment());
+            let (address, alignment) = (descriptor.data.addr(), reading.dtype.alignment());
             if address % alignment != 0 {
                 return Err(Error::Misaligned {
                     address,
                     alignment,
-                    dtype: kind.dtype,
+                    dtype: reading.dtype,
                 });
             }
         } else {
@@ -371,12 +335,12 @@ impl<'a> Parts<'a> {
             descriptor.byte_offset = u64::try_from(start_bytes).unwrap_or(u64::MAX);
         }
 
-        let reinterpreted = kind.dtype != memory.dtype;
+        let reinterpreted = reading.dtype != memory.dtype;
         if reinterpreted && !memory.any_bits {
             // A consumer could write bytes that are no value of the type they were lent as.
             descriptor.read_only = true;
         }
-        if reinterpreted && !kind.any_bits {
+        if reinterpreted && !reading.any_bits {
             check_bools(descriptor)?;
         }
         if !descriptor.read_only && extent::may_overlap(&descriptor.shape, &descriptor.strides) {
@@ -412,22 +376,22 @@ fn to_i64(size: usize) -> i64 {
 }
 
 /// The elements from `start` to the end of the memory, which must be a whole number.
-fn whole_elements(memory: &Memory, kind: &Kind, start: usize) -> Result<usize, Error> {
+fn whole_elements(memory: &Memory, reading: &Reading, start: usize) -> Result<usize, Error> {
     let bytes = memory.bytes - start / 8;
-    let whole = if kind.element_bits % 8 == 0 {
-        let element = kind.element_bits / 8;
+    let whole = if reading.element_bits % 8 == 0 {
+        let element = reading.element_bits / 8;
         // Elements without size take no bytes, so how many there are is not known: none.
         bytes
             .checked_rem(element)
             .map_or(Some(0), |rest| (rest == 0).then(|| bytes / element))
     } else {
         let bits = bytes.checked_mul(8);
-        bits.filter(|bits| bits % kind.element_bits == 0)
-            .map(|bits| bits / kind.element_bits)
+        bits.filter(|bits| bits % reading.element_bits == 0)
+            .map(|bits| bits / reading.element_bits)
     };
     whole.ok_or(Error::PartialElement {
         bytes,
-        element_bits: kind.element_bits,
+        element_bits: reading.element_bits,
     })
 }
 

@@ -5,12 +5,13 @@ use core::marker::PhantomData;
 use crate::device::Device;
 use crate::dtype::DataType;
 use crate::layout::dims::Dims;
-use crate::layout::extent::{self, packed_bytes};
+use crate::layout::extent;
 use crate::loan::access::Access;
 use crate::memory::atomic::Word;
 use crate::request::{LegacyPolicy, ReleasePolicy};
 use crate::stream::origin::Origin;
 use crate::stream::{Queue, StreamRef};
+use crate::tensor::accessors::accessors;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
 use crate::version::Version;
@@ -49,62 +50,12 @@ pub struct Descriptor<'a> {
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
     /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
-    pub(crate) made: Option<Managed>,
+    pub(crate) own: Option<Managed>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
 impl Descriptor<'_> {
-    /// The extents, one an axis.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([[0_u8; 3]; 2].describe()?.shape(), [2, 3]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn shape(&self) -> &[i64] {
-        &self.shape
-    }
-
-    /// The strides in items, one an axis.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([[0_u8; 3]; 2].describe()?.strides(), [3, 1]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn strides(&self) -> &[i64] {
-        &self.strides
-    }
-
-    /// The type of the items.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, DataType};
-    ///
-    /// assert_eq!([0_i16; 4].describe()?.dtype(), DataType::I16);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn dtype(&self) -> DataType {
-        self.dtype
-    }
-
-    /// Where the memory lies.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, Device};
-    ///
-    /// assert_eq!([0_i16; 4].describe()?.device(), Device::CPU);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn device(&self) -> Device {
-        self.device
-    }
+    accessors!(&[i64], ".describe()?");
 
     /// The stream that the memory is written on, if the data or the annotation names one.
     ///
@@ -119,62 +70,6 @@ impl Descriptor<'_> {
         self.stream.map(StreamRef::new)
     }
 
-    /// The address of the first element, null if there is none; on a device of handles, the handle.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// let data = [1_u8, 2, 3];
-    /// assert_eq!(data.describe()?.as_ptr(), data.as_ptr());
-    /// assert!([0_u8; 0].describe()?.as_ptr().is_null());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn as_ptr(&self) -> *const u8 {
-        self.data
-    }
-
-    /// The bytes from the handle to the first element; 0 wherever `as_ptr` is an address.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([0_u8; 4].describe()?.byte_offset(), 0);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn byte_offset(&self) -> u64 {
-        self.byte_offset
-    }
-
-    /// The bytes that the items take when they are stored one after another.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([0_u16; 5].describe()?.len_bytes(), 10);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn len_bytes(&self) -> usize {
-        packed_bytes(&self.shape, self.dtype).unwrap_or(0)
-    }
-
-    /// Whether a consumer of this tensor must not write to it.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// let mut data = [0_u8; 4];
-    /// assert!(data.describe()?.is_read_only());
-    /// assert!(!data.describe_mut()?.is_read_only());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn is_read_only(&self) -> bool {
-        self.read_only
-    }
-
     /// The words in which the memory is accessed, if others may write to it meanwhile.
     pub(crate) fn shared(&self) -> Option<Word> {
         let readable = self.device.device_type.is_host_readable();
@@ -182,13 +77,13 @@ impl Descriptor<'_> {
     }
 
     /// A tensor that belongs to its descriptor.
-    pub(crate) fn made(mut tensor: Managed) -> Self {
+    pub(crate) fn owning(mut tensor: Managed) -> Self {
         let described = Descriptor {
             lifetime: PhantomData,
             ..Descriptor::of_mut(&mut tensor)
         };
         Self {
-            made: Some(tensor),
+            own: Some(tensor),
             ..described
         }
     }
@@ -204,7 +99,7 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.shared(),
-            copied: self.made.is_some(),
+            copied: self.own.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
@@ -215,7 +110,7 @@ impl Descriptor<'_> {
         self.device.device_type.api()?;
         Some(Origin {
             device: self.device,
-            said: self.stream,
+            queue: self.stream,
             policy: self.release,
         })
     }
@@ -260,7 +155,7 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            made: None,
+            own: None,
             lifetime: PhantomData,
         }
     }

@@ -8,8 +8,8 @@ use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::element::Element;
 use crate::error::Error;
-use crate::layout::dims::Dims;
 use crate::loan::Loan;
+use crate::loan::facts::NamedFacts;
 
 /// A `#[repr(C)]` struct whose fields are columns of a table; derived.
 ///
@@ -29,6 +29,7 @@ use crate::loan::Loan;
 /// let tape = Tape { trades: vec![Trade { price: 1.5, size: 10, bid: true }] };
 /// assert_eq!(Tape::NAMES, ["price", "size", "bid"]);
 /// assert_eq!(tape.describe_tensor("size")?.strides(), [4]);
+/// dlpack_core::assert_exports!(Tape, "size": u32, rank 1, readonly);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -39,6 +40,10 @@ use crate::loan::Loan;
 pub trait Record: Sized + Send + Sync + 'static {
     /// The columns, in the order of the fields.
     const NAMES: &'static [&'static str];
+
+    /// What their types say; see [`assert_exports!`](crate::assert_exports).
+    #[doc(hidden)]
+    const COLUMNS: NamedFacts = &[];
 
     /// The column of this name over a slice of records.
     ///
@@ -113,6 +118,8 @@ pub struct Table<L: ?Sized>(PhantomData<L>);
 impl<L: Columns + ?Sized> Table<L> {
     /// Their names.
     pub const NAMES: &'static [&'static str] = L::Record::NAMES;
+    /// What their types say.
+    pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
 }
 
 /// The column that `field` picks out of each row.
@@ -121,9 +128,8 @@ pub fn record_column<'a, R: Record, F: Element>(
     rows: &'a [R],
     field: impl Fn(&'a R) -> &'a F,
 ) -> Result<Descriptor<'a>, Error> {
-    let row_bytes = i64::try_from(size_of::<R>()).unwrap_or(i64::MAX);
     Parts::new()
-        .shape(Dims::extents(&[rows.len()])?)
-        .byte_strides(Dims::from([row_bytes]))
+        .shape([rows.len()])
+        .byte_strides([size_of::<R>()])
         .describe(Loan::of_field::<R, F>(rows, field))
 }

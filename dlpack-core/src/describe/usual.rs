@@ -16,7 +16,7 @@ use crate::loan::{Loan, Memory};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Packed<'a> {
+pub struct Usual<'a> {
     pub(crate) data: *mut u8,
     pub(crate) shape: [i64; INLINE],
     pub(crate) strides: [i64; INLINE],
@@ -27,7 +27,44 @@ pub struct Packed<'a> {
     lifetime: PhantomData<&'a [u8]>,
 }
 
-impl Packed<'_> {
+impl Usual<'_> {
+    /// The one test of what is usual: one item an element, packed in row-major order from the start of memory that has an address.
+    #[inline(always)]
+    pub(super) fn over(memory: &Memory, shape: Option<Few>, strides: Option<Few>) -> Option<Self> {
+        let usual = memory.layout.is_none()
+            && memory.device.device_type.is_addressable()
+            && memory.axes.extents().is_empty()
+            && memory.dtype.itemsize_bits() == memory.element * 8
+            && !memory.data.is_null()
+            && memory.data.addr() % memory.dtype.alignment() == 0;
+        if !usual {
+            return None;
+        }
+        let most = memory.bytes.checked_div(memory.element)?;
+        let shape = match shape {
+            Some(shape) => shape,
+            None if memory.bytes % memory.element == 0 => Few::one(i64::try_from(most).ok()?),
+            None => return None,
+        };
+        let packed = shape.packed_strides(most)?;
+        if let Some(strides) = strides {
+            // Both have zeros behind their last axis.
+            if strides.len != shape.len || strides.values != packed {
+                return None;
+            }
+        }
+        Some(Self {
+            data: memory.data,
+            shape: shape.values,
+            strides: packed,
+            rank: shape.len,
+            dtype: memory.dtype,
+            device: memory.device,
+            read_only: memory.access.is_read_only(),
+            lifetime: PhantomData,
+        })
+    }
+
     /// The extents, one an axis.
     #[must_use]
     #[inline]
@@ -71,13 +108,13 @@ impl Packed<'_> {
     }
 }
 
-/// Extents, for [`packed`].
+/// Extents, for [`usual`].
 #[inline(always)]
 pub fn few<S: Shape + ?Sized>(shape: &S) -> Few {
     shape.few()
 }
 
-/// Strides, for [`packed`].
+/// Strides, for [`usual`].
 #[inline(always)]
 pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
     strides.few()
@@ -86,63 +123,22 @@ pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
 /// The tensor over memory that is lent, if it is of the usual kind and no stream has to be asked.
 #[must_use]
 #[inline(always)]
-pub fn packed<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> Option<Packed<'a>> {
+pub fn usual<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> Option<Usual<'a>> {
     if loan.memory.layout.is_some() {
-        unusual(loan);
+        discard(loan);
         return None;
     }
     // Without a layout there is nothing in it to drop, and without the code that would look for it the
     // compiler sees through.
     let loan = core::mem::ManuallyDrop::new(loan);
-    let packed = usual(&loan.memory, shape, strides)?;
-    packed.device.device_type.api().is_none().then_some(packed)
-}
-
-/// What is usual: one item an element, packed in row-major order from the start of memory that has an address.
-#[inline(always)]
-pub(super) fn usual<'a>(
-    memory: &Memory,
-    shape: Option<Few>,
-    strides: Option<Few>,
-) -> Option<Packed<'a>> {
-    let usual = memory.layout.is_none()
-        && memory.device.device_type.is_addressable()
-        && memory.axes.extents().is_empty()
-        && memory.dtype.itemsize_bits() == memory.element * 8
-        && !memory.data.is_null()
-        && memory.data.addr() % memory.dtype.alignment() == 0;
-    if !usual {
-        return None;
-    }
-    let most = memory.bytes.checked_div(memory.element)?;
-    let shape = match shape {
-        Some(shape) => shape,
-        None if memory.bytes % memory.element == 0 => Few::one(i64::try_from(most).ok()?),
-        None => return None,
-    };
-    let packed = shape.packed(most)?;
-    if let Some(strides) = strides {
-        // Both have zeros behind their last axis.
-        if strides.len != shape.len || strides.values != packed {
-            return None;
-        }
-    }
-    Some(Packed {
-        data: memory.data,
-        shape: shape.values,
-        strides: packed,
-        rank: shape.len,
-        dtype: memory.dtype,
-        device: memory.device,
-        read_only: memory.access.is_read_only(),
-        lifetime: PhantomData,
-    })
+    let usual = Usual::over(&loan.memory, shape, strides)?;
+    usual.device.device_type.api().is_none().then_some(usual)
 }
 
 /// Drops it where that does not stand in the way of what is usual.
 #[cold]
 #[inline(never)]
-fn unusual(_: Loan<'_>) {}
+fn discard(_: Loan<'_>) {}
 
 #[cfg(test)]
 mod tests {
@@ -150,12 +146,13 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::{Buffer, DLPack, Layout, Parts};
+    use crate::export::extras;
+    use crate::{Buffer, Layout, Parts};
 
     /// What both ways say, where the short one says anything.
     fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {
         let few_strides = strides.map(|strides| Strides::few(&strides));
-        let Some(packed) = packed(data.lend(), Some(shape.few()), few_strides) else {
+        let Some(usual) = usual(data.lend(), Some(shape.few()), few_strides) else {
             return false;
         };
         let mut parts = Parts::new().shape(shape.to_extents().unwrap());
@@ -163,12 +160,12 @@ mod tests {
             parts = parts.strides(strides.to_strides().unwrap());
         }
         let described = parts.describe(data.lend()).unwrap();
-        assert_eq!(packed.as_ptr(), described.as_ptr());
-        assert_eq!(packed.shape(), described.shape());
-        assert_eq!(packed.strides(), described.strides());
-        assert_eq!(packed.dtype(), described.dtype());
-        assert_eq!(packed.device(), described.device());
-        assert_eq!(packed.is_read_only(), described.is_read_only());
+        assert_eq!(usual.as_ptr(), described.as_ptr());
+        assert_eq!(usual.shape(), described.shape());
+        assert_eq!(usual.strides(), described.strides());
+        assert_eq!(usual.dtype(), described.dtype());
+        assert_eq!(usual.device(), described.device());
+        assert_eq!(usual.is_read_only(), described.is_read_only());
         true
     }
 
@@ -208,12 +205,12 @@ mod tests {
         ];
         for (shape, strides) in cases {
             let few_strides = strides.map(|strides| Strides::few(&strides));
-            let found = packed(data.lend(), Some(Shape::few(&shape)), few_strides);
+            let found = usual(data.lend(), Some(Shape::few(&shape)), few_strides);
             assert!(found.is_none(), "{shape:?} {strides:?}");
         }
-        assert!(packed(data.lend(), Some(Shape::few(&[usize::MAX])), None).is_none());
-        assert!(packed(data.lend(), Some(Shape::few(&[u128::MAX])), None).is_none());
-        assert!(Vec::<f32>::new().packed().is_none());
-        assert!(vec![[0.0_f32; 3]; 2].packed().is_none());
+        assert!(usual(data.lend(), Some(Shape::few(&[usize::MAX])), None).is_none());
+        assert!(usual(data.lend(), Some(Shape::few(&[u128::MAX])), None).is_none());
+        assert!(extras::usual(&Vec::<f32>::new()).is_none());
+        assert!(extras::usual(&vec![[0.0_f32; 3]; 2]).is_none());
     }
 }

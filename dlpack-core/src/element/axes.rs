@@ -110,7 +110,7 @@ impl Axes {
     /// The extents, outermost first.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Axes::NONE.extents(), []);
+    /// assert_eq!(dlpack_core::element::Axes::NONE.extents(), []);
     /// ```
     #[must_use]
     #[inline]

@@ -1,11 +1,11 @@
 //! Small floats that share bytes: each type here is the smallest group of them that makes whole bytes.
 //!
-//! A tensor of packed 4-bit or 6-bit floats has no address for a single item, so the element is a
+//! A tensor of 4-bit or 6-bit floats that share bytes has no address for a single item, so the element is a
 //! group: two of 4 bits in one byte, four of 6 bits in three. Items are numbered from the lowest bit
 //! of the first byte on (DTY-11).
 #![expect(
     unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of groups of packed items"
+    reason = "`Element` is a promise about memory layout, here of groups of items that share bytes"
 )]
 
 use crate::dtype::DataType;
@@ -27,7 +27,7 @@ macro_rules! groups {
                 "The group of these ", $count, " items, given by their codes; of each the low ", $bits,
                 " bits count.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "let codes = [3; ", $count, "];\n",
                 "assert_eq!(", stringify!($name), "::pack(codes).unpack(), codes);\n",
                 "```",
@@ -53,7 +53,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "The codes of the ", $count, " items.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::default().unpack(), [0; ", $count, "]);\n",
                 "```",
             )]
@@ -78,7 +78,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "The group that these bytes are.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::from_bytes([1; ", $bytes, "]).unpack()[0], 1);\n",
                 "```",
             )]
@@ -90,7 +90,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "The bytes of the group.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($name), ";\n\n",
+                "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::default().to_bytes(), [0; ", $bytes, "]);\n",
                 "```",
             )]
@@ -114,14 +114,15 @@ macro_rules! groups {
 const MASK: [u32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
 groups! {
-    /// Two 4-bit floats with 2 bits of exponent and 1 of mantissa, packed into a byte: the first in
-    /// the low four bits.
+    /// Two 4-bit floats with 2 bits of exponent and 1 of mantissa in a byte: the first in the low
+    /// four bits.
     ///
     /// As an element it adds an axis of 2. A tensor of `float4_e2m1fn` whose last axis is even can
     /// be read as a list of pairs, whatever axes it has.
     ///
     /// ```
-    /// use dlpack_core::{DLPack, DataType, F4E2M1FNx2};
+    /// use dlpack_core::{DLPack, DataType};
+    /// use dlpack_core::element::F4E2M1FNx2;
     ///
     /// let pairs = vec![F4E2M1FNx2::pack([0x1, 0x2]), F4E2M1FNx2::pack([0x3, 0x4])];
     /// assert_eq!(pairs[0].to_bytes(), [0x21]);
@@ -152,13 +153,14 @@ groups! {
     /// ```
     F4E2M1FNx2: 2 x F4_E2M1FN, 4 bits in 1;
 
-    /// Four 6-bit floats with 2 bits of exponent and 3 of mantissa, packed into three bytes from the
-    /// lowest bit of the first one on.
+    /// Four 6-bit floats with 2 bits of exponent and 3 of mantissa in three bytes, from the lowest bit
+    /// of the first one on.
     ///
     /// As an element it adds an axis of 4.
     ///
     /// ```
-    /// use dlpack_core::{DLPack, F6E2M3FNx4};
+    /// use dlpack_core::DLPack;
+    /// use dlpack_core::element::F6E2M3FNx4;
     ///
     /// let group = F6E2M3FNx4::pack([0x01, 0x02, 0x03, 0x3f]);
     /// assert_eq!(group.to_bytes(), [0x81, 0x30, 0xfc]);
@@ -167,13 +169,14 @@ groups! {
     /// ```
     F6E2M3FNx4: 4 x F6_E2M3FN, 6 bits in 3;
 
-    /// Four 6-bit floats with 3 bits of exponent and 2 of mantissa, packed into three bytes from the
-    /// lowest bit of the first one on.
+    /// Four 6-bit floats with 3 bits of exponent and 2 of mantissa in three bytes, from the lowest bit
+    /// of the first one on.
     ///
     /// As an element it adds an axis of 4.
     ///
     /// ```
-    /// use dlpack_core::{DLPack, F6E3M2FNx4};
+    /// use dlpack_core::DLPack;
+    /// use dlpack_core::element::F6E3M2FNx4;
     ///
     /// let group = F6E3M2FNx4::pack([0x01, 0x02, 0x03, 0x3f]);
     /// assert_eq!(group.to_bytes(), [0x81, 0x30, 0xfc]);

@@ -9,7 +9,7 @@ use core::mem::size_of;
 
 use crate::dtype::DataType;
 use crate::element::axes::Axes;
-use crate::element::{Element, Plain, Source};
+use crate::element::{Element, Plain, Source, sealed};
 
 /// A struct whose fields are all made of one scalar; what `#[derive(Element)]` implements.
 ///
@@ -99,6 +99,9 @@ unsafe impl<T: Homogeneous> Element for T {
         <T as Homogeneous>::build(source)
     }
 }
+
+#[diagnostic::do_not_recommend]
+impl<T: Homogeneous> sealed::Element for T {}
 
 /// That the axes of `T` account for every byte of it.
 #[doc(hidden)]

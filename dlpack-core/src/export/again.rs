@@ -63,7 +63,7 @@ impl Managed {
     ///
     /// [`Error::LegacyReadOnly`], [`Error::LegacyPadded`], or a copy that cannot be made.
     pub fn into_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Error> {
-        let tensor = if self.is_versioned() {
+        let tensor = if self.abi() == Abi::Versioned {
             self
         } else if self.is_complete() {
             match self.give_up_legacy() {
@@ -97,7 +97,7 @@ impl DLPack for Managed {
     }
 
     fn into_dlpack(self) -> Result<Self, Error> {
-        if self.is_versioned() {
+        if self.abi() == Abi::Versioned {
             return Ok(self);
         }
         export_moved_unasked(self, again)
@@ -107,7 +107,7 @@ impl DLPack for Managed {
         let subject = subject(&Descriptor::of_mut(&mut self));
         let plan = plan(request, &subject)?;
         let as_it_is = plan.abi == Abi::Versioned
-            && self.is_versioned()
+            && self.abi() == Abi::Versioned
             && plan.transfer == Transfer::Share
             && plan.device == subject.device
             && consumer(request, subject.device)? == Consumer::Unordered;
@@ -122,9 +122,8 @@ impl<'a> Parts<'a> {
     /// The tensor that `tensor` is, computed on request: the descriptor owns it.
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
-        let mut descriptor = Descriptor::made(tensor.into_dlpack()?);
-        descriptor.legacy = self.policies().0;
-        descriptor.release = self.policies().1;
+        let mut descriptor = Descriptor::owning(tensor.into_dlpack()?);
+        (descriptor.legacy, descriptor.release) = self.policies()?;
         Ok(descriptor)
     }
 }

@@ -12,45 +12,15 @@ use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
 
 use crate::abi;
-use crate::describe::descriptor::Descriptor;
 use crate::error::Error;
+use crate::export::contents::Contents;
 use crate::export::lists::Lists;
-use crate::loan::access::Access;
 use crate::panics::contain_panic;
-use crate::request::LegacyPolicy;
 use crate::request::plan::Plan;
 use crate::stream::Queue;
-use crate::stream::owner::Streamed;
-use crate::tensor::managed::{Kind, Managed, Ours};
+use crate::stream::owner::StreamOwner;
+use crate::tensor::managed::{BlockTable, Managed, Ours};
 use crate::version::{Abi, Version};
-
-/// What goes into the block beside the owner.
-pub(crate) struct Exported {
-    pub(crate) data: *mut u8,
-    pub(crate) byte_offset: u64,
-    pub(crate) ndim: usize,
-    pub(crate) lists: Lists,
-    pub(crate) dtype: abi::DLDataType,
-    pub(crate) device: abi::DLDevice,
-    pub(crate) legacy: LegacyPolicy,
-    pub(crate) access: Access,
-}
-
-impl Exported {
-    #[inline]
-    pub(crate) fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Self {
-        Self {
-            data: descriptor.data,
-            byte_offset: descriptor.byte_offset,
-            ndim: descriptor.shape.len(),
-            lists: Lists::new(&descriptor.shape, &descriptor.strides),
-            dtype: descriptor.dtype.into(),
-            device: plan.device.into(),
-            legacy: descriptor.legacy,
-            access: descriptor.access,
-        }
-    }
-}
 
 /// The C struct of either version; which one is fixed by the deleter in it.
 #[repr(C)]
@@ -65,6 +35,26 @@ pub(crate) struct Block<O> {
     header: Header,
     lists: Lists,
     owner: O,
+}
+
+impl<O> Block<O> {
+    /// The block that a struct's `manager_ctx` leads to, whole.
+    ///
+    /// # Safety
+    ///
+    /// `context` is that of a block of this type, which nobody uses afterwards.
+    #[inline]
+    pub(super) unsafe fn take(context: *mut c_void) -> Box<Self> {
+        // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
+        // was initialised in `fill`; the caller gives it up.
+        unsafe { Box::from_raw(context.cast::<Self>()) }
+    }
+
+    /// What the tensor kept.
+    #[inline]
+    pub(super) fn into_owner(self) -> O {
+        self.owner
+    }
 }
 
 /// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
@@ -108,21 +98,33 @@ impl<O: Send + 'static> Unfinished<O> {
         unsafe { &mut (*self.0.as_ptr()).owner }
     }
 
+    /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
+    ///
+    /// # Safety
+    ///
+    /// The result, and what borrows from it, is not read or written any more once the block or the tensor that is
+    /// made of it is dropped or handed on, nor while another method gives the owner.
+    #[inline]
+    pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
+        // SAFETY: `new` initialised the owner; the caller vouches for the rest.
+        unsafe { &mut (*self.0.as_ptr()).owner }
+    }
+
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
     #[inline]
-    pub(crate) fn finish(self, tensor: Exported, plan: &Plan) -> Managed {
+    pub(crate) fn finish(self, tensor: Contents, plan: &Plan) -> Managed {
         self.finish_as(Self::PLAIN, tensor, plan)
     }
 
-    const PLAIN: &'static Kind = &Kind {
+    const PLAIN: &'static BlockTable = &BlockTable {
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
     #[inline]
-    fn finish_as(self, kind: &'static Kind, tensor: Exported, plan: &Plan) -> Managed {
+    fn finish_as(self, table: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
         let ours = Ours {
-            kind,
+            block: table,
             legacy: tensor.legacy,
             access: tensor.access,
         };
@@ -138,7 +140,7 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline]
     pub(crate) fn fill(
         self,
-        tensor: Exported,
+        tensor: Contents,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
         let block = self.0.as_ptr();
@@ -180,14 +182,14 @@ impl<O: Send + 'static> Unfinished<O> {
 #[inline(never)]
 fn drop_aside<O>(_: O) {}
 
-impl<O: Send + 'static> Unfinished<Streamed<O>> {
-    const STREAMED: &'static Kind = &Kind {
-        to_legacy: to_legacy::<Streamed<O>>,
+impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
+    const STREAMED: &'static BlockTable = &BlockTable {
+        to_legacy: to_legacy::<StreamOwner<O>>,
         stream: stream::<O>,
     };
 
     /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
-    pub(crate) fn finish_streamed(self, tensor: Exported, plan: &Plan) -> Managed {
+    pub(crate) fn finish_streamed(self, tensor: Contents, plan: &Plan) -> Managed {
         self.finish_as(Self::STREAMED, tensor, plan)
     }
 }
@@ -198,10 +200,10 @@ impl<O: Send + 'static> Unfinished<Streamed<O>> {
 ///
 /// `context` is that of a block with such an owner.
 unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
-    let block = context.cast::<Block<Streamed<O>>>();
+    let block = context.cast::<Block<StreamOwner<O>>>();
     // SAFETY: a block of this type, which lives since the caller knows it.
     let owner = unsafe { &(*block).owner };
-    owner.link().said()
+    owner.link().queue()
 }
 
 /// Initialises the lists of a block and gives access to them there.
@@ -259,9 +261,8 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
 /// `context` is that of a block of this type, which nobody uses afterwards.
 #[inline]
 unsafe fn release<O>(context: *mut c_void) {
-    // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
-    // was initialised in `finish`; the caller gives it up.
-    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
+    // SAFETY: the caller gives the block up.
+    let block = unsafe { Block::<O>::take(context) };
     contain_panic(move || drop(block));
 }
 
@@ -285,22 +286,6 @@ unsafe fn to_legacy<O>(
     // SAFETY: the header is a union with room and alignment for both structs.
     unsafe { header.write(legacy) };
     NonNull::new(header).expect("inside a block")
-}
-
-/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
-///
-/// # Safety
-///
-/// `tensor` was given by `hand_over` or `hand_over_packed` as kept, for an owner of this type, and nobody else
-/// uses it or will call its deleter.
-#[must_use]
-#[inline]
-pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
-    // SAFETY: the struct of a block is valid until it is released.
-    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
-    // SAFETY: as in `release`.
-    let block = unsafe { Box::from_raw(context.cast::<Block<O>>()) };
-    block.owner
 }
 
 const _: () = assert!(offset_of!(Block<MaybeUninit<u8>>, header) == 0);

@@ -8,11 +8,11 @@ use crate::memory::aligned::AlignedBytes;
 use crate::request::consumer::Consumer;
 use crate::stream::Queue;
 use crate::stream::driver::{Driver, driver};
-use crate::stream::kept::free_later;
 use crate::stream::order::order;
-use crate::stream::owner::{Link, Streamed};
+use crate::stream::owner::{Link, StreamOwner};
 use crate::stream::release::Release;
 use crate::stream::rules::producer;
+use crate::stream::unfreed::free_later;
 use crate::stream::visit::Capture;
 
 /// The driver that copies, and the stream that its copy has to follow.
@@ -56,16 +56,19 @@ pub(crate) fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedByte
 }
 
 /// A copy on the device, with the bytes between the items, so that strides stay what they are.
-pub(crate) struct Copied {
+pub(crate) struct DeviceCopy {
     pub(crate) data: usize,
-    pub(crate) memory: Streamed<DeviceMemory>,
+    pub(crate) memory: StreamOwner<DeviceMemory>,
 }
 
 /// Makes one, on the consumer's stream (CPY-08).
-pub(crate) fn on_device(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<Copied, Error> {
+pub(crate) fn on_device(
+    descriptor: &Descriptor<'_>,
+    consumer: Consumer,
+) -> Result<DeviceCopy, Error> {
     let device = descriptor.device;
     let Some((start, end)) = descriptor.bytes_reached() else {
-        return Ok(Copied {
+        return Ok(DeviceCopy {
             data: 0,
             memory: DeviceMemory { device, address: 0 }.after(Release::Free),
         });
@@ -106,7 +109,7 @@ pub(crate) fn on_device(descriptor: &Descriptor<'_>, consumer: Consumer) -> Resu
         visit.enter_that_of(own)?;
         visit.wait(own.handle, &event)?;
     }
-    Ok(Copied { data, memory })
+    Ok(DeviceCopy { data, memory })
 }
 
 /// Memory of a device that the driver gave us.
@@ -117,9 +120,9 @@ pub(crate) struct DeviceMemory {
 
 impl DeviceMemory {
     /// The same, freed only then: the driver may wait for what is still at work there, or may not.
-    fn after(self, release: Release) -> Streamed<Self> {
+    fn after(self, release: Release) -> StreamOwner<Self> {
         let link = Link::freed_at_once(self.device, release);
-        Streamed::new(self, link)
+        StreamOwner::new(self, link)
     }
 }
 

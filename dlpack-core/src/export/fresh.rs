@@ -1,14 +1,13 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DataType;
 use crate::error::Error;
-use crate::export::block::{Exported, Unfinished};
-use crate::export::lists::Lists;
+use crate::export::block::Unfinished;
+use crate::export::contents::Contents;
 use crate::layout::dims::{Dims, MAX_RANK};
-use crate::layout::extent::{self, packed_bytes};
+use crate::layout::extent::packed_bytes;
 use crate::loan::access::Access;
 use crate::memory::aligned::AlignedBytes;
 use crate::memory::atomic::Word;
@@ -16,6 +15,7 @@ use crate::memory::gather::gather;
 use crate::request::LegacyPolicy;
 use crate::request::plan::{Plan, Subject, plan_unasked};
 use crate::tensor::managed::Managed;
+use crate::tensor::view::TensorRef;
 
 impl Managed {
     /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.
@@ -38,51 +38,58 @@ impl Managed {
 
 /// A copy that nobody else holds (CPY-06), in row-major order, 256-byte aligned (CPY-14).
 #[inline(always)]
-pub(crate) fn copy_on_host(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
-    let too_large = || Error::TooLarge {
-        shape: descriptor.shape.to_vec(),
+pub(crate) fn copy_on_host(
+    tensor: &TensorRef<'_>,
+    legacy: LegacyPolicy,
+    plan: &Plan,
+) -> Result<Managed, Error> {
+    let TensorRef { shape, strides, .. } = *tensor;
+    let not_contiguous = || Error::NotContiguous {
+        shape: shape.to_vec(),
+        strides: strides.to_vec(),
     };
-    let bytes = packed_bytes(&descriptor.shape, descriptor.dtype).ok_or_else(too_large)?;
+    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| too_large(shape))?;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes != 0 {
         let data = memory.as_mut_ptr();
-        let view = descriptor.view();
-        match descriptor.dtype.itemsize() {
-            Some(itemsize) if view.shared.is_some() => {
-                view.check_words()?;
+        match tensor.dtype.itemsize() {
+            Some(itemsize) if tensor.shared.is_some() => {
+                tensor.check_words()?;
                 // SAFETY: checked right above; `memory` is new and has room for every item.
-                unsafe { view.copy_shared(itemsize, data) };
+                unsafe { tensor.copy_shared(itemsize, data) };
             }
             Some(itemsize) => {
                 // SAFETY:
-                // 1. the descriptor was checked: every item lies in memory that is lent for its
-                //    lifetime, which includes this call, and that the processor can read (`plan`);
+                // 1. the tensor was checked: every item lies in memory that is lent for its lifetime, which
+                //    includes this call, and that the processor can read (`plan`);
                 // 2. `memory` has room for every item, and is new;
                 // 3. nobody else has `memory`; the lender keeps writers away from the rest.
-                unsafe {
-                    gather(
-                        descriptor.data,
-                        &descriptor.shape,
-                        &descriptor.strides,
-                        itemsize,
-                        data,
-                    );
-                }
+                unsafe { gather(tensor.data, shape, strides, itemsize, data) };
             }
-            None if view.shared.is_none() && view.is_contiguous() => {
+            None if tensor.shared.is_none() && tensor.is_contiguous() => {
                 // SAFETY: items that share bytes and follow one another from the start of a byte
                 // are those bytes, `bytes` of them; both sides as above.
-                unsafe { core::ptr::copy_nonoverlapping(descriptor.data, data, bytes) };
+                unsafe { core::ptr::copy_nonoverlapping(tensor.data, data, bytes) };
             }
-            None => {
-                return Err(Error::NotContiguous {
-                    shape: descriptor.shape.to_vec(),
-                    strides: descriptor.strides.to_vec(),
-                });
-            }
+            None => return Err(not_contiguous()),
         }
     }
-    over_copy(memory, descriptor, plan)
+    over_copy(memory, tensor, legacy, plan)
+}
+
+/// The tensor over a copy of its bytes, one item after another.
+#[inline(always)]
+pub(crate) fn over_copy(
+    mut memory: AlignedBytes,
+    tensor: &TensorRef<'_>,
+    legacy: LegacyPolicy,
+    plan: &Plan,
+) -> Result<Managed, Error> {
+    let contents = Contents {
+        legacy,
+        ..Contents::over(&mut memory, tensor.shape, tensor.dtype, plan.device)
+    };
+    Ok(Unfinished::new(memory)?.finish(contents, plan))
 }
 
 /// New memory of zeros that all who get it may write.
@@ -97,55 +104,25 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
             most: MAX_RANK,
         });
     }
-    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::TooLarge {
-        shape: extents.to_vec(),
-    })?;
+    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
         dtype,
         read_only: false,
-        made: false,
+        copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let mut tensor = in_row_major_order(&mut memory, &extents, dtype, &plan);
-    tensor.access = Access::Shared(Word::dividing(dtype.alignment(), 0));
-    Ok(Unfinished::new(memory)?.finish(tensor, &plan))
+    let contents = Contents {
+        access: Access::Shared(Word::dividing(dtype.alignment(), 0)),
+        ..Contents::over(&mut memory, &extents, dtype, plan.device)
+    };
+    Ok(Unfinished::new(memory)?.finish(contents, &plan))
 }
 
-#[inline(always)]
-pub(crate) fn over_copy(
-    mut memory: AlignedBytes,
-    descriptor: &Descriptor<'_>,
-    plan: &Plan,
-) -> Result<Managed, Error> {
-    let mut tensor = in_row_major_order(&mut memory, &descriptor.shape, descriptor.dtype, plan);
-    tensor.legacy = descriptor.legacy;
-    Ok(Unfinished::new(memory)?.finish(tensor, plan))
-}
-
-/// The tensor over new memory of the host that has room for its items, one after another.
-#[inline(always)]
-fn in_row_major_order(
-    memory: &mut AlignedBytes,
-    shape: &Dims,
-    dtype: DataType,
-    plan: &Plan,
-) -> Exported {
-    let mut strides = Dims::new();
-    extent::push_row_major(&mut strides, shape, 1);
-    Exported {
-        data: if memory.is_empty() {
-            core::ptr::null_mut()
-        } else {
-            memory.as_mut_ptr()
-        },
-        byte_offset: 0,
-        ndim: strides.len(),
-        lists: Lists::new(shape, &strides),
-        dtype: dtype.into(),
-        device: plan.device.into(),
-        legacy: LegacyPolicy::Copy,
-        access: Access::Exclusive,
+#[cold]
+fn too_large(shape: &[i64]) -> Error {
+    Error::TooLarge {
+        shape: shape.to_vec(),
     }
 }

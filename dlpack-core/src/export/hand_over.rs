@@ -8,67 +8,60 @@ use core::ptr::NonNull;
 
 use crate::abi;
 use crate::describe::descriptor::Descriptor;
-use crate::describe::usual::Packed;
-use crate::device::DeviceType;
+use crate::describe::usual::Usual;
 use crate::error::Error;
-use crate::export::block::{Block, Exported, Unfinished};
-use crate::export::elsewhere::{elsewhere, keep_elsewhere};
-use crate::export::lists::Lists;
-use crate::export::ways::{subject, transfer};
-use crate::loan::access::Access;
-use crate::request::plan::{Subject, Transfer, plan, plan_unasked};
+use crate::export::block::{Block, Unfinished};
+use crate::export::contents::Contents;
+use crate::export::ways::{finish, subject};
+use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::request::{ExportRequest, LegacyPolicy};
 use crate::tensor::managed::Managed;
-use crate::version::Abi;
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
-pub enum Handed {
+pub enum Handover {
     /// The tensor keeps the owner; `take_back` may release it without the deleter.
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
     Other(Managed),
 }
 
-/// As [`export_with`](crate::export_with), for a binding that can release the owner in a better way where it knows more than
+/// As [`export_with`](crate::binding::export_with), for a binding that can release the owner in a better way where it knows more than
 /// a deleter does. The owner is made once it is needed.
 ///
 /// # Errors
 ///
-/// As [`export_with`](crate::export_with).
+/// As [`export_with`](crate::binding::export_with).
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::export_with); what `owner` makes is the owner.
+/// As [`export_with`](crate::binding::export_with); what `owner` makes is the owner.
 #[inline]
 pub unsafe fn hand_over<O: Send + 'static>(
     owner: impl FnOnce() -> O,
     descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
-) -> Result<Handed, Error> {
+) -> Result<Handover, Error> {
     let plan = plan(request, &subject(descriptor))?;
-    if descriptor.device.device_type != DeviceType::CPU {
-        let outcome = elsewhere(descriptor, &plan, Some(request));
-        return keep_elsewhere(owner(), outcome, Some(request)).map(Handed::Other);
+    let mut with_owner = false;
+    let block = |owner| {
+        with_owner = true;
+        Unfinished::new(owner)
+    };
+    // SAFETY: the caller vouches for the owner.
+    let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
+    if !with_owner {
+        return Ok(Handover::Other(tensor));
     }
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, &plan).map(Handed::Other);
-    }
-    let block = Unfinished::new(owner())?;
-    if plan.abi == Abi::Versioned {
-        return Ok(Handed::Kept(
-            block.fill(Exported::of(descriptor, &plan), &plan),
-        ));
-    }
-    Ok(Handed::Other(
-        block.finish(Exported::of(descriptor, &plan), &plan),
-    ))
+    Ok(tensor
+        .give_up()
+        .map_or_else(Handover::Other, Handover::Kept))
 }
 
-/// What [`hand_over_packed`] gives: no bigger than a pointer and a word.
+/// What [`hand_over_usual`] gives: no bigger than a pointer and a word.
 #[derive(Debug)]
-pub enum HandedPacked {
-    /// As [`Handed::Kept`].
+pub enum UsualHandover {
+    /// As [`Handover::Kept`].
     Kept(NonNull<abi::DLManagedTensorVersioned>),
     /// Not of the usual kind; the owner was dropped.
     Unusual,
@@ -86,42 +79,47 @@ pub enum HandedPacked {
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::export_with), for what `describe` describes.
+/// As [`export_with`](crate::binding::export_with), for what `describe` describes.
 #[inline(always)]
-pub unsafe fn hand_over_packed<'a, O: Send + 'static>(
+pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
-    describe: impl FnOnce() -> Option<Packed<'a>>,
-) -> HandedPacked {
+    describe: impl FnOnce() -> Option<Usual<'a>>,
+) -> UsualHandover {
     let Ok(block) = Unfinished::try_new(owner) else {
-        return HandedPacked::OutOfMemory {
+        return UsualHandover::OutOfMemory {
             bytes: size_of::<Block<O>>(),
         };
     };
-    let Some(packed) = describe() else {
+    let Some(usual) = describe() else {
         discard(block);
-        return HandedPacked::Unusual;
+        return UsualHandover::Unusual;
     };
     let plan = plan_unasked(&Subject {
-        device: packed.device,
-        dtype: packed.dtype,
-        read_only: packed.read_only,
-        made: false,
+        device: usual.device,
+        dtype: usual.dtype,
+        read_only: usual.read_only,
+        copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let exported = Exported {
-        data: packed.data,
-        byte_offset: 0,
-        ndim: packed.rank,
-        lists: Lists::few(packed.shape, packed.strides),
-        dtype: packed.dtype.into(),
-        device: packed.device.into(),
-        // Not for this struct.
-        legacy: LegacyPolicy::Copy,
-        access: Access::Read,
-    };
-    HandedPacked::Kept(block.fill(exported, &plan))
+    UsualHandover::Kept(block.fill(Contents::of_usual(&usual), &plan))
 }
 
 #[cold]
 #[inline(never)]
 fn discard<O: Send + 'static>(_: Unfinished<O>) {}
+
+/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
+///
+/// # Safety
+///
+/// `tensor` was given by [`hand_over`] or [`hand_over_usual`] as kept, for an owner of this type, and nobody else
+/// uses it or will call its deleter.
+#[must_use]
+#[inline]
+pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
+    // SAFETY: the struct of a block is valid until it is released.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: the caller vouches for the type, and gives the block up.
+    let block = unsafe { Block::<O>::take(context) };
+    block.into_owner()
+}

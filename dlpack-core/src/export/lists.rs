@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 
 use crate::layout::dims::Dims;
+use crate::layout::extent;
 use crate::layout::few::INLINE;
 
 /// The extents and the strides of an export, at the addresses that its consumer gets.
@@ -40,6 +41,26 @@ impl Lists {
             strides,
             heap: Box::default(),
         }
+    }
+
+    /// Those of items that lie one after another, the last axis fastest.
+    #[inline]
+    pub(crate) fn row_major(shape: &[i64]) -> Self {
+        let mut lists = Self {
+            shape: [0; INLINE],
+            strides: [0; INLINE],
+            heap: Box::default(),
+        };
+        let rank = shape.len();
+        let (extents, strides) = if rank <= INLINE {
+            (&mut lists.shape[..rank], &mut lists.strides[..rank])
+        } else {
+            lists.heap = long(shape, shape);
+            lists.heap.split_at_mut(rank)
+        };
+        extents.copy_from_slice(shape);
+        extent::fill_row_major(strides, shape, 1);
+        lists
     }
 
     /// Where they are.

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 
 use crate::describe::descriptor::Descriptor;
 use crate::error::Error;
-use crate::export::ways::{export_with, unordered};
+use crate::export::ways::{export_shared, export_shared_unasked};
+use crate::loan::facts::NamedFacts;
 use crate::request::ExportRequest;
 use crate::tensor::managed::Managed;
 
@@ -30,6 +31,10 @@ use crate::tensor::managed::Managed;
 pub trait DLPackTensors {
     /// The names, in the order in which they are written.
     const NAMES: &'static [&'static str];
+
+    /// What the types say of each; see [`assert_exports!`](crate::assert_exports).
+    #[doc(hidden)]
+    const FACTS: &'static [NamedFacts] = &[];
 
     /// The tensor of this name.
     ///
@@ -66,12 +71,7 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        let descriptor = self.describe_tensor(name)?;
-        let request = ExportRequest {
-            stream: unordered(descriptor.device()),
-            ..ExportRequest::versioned()
-        };
-        export_tensor(self, descriptor, &request)
+        export_shared_unasked(self, |this| this.describe_tensor(name), |_, _| None)
     }
 
     /// Exports the tensor of this name as a consumer asks for it.
@@ -89,7 +89,7 @@ pub trait DLPackTensors {
     ///
     /// # Errors
     ///
-    /// As [`DLPackTensors::describe_tensor`] and [`plan`](crate::plan).
+    /// As [`DLPackTensors::describe_tensor`] and [`plan`](crate::request::plan()).
     fn to_dlpack_tensor_with(
         self: &Arc<Self>,
         name: &str,
@@ -98,16 +98,6 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        export_tensor(self, self.describe_tensor(name)?, request)
+        export_shared(self, |this| this.describe_tensor(name), request)
     }
-}
-
-#[expect(unsafe_code, reason = "the descriptor comes from what the `Arc` holds")]
-fn export_tensor<T: Send + Sync + 'static>(
-    owner: &Arc<T>,
-    descriptor: Descriptor<'_>,
-    request: &ExportRequest,
-) -> Result<Managed, Error> {
-    // SAFETY: the two callers describe what `owner` holds, and the clone keeps it borrowed.
-    unsafe { export_with(Arc::clone(owner), descriptor, request) }
 }

@@ -1,59 +1,24 @@
-//! From a description, and the owner that keeps its memory, to an export.
+//! From a description, and the owner that keeps its memory, to an export: moved, shared, cloned; one finisher for all.
 #![expect(
     unsafe_code,
     reason = "puts what was described together with the owner that keeps it"
 )]
 
+use alloc::sync::Arc;
+
 use crate::describe::descriptor::Descriptor;
 use crate::device::{Device, DeviceType};
 use crate::error::Error;
-use crate::export::block::{Exported, Unfinished};
-use crate::export::elsewhere::{elsewhere, finish_streamed, keep_elsewhere, transfer_elsewhere};
+use crate::export::block::Unfinished;
+use crate::export::contents::Contents;
+use crate::export::device;
+use crate::export::extras::Shared;
 use crate::export::fresh::copy_on_host;
 use crate::loan::Loan;
 use crate::request::ExportRequest;
-use crate::request::plan::{Plan, Subject, Transfer, plan, plan_unasked};
+use crate::request::plan::{Plan, Subject, Way, plan, plan_unasked};
 use crate::tensor::managed::Managed;
 use crate::version::Abi;
-
-/// Exports what `field`, or a clone of it, holds: the clone is the owner, and the struct stays free.
-///
-/// Nothing is taken on trust: the clone is put at its final place first, and what it lends from there
-/// has to contain everything that the descriptor reaches. A clone that copied its elements does not.
-pub(crate) fn share_clone<T: Clone + Send + 'static>(
-    field: &T,
-    lend: for<'a> fn(&'a T) -> Loan<'a>,
-    mut descriptor: Descriptor<'_>,
-    request: &ExportRequest,
-) -> Result<Managed, Error> {
-    let plan = plan(request, &subject(&descriptor))?;
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return match descriptor.device.device_type {
-            DeviceType::CPU => transfer(&mut descriptor, &plan),
-            _ => transfer_elsewhere(&mut descriptor, &plan, Some(request)),
-        };
-    }
-    let block = Unfinished::new(field.clone())?;
-    let kept = lend(block.owner()).memory;
-    let reached = descriptor.bytes_reached();
-    let inside = kept.device == descriptor.device
-        && reached.is_none_or(|(start, end)| {
-            start >= kept.data.addr() && end <= kept.data.addr().saturating_add(kept.bytes)
-        })
-        && (descriptor.read_only || !kept.access.is_read_only());
-    if !inside {
-        return Err(Error::OwnerElsewhere);
-    }
-    if let Some(origin) = descriptor.origin() {
-        // A stream that the clone does not keep may be gone before it.
-        if kept.stream != descriptor.stream {
-            return Err(Error::OwnerElsewhere);
-        }
-        let tensor = Exported::of(&descriptor, &plan);
-        return finish_streamed(block, origin, tensor, &plan, Some(request));
-    }
-    Ok(block.finish(Exported::of(&descriptor, &plan), &plan))
-}
 
 /// What the plan has to know of a described tensor.
 #[inline]
@@ -63,8 +28,17 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        made: descriptor.made.as_ref().is_some_and(Managed::is_sole),
+        copied: descriptor.own.as_ref().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
+    }
+}
+
+/// How a described tensor is exported, as a consumer asks for it, or as it is where nobody asked.
+#[inline]
+fn planned(descriptor: &Descriptor<'_>, request: Option<&ExportRequest>) -> Result<Plan, Error> {
+    match request {
+        Some(request) => plan(request, &subject(descriptor)),
+        None => Ok(plan_unasked(&subject(descriptor))),
     }
 }
 
@@ -74,12 +48,21 @@ pub fn unordered(device: Device) -> Option<i64> {
     device.device_type.api().is_some().then_some(-1)
 }
 
+/// The same as a request, for the tensor as it is.
+pub(crate) fn unordered_request(device: Device) -> ExportRequest {
+    ExportRequest {
+        stream: unordered(device),
+        ..ExportRequest::versioned()
+    }
+}
+
 /// Exports `descriptor` together with the `owner` that keeps its memory, as a consumer asks for it:
 /// how a binding to another language exports what it borrowed itself.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use dlpack_core::{DLPack, ExportRequest, export_with};
+/// use dlpack_core::binding::export_with;
+/// use dlpack_core::{DLPack, ExportRequest};
 ///
 /// let samples = Arc::new(vec![1.0_f32, 2.0]);
 /// // SAFETY: the clone keeps the vector borrowed that the descriptor describes.
@@ -92,7 +75,7 @@ pub fn unordered(device: Device) -> Option<i64> {
 ///
 /// # Errors
 ///
-/// As [`plan`](crate::plan), or when there is no memory. The owner is dropped then.
+/// As [`plan`](crate::request::plan()), or when there is no memory. The owner is dropped then.
 ///
 /// # Safety
 ///
@@ -104,98 +87,185 @@ pub unsafe fn export_with<O: Send + 'static>(
     mut descriptor: Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
-    let plan = plan(request, &subject(&descriptor))?;
+    let plan = planned(&descriptor, Some(request))?;
     // SAFETY: the caller vouches for the owner.
-    unsafe { carry_out(owner, &mut descriptor, &plan, Some(request)) }
+    unsafe {
+        finish(
+            || owner,
+            Unfinished::new,
+            &mut descriptor,
+            &plan,
+            Some(request),
+        )
+    }
 }
 
-/// Exports by moving the value; its inline storage gets its final address before it is described.
+/// Exports by moving the value, as a consumer asks for it.
 #[inline]
 pub(crate) fn export_moved<T: Send + 'static>(
     value: T,
     describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
-    move_out(value, describe, Some(request), |descriptor| {
-        plan(request, &subject(descriptor))
-    })
+    move_out(value, describe, Some(request))
 }
 
-/// The same, where nobody asked for anything in particular.
+/// The same where nobody asks for anything: a function of its own, which the compiler sees through.
 #[inline]
 pub(crate) fn export_moved_unasked<T: Send + 'static>(
     value: T,
     describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
 ) -> Result<Managed, Error> {
-    move_out(value, describe, None, |descriptor| {
-        Ok(plan_unasked(&subject(descriptor)))
-    })
+    move_out(value, describe, None)
 }
 
-#[inline]
+/// Inline storage gets its final address before it is described.
+#[inline(always)]
 fn move_out<T: Send + 'static>(
     value: T,
     describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
     request: Option<&ExportRequest>,
-    plan: impl FnOnce(&Descriptor<'_>) -> Result<Plan, Error>,
 ) -> Result<Managed, Error> {
     let mut block = Unfinished::new(value)?;
-    let planned = match &mut describe(block.owner_mut()) {
-        Ok(descriptor) => {
-            let plan = plan(descriptor)?;
-            if descriptor.device.device_type != DeviceType::CPU {
-                Err(elsewhere(descriptor, &plan, request))
-            } else if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-                return transfer(descriptor, &plan);
-            } else {
-                Ok((Exported::of(descriptor, &plan), plan))
-            }
-        }
+    // SAFETY: what is described borrows the value in name only: it is a checked address, whose memory the block or the
+    // tensor keeps. It is last used by `finish`, before that gives the tensor away.
+    let value = unsafe { block.owner_in_place() };
+    let mut described = describe(value);
+    let descriptor = match &mut described {
+        Ok(descriptor) => descriptor,
         Err(error) => return Err(error.clone()),
     };
-    match planned {
-        Ok((tensor, plan)) => Ok(block.finish(tensor, &plan)),
-        // The value stays where it was described: its block is the owner in another one.
-        Err(outcome) => keep_elsewhere(block, outcome, request),
-    }
+    let plan = planned(descriptor, request)?;
+    // SAFETY: the block is the owner, and the value stays in it, where it was described through the one way to it.
+    unsafe { finish(|| block, Ok, descriptor, &plan, request) }
 }
 
+/// Exports another `Arc` to a value, as a consumer asks for it.
+#[inline]
+pub(crate) fn export_shared<T: Send + Sync + 'static>(
+    value: &Arc<T>,
+    describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    let mut described = describe(value);
+    let descriptor = match &mut described {
+        Ok(descriptor) => descriptor,
+        Err(error) => return Err(error.clone()),
+    };
+    let plan = planned(descriptor, Some(request))?;
+    let owner = || Arc::clone(value);
+    // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
+    unsafe { finish(owner, Unfinished::new, descriptor, &plan, Some(request)) }
+}
+
+/// The same where nobody asks for anything, or without the value if `share` can.
+#[inline]
+pub(crate) fn export_shared_unasked<T: Send + Sync + 'static>(
+    value: &Arc<T>,
+    describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
+    share: impl FnOnce(&T, &ExportRequest) -> Shared,
+) -> Result<Managed, Error> {
+    let mut described = describe(value);
+    let descriptor = match &mut described {
+        Ok(descriptor) => descriptor,
+        Err(error) => return Err(error.clone()),
+    };
+    if let Some(shared) = share(value, &unordered_request(descriptor.device)) {
+        return shared;
+    }
+    let plan = planned(descriptor, None)?;
+    let owner = || Arc::clone(value);
+    // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
+    unsafe { finish(owner, Unfinished::new, descriptor, &plan, None) }
+}
+
+/// Exports what `field`, or a clone of it, holds: the clone is the owner, and the struct stays free.
+///
+/// Nothing is taken on trust: the clone is put at its final place first, and what it lends from there
+/// has to contain everything that the descriptor reaches. A clone that copied its elements does not.
+pub(crate) fn share_clone<T: Clone + Send + 'static>(
+    field: &T,
+    lend: for<'a> fn(&'a T) -> Loan<'a>,
+    mut descriptor: Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    let plan = planned(&descriptor, Some(request))?;
+    if way(&descriptor, &plan) != Way::Share {
+        return without_owner(&mut descriptor, &plan, Some(request));
+    }
+    let block = Unfinished::new(field.clone())?;
+    let loan = lend(block.owner()).memory;
+    let reached = descriptor.bytes_reached();
+    let inside = loan.device == descriptor.device
+        && reached.is_none_or(|(start, end)| {
+            start >= loan.data.addr() && end <= loan.data.addr().saturating_add(loan.bytes)
+        })
+        && (descriptor.read_only || !loan.access.is_read_only())
+        // A stream that the clone does not keep may be gone before it.
+        && (descriptor.origin().is_none() || loan.stream == descriptor.stream);
+    if !inside {
+        return Err(Error::OwnerElsewhere);
+    }
+    // SAFETY: the clone stays in the block, and what it lends from there contains the tensor, as was just seen.
+    unsafe { finish(|| block, Ok, &mut descriptor, &plan, Some(request)) }
+}
+
+#[inline]
+fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
+    plan.way(descriptor.device, descriptor.own.is_some())
+}
+
+/// Puts a tensor together as it was planned. The owner is made once it is needed, and put into a block by `block`.
+///
 /// The descriptor is taken by reference here and below, since it is large to move.
 ///
 /// # Safety
 ///
 /// As [`export_with`].
-#[inline]
-pub(super) unsafe fn carry_out<O: Send + 'static>(
-    owner: O,
+#[inline(always)]
+pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
+    owner: impl FnOnce() -> K,
+    block: impl FnOnce(K) -> Result<Unfinished<O>, Error>,
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if descriptor.device.device_type != DeviceType::CPU {
-        let outcome = elsewhere(descriptor, plan, request);
-        return keep_elsewhere(owner, outcome, request);
+        let way = way(descriptor, plan);
+        return device::finish(owner(), way, descriptor, plan, request);
     }
-    if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        return transfer(descriptor, plan);
+    match way(descriptor, plan) {
+        Way::Share => Ok(block(owner())?.finish(Contents::of(descriptor, plan), plan)),
+        Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied => {
+            without_owner(descriptor, plan, request)
+        }
     }
-    let block = Unfinished::new(owner)?;
-    Ok(block.finish(Exported::of(descriptor, plan), plan))
 }
 
-/// Hands over memory of the processor's that is the consumer's alone: a copy, or a tensor made for it.
+/// Hands over memory that is the consumer's alone: a copy, or a tensor that was made for it.
 #[cold]
-pub(super) fn transfer(descriptor: &mut Descriptor<'_>, plan: &Plan) -> Result<Managed, Error> {
-    if plan.transfer == Transfer::Copy {
-        return copy_on_host(descriptor, plan);
+pub(super) fn without_owner(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    match way(descriptor, plan) {
+        Way::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
+        Way::CopyDevice => return device::copy(descriptor, plan, request),
+        Way::AlreadyCopied | Way::Share => {}
     }
-    let made = descriptor.made.take();
-    let made = made.expect("only called for a copy or a tensor that was made");
-    if plan.abi == Abi::Legacy && made.flags_matter() {
+    let copy = descriptor.own.take();
+    let copy = copy.expect("only called for a copy");
+    if let Some(origin) = descriptor.origin() {
+        // Who reads it also decides when it can be freed: a graph may outlive it.
+        let tensor = Contents::of(descriptor, plan);
+        return device::finish_streamed(copy, origin, tensor, plan, request);
+    }
+    if plan.abi == Abi::Legacy && copy.flags_matter() {
         // The plan shares only what the legacy struct can say.
-        return export_moved(made, again, &ExportRequest::default());
+        return export_moved(copy, again, &ExportRequest::default());
     }
-    Ok(made.stamped(plan))
+    Ok(copy.stamped(plan))
 }
 
 /// A tensor that is exported again is described without a doubt.

@@ -18,11 +18,11 @@ use ::cudarc::driver::{
     PinnedHostSlice, SyncOnDrop, UnifiedSlice, result,
 };
 
-use crate::__private::Lent;
 use crate::device::{Device, DeviceType};
 use crate::element::Element;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
+use crate::loan::lent::Lent;
 use crate::loan::{Loan, LoanMut};
 
 use crate::stream::{ProducerStream, Queue, StreamHandle, StreamRef};
@@ -61,12 +61,12 @@ impl ProducerStream for CudaStream {
 }
 
 /// What lending found out about a slice.
-struct Found {
+struct Whereabouts {
     address: usize,
     stream: Queue,
 }
 
-impl Found {
+impl Whereabouts {
     /// The same for memory of a kind that is said to be of device 0, wherever it was allocated: the numbers of default
     /// streams would be taken for those of that device.
     fn within(mut self, context: &CudaContext) -> Self {
@@ -81,14 +81,14 @@ impl Found {
 fn find<'a>(
     stream: &'a Arc<CudaStream>,
     ask: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
-) -> Result<Found, DriverError> {
+) -> Result<Whereabouts, DriverError> {
     let address = undisturbed(stream.context(), || {
         let (address, read) = ask(stream);
         // Dropped, it would put our consumer's read into the one event for all of them.
         core::mem::forget(read);
         address
     })?;
-    Ok(Found {
+    Ok(Whereabouts {
         address: usize::try_from(address).unwrap_or(0),
         stream: stream.producer_stream().queue,
     })
@@ -108,7 +108,7 @@ fn undisturbed<R>(context: &CudaContext, body: impl FnOnce() -> R) -> Result<R, 
 }
 
 /// The address, null if there is none, and the stream or what went wrong.
-fn apart<T>(found: Result<Found, DriverError>) -> (*mut T, Queue) {
+fn apart<T>(found: Result<Whereabouts, DriverError>) -> (*mut T, Queue) {
     match found {
         Ok(found) => (with_exposed_provenance_mut(found.address), found.stream),
         Err(DriverError(code)) => (core::ptr::null_mut(), Queue::failed(code as i32)),
@@ -116,7 +116,7 @@ fn apart<T>(found: Result<Found, DriverError>) -> (*mut T, Queue) {
 }
 
 fn on_device<'a, T: Element>(
-    found: Result<Found, DriverError>,
+    found: Result<Whereabouts, DriverError>,
     len: usize,
     context: &CudaContext,
 ) -> Loan<'a> {
@@ -146,7 +146,7 @@ fn with<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<T: Element> Buffer for CudaSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
         let found = find(self.stream(), |stream| self.device_ptr(stream));

@@ -38,7 +38,8 @@ macro_rules! vectors {
             }
         }
 
-        impl sealed::Sealed for $vector {}
+        impl sealed::Element for $vector {}
+        impl sealed::Plain for $vector {}
         impl Plain for $vector {}
 
         const _: () = {
@@ -107,6 +108,8 @@ macro_rules! matrices {
                 Self::from_cols_array_2d(&rows).transpose()
             }
         }
+
+        impl sealed::Element for $matrix {}
 
         const _: () = {
             assert!(size_of::<$matrix>() == size_of::<[$scalar; $items]>());

@@ -7,7 +7,7 @@ use ::image::{DynamicImage, ImageBuffer, Pixel};
 use crate::element::Element;
 use crate::error::Error;
 use crate::import::reader::Import;
-use crate::import::{FromDLPack, FromTensor};
+use crate::import::{FromDLPack, FromTensor, sealed};
 use crate::layout::dims::Dims;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
@@ -98,8 +98,15 @@ where
     }
 }
 
-macro_rules! kinds {
-    ($($kind:ident)*) => {
+impl<P> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>>
+where
+    P: Pixel,
+    P::Subpixel: Element,
+{
+}
+
+macro_rules! variants {
+    ($($variant:ident)*) => {
         /// The data type and the number of channels are those that the image has at run time.
         ///
         /// ```
@@ -117,7 +124,7 @@ macro_rules! kinds {
         impl Buffer for DynamicImage {
             fn lend(&self) -> Loan<'_> {
                 match self {
-                    $(Self::$kind(image) => image.lend(),)*
+                    $(Self::$variant(image) => image.lend(),)*
                     other => {
                         let size = (other.width(), other.height());
                         let (shape, strides) = layout(size, other.color().bytes_per_pixel());
@@ -128,7 +135,7 @@ macro_rules! kinds {
 
             fn lend_mut(&mut self) -> LoanMut<'_> {
                 match self {
-                    $(Self::$kind(image) => image.lend_mut(),)*
+                    $(Self::$variant(image) => image.lend_mut(),)*
                     other => LoanMut::from(other.lend()),
                 }
             }
@@ -148,8 +155,8 @@ macro_rules! kinds {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
                 let view = tensor.view();
                 $(
-                    if kind(Self::$kind).fits(&view) {
-                        return kind(Self::$kind).import(tensor);
+                    if variant(Self::$variant).fits(&view) {
+                        return variant(Self::$variant).import(tensor);
                     }
                 )*
                 Err(Error::NoVariant {
@@ -160,24 +167,24 @@ macro_rules! kinds {
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {
-                $(kind(Self::$kind).fits(tensor))||*
+                $(variant(Self::$variant).fits(tensor))||*
             }
         }
     };
 }
-kinds! {
+variants! {
     ImageLuma8 ImageLumaA8 ImageRgb8 ImageRgba8 ImageLuma16 ImageLumaA16 ImageRgb16 ImageRgba16
     ImageRgb32F ImageRgba32F
 }
 
 /// A variant, by its constructor.
-struct Kind<I>(fn(I) -> DynamicImage);
+struct Variant<I>(fn(I) -> DynamicImage);
 
-fn kind<I>(variant: fn(I) -> DynamicImage) -> Kind<I> {
-    Kind(variant)
+fn variant<I>(variant: fn(I) -> DynamicImage) -> Variant<I> {
+    Variant(variant)
 }
 
-impl<I: FromDLPack> Kind<I> {
+impl<I: FromDLPack> Variant<I> {
     fn fits(&self, tensor: &TensorRef<'_>) -> bool {
         I::fits(tensor)
     }

@@ -1,4 +1,4 @@
-//! The small floats of `microfloat`, one a byte, and the way between them and the packed groups.
+//! The small floats of `microfloat`, one a byte, and the way between them and the groups that share bytes.
 //!
 //! The names are those of DLPack, and so are the encodings:
 //!
@@ -47,7 +47,7 @@ macro_rules! groups {
             #[doc = concat!(
                 "Packs floats that take a byte each.\n\n",
                 "```\n",
-                "use dlpack_core::", stringify!($group), ";\n",
+                "use dlpack_core::element::", stringify!($group), ";\n",
                 "use microfloat::", stringify!($float), ";\n\n",
                 "let floats = [", stringify!($float), "::ONE; ", $count, "];\n",
                 "assert_eq!(<[", stringify!($float), "; ", $count, "]>::from(",

@@ -19,8 +19,8 @@ use crate::dtype::DataType;
 use crate::element::axes::Axes;
 use crate::element::{Element, Plain, Source, sealed};
 use crate::error::Error;
-use crate::import::FromTensor;
 use crate::import::reader::Import;
+use crate::import::{self, FromTensor};
 use crate::layout::dims::Dims;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
@@ -150,6 +150,15 @@ where
     }
 }
 
+impl<T, R, C> import::sealed::Sealed for OMatrix<T, R, C>
+where
+    T: Element + Scalar,
+    R: Dim,
+    C: Columns,
+    DefaultAllocator: Allocator<R, C>,
+{
+}
+
 /// A list of vectors is a tensor of two axes, a list of matrices one of three.
 ///
 /// ```
@@ -199,7 +208,8 @@ unsafe impl<T: Element, const R: usize, const C: usize> Element for SMatrix<T, R
     }
 }
 
-impl<T: Plain, const R: usize> sealed::Sealed for SVector<T, R> {}
+impl<T: Element, const R: usize, const C: usize> sealed::Element for SMatrix<T, R, C> {}
+impl<T: Plain, const R: usize> sealed::Plain for SVector<T, R> {}
 impl<T: Plain, const R: usize> Plain for SVector<T, R> {}
 
 /// A point is its coordinates.
@@ -238,5 +248,6 @@ unsafe impl<T: Element + Scalar, const D: usize> Element for Point<T, D> {
     }
 }
 
-impl<T: Plain + Scalar, const D: usize> sealed::Sealed for Point<T, D> {}
+impl<T: Element + Scalar, const D: usize> sealed::Element for Point<T, D> {}
+impl<T: Plain + Scalar, const D: usize> sealed::Plain for Point<T, D> {}
 impl<T: Plain + Scalar, const D: usize> Plain for Point<T, D> {}

@@ -14,8 +14,8 @@ use ::ndarray::{
 use crate::dtype::Order;
 use crate::element::Element;
 use crate::error::Error;
-use crate::import::FromTensor;
 use crate::import::reader::Import;
+use crate::import::{FromTensor, sealed};
 use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::buffer::{Buffer, Writable};
@@ -24,7 +24,7 @@ use crate::loan::{Loan, LoanMut};
 use crate::tensor::view::TensorRef;
 
 /// Where the elements of an array lie, in elements.
-struct Place {
+struct Corner {
     shape: Dims,
     strides: Dims,
     /// From the first to the last in memory, both included.
@@ -33,27 +33,27 @@ struct Place {
     first: usize,
 }
 
-impl Place {
+impl Corner {
     fn of<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
-        let mut place = Self {
+        let mut corner = Self {
             shape: Dims::new(),
             strides: Dims::new(),
             len: 0,
             first: 0,
         };
         for &extent in array.shape() {
-            place.shape.push(small(extent));
+            corner.shape.push(small(extent));
         }
         for &stride in array.strides() {
-            place.strides.push(small(stride));
+            corner.strides.push(small(stride));
         }
         if !array.is_empty() {
-            let reach = extent::reach(&place.shape, &place.strides)
+            let reach = extent::reach(&corner.shape, &corner.strides)
                 .expect("the elements of an array lie in memory");
-            place.len = small(reach.max - reach.min + 1);
-            place.first = small(-reach.min);
+            corner.len = small(reach.max - reach.min + 1);
+            corner.first = small(-reach.min);
         }
-        place
+        corner
     }
 }
 
@@ -71,15 +71,15 @@ fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) ->
             T::verify(slice::from_ref(element));
         }
     }
-    let Place {
+    let Corner {
         shape,
         strides,
         len,
         first,
-    } = Place::of(array);
+    } = Corner::of(array);
     let lowest = array.as_ptr().wrapping_sub(first);
     // SAFETY: an element of the array is at `as_ptr` and its index times the strides (documentation of
-    // `as_ptr`), so they all lie between `lowest` and `len` elements further on, which `Place`
+    // `as_ptr`), so they all lie between `lowest` and `len` elements further on, which `Corner`
     // computed from the same shape and strides. They are initialised, and neither move nor change
     // while the array is borrowed.
     unsafe { Loan::from_raw_layout(lowest, len, shape, strides, first) }
@@ -121,12 +121,12 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
             }
         }
         let pointer = self.as_mut_ptr();
-        let Place {
+        let Corner {
             shape,
             strides,
             len,
             first,
-        } = Place::of(self);
+        } = Corner::of(self);
         let lowest = pointer.wrapping_sub(first);
         // SAFETY: as in `lend`; and the array is the only owner of its memory, and exclusively borrowed.
         unsafe { LoanMut::from_raw_layout(lowest, len, shape, strides, first) }
@@ -210,6 +210,8 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
     }
 }
 
+impl<T: Element, D: Dimension> sealed::Sealed for Array<T, D> {}
+
 /// As an [`Array`] that nobody shares yet.
 ///
 /// ```
@@ -231,3 +233,5 @@ impl<T: Element, D: Dimension> FromTensor for ArcArray<T, D> {
         fits::<T, D>(tensor)
     }
 }
+
+impl<T: Element, D: Dimension> sealed::Sealed for ArcArray<T, D> {}

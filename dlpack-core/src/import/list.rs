@@ -5,11 +5,12 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::error::Error;
+use crate::layout::shape::{Int, Shape};
 
 /// An integer that an extent, a stride or an offset is read back into.
 ///
 /// ```
-/// fn may_take_an_extent<I: dlpack_core::FromInt>() {}
+/// fn may_take_an_extent<I: dlpack_core::import::FromInt>() {}
 ///
 /// may_take_an_extent::<u32>();
 /// ```
@@ -17,7 +18,7 @@ use crate::error::Error;
     message = "`{Self}` cannot take an extent, a stride or an offset",
     label = "expected an integer such as `usize`, `u32` or `i64`"
 )]
-pub trait FromInt: Sized {
+pub trait FromInt: Int + Sized {
     /// The integer, if it fits.
     #[doc(hidden)]
     fn from_int(what: &'static str, found: i64) -> Result<Self, Error>;
@@ -40,7 +41,7 @@ from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 /// A list that extents or strides are read back into.
 ///
 /// ```
-/// fn may_take_a_shape<L: dlpack_core::FromList>() {}
+/// fn may_take_a_shape<L: dlpack_core::import::FromList>() {}
 ///
 /// may_take_a_shape::<[usize; 3]>();
 /// may_take_a_shape::<(u32, u32)>();
@@ -49,7 +50,7 @@ from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
     message = "`{Self}` cannot take a list of extents or strides",
     label = "expected `[I; N]`, `Vec<I>`, `Box<[I]>` or a tuple of integers"
 )]
-pub trait FromList: Sized {
+pub trait FromList: Shape + Sized {
     /// The list, if its length and its integers fit.
     #[doc(hidden)]
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error>;

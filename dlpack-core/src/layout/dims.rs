@@ -14,7 +14,7 @@ pub const MAX_RANK: usize = 64;
 /// Reads as a slice. [`Dims::extents`] and [`Dims::strides`] make one from whatever integers a struct keeps.
 ///
 /// ```
-/// use dlpack_core::Dims;
+/// use dlpack_core::layout::Dims;
 ///
 /// let dims = Dims::extents(&[480_usize, 640, 3])?;
 /// assert_eq!(dims[..], [480, 640, 3]);
@@ -33,7 +33,7 @@ impl Dims {
     /// No axes: the shape of a single value.
     ///
     /// ```
-    /// assert!(dlpack_core::Dims::new().is_empty());
+    /// assert!(dlpack_core::layout::Dims::new().is_empty());
     /// ```
     #[must_use]
     #[inline]

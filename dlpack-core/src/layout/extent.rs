@@ -77,8 +77,14 @@ pub(crate) fn push_row_major(strides: &mut Dims, shape: &[i64], unit: i64) {
     for _ in shape {
         strides.push(0);
     }
+    fill_row_major(&mut strides[start..], shape, unit);
+}
+
+/// Writes such strides where they shall be, one for each extent.
+#[inline]
+pub(crate) fn fill_row_major(strides: &mut [i64], shape: &[i64], unit: i64) {
     let mut stride = unit;
-    for (place, &extent) in strides[start..].iter_mut().zip(shape).rev() {
+    for (place, &extent) in strides.iter_mut().zip(shape).rev() {
         *place = stride;
         stride = stride.saturating_mul(extent.max(1));
     }

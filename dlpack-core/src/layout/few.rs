@@ -27,7 +27,7 @@ impl Few {
     /// The strides that pack such axes in row-major order, if none of them is empty, and they make at most
     /// `most` items.
     #[inline(always)]
-    pub(crate) fn packed(&self, most: usize) -> Option<[i64; INLINE]> {
+    pub(crate) fn packed_strides(&self, most: usize) -> Option<[i64; INLINE]> {
         if self.len > INLINE {
             return None;
         }

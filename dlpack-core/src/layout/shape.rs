@@ -2,18 +2,18 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use crate::error::Error;
 use crate::layout::dims::Dims;
 use crate::layout::few::{Few, INLINE};
+use crate::layout::rank::{Fixed, Open, Rank};
 
 /// An integer that can be an extent, a stride or an offset.
 ///
 /// Every Rust integer is one, and so is a reference to one.
 ///
 /// ```
-/// fn may_be_an_extent(_: impl dlpack_core::Int) {}
+/// fn may_be_an_extent(_: impl dlpack_core::layout::Int) {}
 ///
 /// may_be_an_extent(3_u8);
 /// may_be_an_extent(&3_usize);
@@ -22,7 +22,7 @@ use crate::layout::few::{Few, INLINE};
     message = "`{Self}` cannot be an extent, a stride or an offset",
     label = "expected an integer such as `usize`, `u32` or `i64`"
 )]
-pub trait Int {
+pub trait Int: sealed::Number {
     #[doc(hidden)]
     fn to_i128(&self) -> i128;
 
@@ -32,24 +32,17 @@ pub trait Int {
     fn to_i64(&self) -> i64 {
         i64::try_from(self.to_i128()).unwrap_or(HOLE)
     }
+}
 
-    /// Whether a list of these is one that DLPack can point to.
-    #[doc(hidden)]
-    const IS_I64: bool = false;
-
-    /// The list as DLPack would point to it.
-    #[doc(hidden)]
-    fn as_i64s(list: &[Self]) -> Option<&[i64]>
-    where
-        Self: Sized,
-    {
-        let _ = list;
-        None
-    }
+/// Closes the traits: what else might be an integer or a list of them, core would have to check.
+pub(crate) mod sealed {
+    pub trait Number {}
+    pub trait List {}
 }
 
 macro_rules! ints {
     ($($int:ty)*) => {$(
+        impl sealed::Number for $int {}
         impl Int for $int {
             #[inline]
             fn to_i128(&self) -> i128 {
@@ -60,6 +53,7 @@ macro_rules! ints {
 }
 ints!(u8 u16 u32 u64 u128 i8 i16 i32 i128 isize);
 
+impl sealed::Number for usize {}
 impl Int for usize {
     #[inline]
     fn to_i128(&self) -> i128 {
@@ -76,19 +70,15 @@ impl Int for usize {
     }
 }
 
+impl sealed::Number for i64 {}
 impl Int for i64 {
-    const IS_I64: bool = true;
-
     #[inline]
     fn to_i128(&self) -> i128 {
         i128::from(*self)
     }
-
-    fn as_i64s(list: &[Self]) -> Option<&[Self]> {
-        Some(list)
-    }
 }
 
+impl<I: Int + ?Sized> sealed::Number for &I {}
 impl<I: Int + ?Sized> Int for &I {
     #[inline]
     fn to_i128(&self) -> i128 {
@@ -113,6 +103,16 @@ pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
     }
 }
 
+/// How many elements or bytes lie in front of the first element.
+#[inline]
+pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
+    let found = offset.to_i128();
+    match i64::try_from(found) {
+        Ok(offset) if offset >= 0 => Ok(offset),
+        _ => Err(Error::BadOffset { found }),
+    }
+}
+
 /// Stands for `_` in a list of extents or strides until it is known.
 pub const HOLE: i64 = i64::MIN;
 
@@ -129,29 +129,29 @@ pub const HOLE: i64 = i64::MIN;
     label = "expected a list of integers, one an axis",
     note = "a shape is `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers; single fields are listed on the struct: `#[dlpack(shape = [rows, cols])]`"
 )]
-pub trait Shape {
-    /// How many axes, where the type alone says so.
+pub trait Shape: sealed::List {
+    /// How many axes, as far as the type says.
     #[doc(hidden)]
-    const RANK: Option<usize>;
+    type Rank: Rank;
 
     #[doc(hidden)]
     fn to_extents(&self) -> Result<Dims, Error>;
+
+    /// The same where the list is not needed any more.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn into_extents(self) -> Result<Dims, Error>
+    where
+        Self: Sized,
+    {
+        self.to_extents()
+    }
 
     /// The extents, if they are few and make sense.
     #[doc(hidden)]
     #[inline]
     fn few(&self) -> Few {
         self.to_extents().map_or(Few::UNKNOWN, |dims| dims.few())
-    }
-
-    /// Whether the extents lie in the value as DLPack wants them: as `i64`s.
-    #[doc(hidden)]
-    const IN_OBJECT: bool = false;
-
-    /// The extents where they lie, in that case.
-    #[doc(hidden)]
-    fn in_object(&self) -> Option<&[i64]> {
-        None
     }
 }
 
@@ -167,9 +167,23 @@ pub trait Shape {
     label = "expected a list of integers, one an axis",
     note = "strides are `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers"
 )]
-pub trait Strides {
+pub trait Strides: sealed::List {
+    /// As [`Shape::Rank`].
+    #[doc(hidden)]
+    type Rank: Rank;
+
     #[doc(hidden)]
     fn to_strides(&self) -> Result<Dims, Error>;
+
+    /// As [`Shape::into_extents`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn into_strides(self) -> Result<Dims, Error>
+    where
+        Self: Sized,
+    {
+        self.to_strides()
+    }
 
     /// As [`Shape::few`].
     #[doc(hidden)]
@@ -177,23 +191,13 @@ pub trait Strides {
     fn few(&self) -> Few {
         self.to_strides().map_or(Few::UNKNOWN, |dims| dims.few())
     }
-
-    /// As [`Shape::IN_OBJECT`].
-    #[doc(hidden)]
-    const IN_OBJECT: bool = false;
-
-    /// As [`Shape::in_object`].
-    #[doc(hidden)]
-    fn in_object(&self) -> Option<&[i64]> {
-        None
-    }
 }
 
 impl Dims {
     /// The extents that any list of integers names: arrays, `Vec`, slices and tuples.
     ///
     /// ```
-    /// use dlpack_core::Dims;
+    /// use dlpack_core::layout::Dims;
     ///
     /// assert_eq!(Dims::extents(&(2_u32, 3_u64))?[..], [2, 3]);
     /// assert!(Dims::extents(&[-1]).is_err());
@@ -211,7 +215,7 @@ impl Dims {
     /// The strides that any list of integers names.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Dims::strides(&[-3_isize, 1])?[..], [-3, 1]);
+    /// assert_eq!(dlpack_core::layout::Dims::strides(&[-3_isize, 1])?[..], [-3, 1]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
@@ -222,6 +226,16 @@ impl Dims {
     pub fn strides<S: Strides + ?Sized>(strides: &S) -> Result<Self, Error> {
         strides.to_strides()
     }
+}
+
+/// Each number of a list, checked.
+#[inline]
+fn read<I: Int>(list: &[I], check: fn(usize, i128) -> Result<i64, Error>) -> Result<Dims, Error> {
+    let mut values = Dims::zeroed(list.len());
+    for (axis, (place, found)) in values.iter_mut().zip(list).enumerate() {
+        *place = check(axis, found.to_i128())?;
+    }
+    Ok(values)
 }
 
 /// A value that no `i64` holds becomes one that no tensor has.
@@ -239,39 +253,23 @@ pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
 
 macro_rules! lists {
     ($($list:ty;)*) => {$(
+        impl<I: Int> sealed::List for $list {}
+
         impl<I: Int> Shape for $list {
-            const RANK: Option<usize> = None;
+            type Rank = Open;
 
             #[inline]
             fn to_extents(&self) -> Result<Dims, Error> {
-                let mut extents = Dims::new();
-                for (axis, found) in self.iter().enumerate() {
-                    extents.push(extent(axis, found.to_i128())?);
-                }
-                Ok(extents)
-            }
-
-            const IN_OBJECT: bool = I::IS_I64;
-
-            fn in_object(&self) -> Option<&[i64]> {
-                I::as_i64s(self)
+                read(self, extent)
             }
         }
 
         impl<I: Int> Strides for $list {
+            type Rank = Open;
+
             #[inline]
             fn to_strides(&self) -> Result<Dims, Error> {
-                let mut strides = Dims::new();
-                for (axis, found) in self.iter().enumerate() {
-                    strides.push(stride(axis, found.to_i128())?);
-                }
-                Ok(strides)
-            }
-
-            const IN_OBJECT: bool = I::IS_I64;
-
-            fn in_object(&self) -> Option<&[i64]> {
-                I::as_i64s(self)
+                read(self, stride)
             }
         }
     )*};
@@ -282,8 +280,10 @@ lists! {
     Box<[I]>;
 }
 
+impl<I: Int, const N: usize> sealed::List for [I; N] {}
+
 impl<I: Int, const N: usize> Shape for [I; N] {
-    const RANK: Option<usize> = Some(N);
+    type Rank = Fixed<N>;
 
     #[inline(always)]
     fn few(&self) -> Few {
@@ -298,15 +298,11 @@ impl<I: Int, const N: usize> Shape for [I; N] {
         }
         Ok(Dims::from(extents))
     }
-
-    const IN_OBJECT: bool = I::IS_I64;
-
-    fn in_object(&self) -> Option<&[i64]> {
-        I::as_i64s(self)
-    }
 }
 
 impl<I: Int, const N: usize> Strides for [I; N] {
+    type Rank = Fixed<N>;
+
     #[inline(always)]
     fn few(&self) -> Few {
         of_array(self)
@@ -320,16 +316,12 @@ impl<I: Int, const N: usize> Strides for [I; N] {
         }
         Ok(Dims::from(strides))
     }
-
-    const IN_OBJECT: bool = I::IS_I64;
-
-    fn in_object(&self) -> Option<&[i64]> {
-        I::as_i64s(self)
-    }
 }
 
+impl<S: sealed::List + ?Sized> sealed::List for &S {}
+
 impl<S: Shape + ?Sized> Shape for &S {
-    const RANK: Option<usize> = S::RANK;
+    type Rank = S::Rank;
 
     #[inline]
     fn to_extents(&self) -> Result<Dims, Error> {
@@ -338,14 +330,18 @@ impl<S: Shape + ?Sized> Shape for &S {
 }
 
 impl<S: Strides + ?Sized> Strides for &S {
+    type Rank = S::Rank;
+
     #[inline]
     fn to_strides(&self) -> Result<Dims, Error> {
         (**self).to_strides()
     }
 }
 
+impl sealed::List for Dims {}
+
 impl Shape for Dims {
-    const RANK: Option<usize> = None;
+    type Rank = Open;
 
     fn to_extents(&self) -> Result<Dims, Error> {
         (**self).to_extents()
@@ -353,15 +349,52 @@ impl Shape for Dims {
 }
 
 impl Strides for Dims {
+    type Rank = Open;
+
     fn to_strides(&self) -> Result<Dims, Error> {
         (**self).to_strides()
     }
 }
 
+/// Extents or strides that were read already, or why they cannot be. Some may be a [`HOLE`].
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct List(pub Result<Dims, Error>);
+
+impl sealed::List for List {}
+
+impl Shape for List {
+    type Rank = Open;
+
+    fn to_extents(&self) -> Result<Dims, Error> {
+        self.0.clone()
+    }
+
+    #[inline(always)]
+    fn into_extents(self) -> Result<Dims, Error> {
+        self.0
+    }
+}
+
+impl Strides for List {
+    type Rank = Open;
+
+    fn to_strides(&self) -> Result<Dims, Error> {
+        self.0.clone()
+    }
+
+    #[inline(always)]
+    fn into_strides(self) -> Result<Dims, Error> {
+        self.0
+    }
+}
+
 macro_rules! tuples {
     ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
+        impl<$($name: Int),*> sealed::List for ($($name,)*) {}
+
         impl<$($name: Int),*> Shape for ($($name,)*) {
-            const RANK: Option<usize> = Some($rank);
+            type Rank = Fixed<$rank>;
 
             #[inline]
             fn to_extents(&self) -> Result<Dims, Error> {
@@ -370,6 +403,8 @@ macro_rules! tuples {
         }
 
         impl<$($name: Int),*> Strides for ($($name,)*) {
+            type Rank = Fixed<$rank>;
+
             #[inline]
             fn to_strides(&self) -> Result<Dims, Error> {
                 Ok(Dims::from([$(stride($index, self.$index.to_i128())?),*]))
@@ -386,71 +421,4 @@ tuples! {
     6: A 0 B 1 C 2 D 3 E 4 F 5;
     7: A 0 B 1 C 2 D 3 E 4 F 5 G 6;
     8: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
-}
-
-/// The rank of a shape; read where another call already complains that it is none.
-#[derive(Debug)]
-pub struct Rank<S: ?Sized>(PhantomData<S>);
-
-impl<S: Shape + ?Sized> Rank<S> {
-    /// How many axes, where the type says so.
-    pub const RANK: Option<usize> = S::RANK;
-}
-
-/// Says which strides go with which shape, as far as the types know; the derive asks for it.
-#[diagnostic::on_unimplemented(
-    message = "strides `{Self}` do not fit shape `{S}`",
-    label = "one stride an axis, as many as `{S}` has"
-)]
-pub trait StridesFor<S: ?Sized>: Strides {}
-
-/// Stands for a shape whose rank the types do not say.
-#[derive(Debug)]
-pub enum AnyRank {}
-
-impl<T: Strides + ?Sized> StridesFor<AnyRank> for T {}
-impl<I: Int, J: Int, const N: usize> StridesFor<[J; N]> for [I; N] {}
-
-macro_rules! strides_for {
-    ($([$($generics:tt)*] $strides:ty => $shape:ty;)*) => {$(
-        impl<I: Int, J: Int, $($generics)*> StridesFor<$shape> for $strides {}
-    )*};
-}
-// A list of unknown length goes with every shape: only its values can tell.
-strides_for! {
-    [] Vec<I> => Vec<J>;
-    [] Vec<I> => Box<[J]>;
-    [] Vec<I> => &[J];
-    [] Box<[I]> => Vec<J>;
-    [] Box<[I]> => Box<[J]>;
-    [] Box<[I]> => &[J];
-    [] &[I] => Vec<J>;
-    [] &[I] => Box<[J]>;
-    [] &[I] => &[J];
-    [const N: usize] [I; N] => Vec<J>;
-    [const N: usize] [I; N] => Box<[J]>;
-    [const N: usize] [I; N] => &[J];
-    [const N: usize] Vec<I> => [J; N];
-    [const N: usize] Box<[I]> => [J; N];
-    [const N: usize] &[I] => [J; N];
-}
-
-macro_rules! strides_for_tuples {
-    ($($rank:literal: $($s:ident)*, $($d:ident)*;)*) => {$(
-        impl<$($s: Int,)* $($d: Int),*> StridesFor<($($d,)*)> for ($($s,)*) {}
-        impl<$($s: Int,)* J: Int> StridesFor<[J; $rank]> for ($($s,)*) {}
-        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for [I; $rank] {}
-        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for Vec<I> {}
-        impl<I: Int, $($d: Int),*> StridesFor<($($d,)*)> for Box<[I]> {}
-        impl<$($s: Int,)* J: Int> StridesFor<Vec<J>> for ($($s,)*) {}
-        impl<$($s: Int,)* J: Int> StridesFor<Box<[J]>> for ($($s,)*) {}
-    )*};
-}
-strides_for_tuples! {
-    1: A, K;
-    2: A B, K L;
-    3: A B C, K L M;
-    4: A B C D, K L M N;
-    5: A B C D E, K L M N O;
-    6: A B C D E F, K L M N O P;
 }

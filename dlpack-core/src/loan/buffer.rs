@@ -141,7 +141,7 @@ impl<T: Element> Buffer for Vec<T> {
 impl<T: Element> Writable for Vec<T> {}
 
 impl<B: Buffer + Sync + ?Sized> Buffer for &B {
-    const FACTS: Facts = B::FACTS.read_only();
+    const FACTS: Facts = B::FACTS.shared();
 
     #[inline]
     fn lend(&self) -> Loan<'_> {
@@ -165,7 +165,7 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
 impl<B: Writable + ?Sized> Writable for Box<B> {}
 
 impl<B: Buffer + Sync + ?Sized> Buffer for Arc<B> {
-    const FACTS: Facts = B::FACTS.read_only();
+    const FACTS: Facts = B::FACTS.shared();
 
     #[inline]
     fn lend(&self) -> Loan<'_> {

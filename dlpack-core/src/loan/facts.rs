@@ -1,7 +1,5 @@
 //! What the types of a struct say about its tensor before any value exists; read by `assert_exports!`.
 
-use core::marker::PhantomData;
-
 use crate::dtype::DataType;
 use crate::element::Element;
 
@@ -9,11 +7,21 @@ use crate::element::Element;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Facts {
-    dtype: Option<DataType>,
+    pub(crate) dtype: Option<DataType>,
     /// The axes in front of those of the element.
     leading: Option<usize>,
     trailing: usize,
-    writable: bool,
+    write: Write,
+}
+
+/// Which exports may be written for sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    None,
+    /// Those that own the data.
+    Owned,
+    /// Those that share it as well.
+    Shared,
 }
 
 impl Facts {
@@ -22,7 +30,7 @@ impl Facts {
         dtype: None,
         leading: None,
         trailing: 0,
-        writable: false,
+        write: Write::None,
     };
 
     /// A list of `E`, one axis and those of `E`.
@@ -31,7 +39,7 @@ impl Facts {
             dtype: Some(E::DTYPE),
             leading: Some(1),
             trailing: E::TRAILING.len(),
-            writable: false,
+            write: Write::None,
         }
     }
 
@@ -61,146 +69,50 @@ impl Facts {
     /// No consumer may write.
     pub const fn read_only(self) -> Self {
         Self {
-            writable: false,
+            write: Write::None,
             ..self
         }
     }
 
     /// An export that owns the data may be written.
     pub const fn writable(self) -> Self {
+        let write = match self.write {
+            Write::None => Write::Owned,
+            write => write,
+        };
+        Self { write, ..self }
+    }
+
+    /// Any export may be written.
+    pub const fn writable_shared(self) -> Self {
         Self {
-            writable: true,
+            write: Write::Shared,
             ..self
         }
     }
 
-    /// Whether the items are of this type for sure.
-    #[must_use]
-    pub const fn has_dtype(self, expected: DataType) -> bool {
-        match self.dtype {
-            Some(found) => {
-                found.code() == expected.code()
-                    && found.bits() == expected.bits()
-                    && found.lanes() == expected.lanes()
-                    && found.is_padded() == expected.is_padded()
-            }
-            None => false,
-        }
-    }
-
-    /// Whether the types say what the items are.
-    #[must_use]
-    pub const fn knows_dtype(self) -> bool {
-        self.dtype.is_some()
-    }
-
-    /// Whether the types say how many axes there are.
-    #[must_use]
-    pub const fn knows_rank(self) -> bool {
-        self.leading.is_some()
-    }
-
-    /// Whether there are so many axes for sure.
-    #[must_use]
-    pub const fn has_rank(self, expected: usize) -> bool {
-        match self.leading {
-            Some(leading) => leading + self.trailing == expected,
-            None => false,
-        }
-    }
-
-    /// Whether an export that owns the data may be written for sure.
-    #[must_use]
-    pub const fn is_writable(self) -> bool {
-        self.writable
-    }
-}
-
-/// What is known of a type if it is an element; read where another call already complains that it is not.
-#[doc(hidden)]
-pub struct Elem<E>(PhantomData<E>);
-
-impl<E: Element> Elem<E> {
-    /// What a list of them exports.
-    pub const FACTS: Facts = Facts::list::<E>();
-}
-
-/// States what a type exports; the build fails where that is not so.
-///
-/// What is named has to be known from the types: the data type of the items, the rank, and whether
-/// an export that owns the data may be written to (`writable`) or not (`readonly`).
-///
-/// ```
-/// use dlpack_core::{DLPack, assert_exports};
-///
-/// #[derive(DLPack)]
-/// struct Image {
-///     #[dlpack(data, writable)]
-///     pixels: Vec<f32>,
-///     #[dlpack(shape)]
-///     dims: [usize; 3],
-/// }
-///
-/// assert_exports!(Image: f32, rank 3, writable);
-/// ```
-///
-/// ```compile_fail
-/// # use dlpack_core::{DLPack, assert_exports};
-/// # #[derive(DLPack)]
-/// # struct Image { #[dlpack(data)] pixels: Vec<f32>, #[dlpack(shape)] dims: [usize; 3] }
-/// assert_exports!(Image: f64);
-/// ```
-#[macro_export]
-macro_rules! assert_exports {
-    ($type:ty: $elem:ty $(, $($rest:tt)*)?) => {
-        const _: () = {
-            const FACTS: $crate::__private::Facts = <$type as $crate::DLPack>::FACTS;
-            ::core::assert!(
-                FACTS.knows_dtype(),
-                ::core::concat!(
-                    "the data type of `", ::core::stringify!($type),
-                    "` is only known at run time: its types do not say it"
-                ),
-            );
-            ::core::assert!(
-                FACTS.has_dtype(<$elem as $crate::Element>::DTYPE),
-                ::core::concat!(
-                    "`", ::core::stringify!($type), "` does not export items of `",
-                    ::core::stringify!($elem), "`"
-                ),
-            );
-            $($crate::assert_exports!(@rest $type: $($rest)*);)?
+    /// The same through a shared reference.
+    pub const fn shared(self) -> Self {
+        let write = match self.write {
+            Write::Owned => Write::None,
+            write => write,
         };
-    };
-    (@rest $type:ty: rank $rank:literal $(, $($rest:tt)*)?) => {
-        ::core::assert!(
-            FACTS.knows_rank(),
-            ::core::concat!(
-                "the rank of `", ::core::stringify!($type),
-                "` is only known at run time: its types do not say it"
-            ),
-        );
-        ::core::assert!(
-            FACTS.has_rank($rank),
-            ::core::concat!(
-                "`", ::core::stringify!($type), "` does not export a tensor of rank ", $rank
-            ),
-        );
-        $($crate::assert_exports!(@rest $type: $($rest)*);)?
-    };
-    (@rest $type:ty: writable $(, $($rest:tt)*)?) => {
-        ::core::assert!(
-            FACTS.is_writable(),
-            ::core::concat!("`", ::core::stringify!($type), "` does not export writable data"),
-        );
-        $($crate::assert_exports!(@rest $type: $($rest)*);)?
-    };
-    (@rest $type:ty: readonly $(, $($rest:tt)*)?) => {
-        ::core::assert!(
-            !FACTS.is_writable(),
-            ::core::concat!("`", ::core::stringify!($type), "` exports writable data"),
-        );
-        $($crate::assert_exports!(@rest $type: $($rest)*);)?
-    };
-    (@rest $type:ty: $(,)?) => {};
+        Self { write, ..self }
+    }
+
+    /// How many axes there are, if that is known.
+    pub(crate) const fn axes(&self) -> Option<usize> {
+        match self.leading {
+            Some(leading) => Some(leading + self.trailing),
+            None => None,
+        }
+    }
+
+    /// Whether the export may be written for sure: one that owns the data, but for tensors that are always shared.
+    pub(crate) const fn is_writable(&self) -> bool {
+        !matches!(self.write, Write::None)
+    }
 }
+
+/// Tensors under a name, and what is known of each.
+pub type NamedFacts = &'static [(&'static str, Facts)];

@@ -56,11 +56,11 @@ impl<T: Element> Address for NonNull<T> {
 
 /// An address that is not yet memory, on the device that the annotation names.
 #[derive(Debug)]
-pub struct Place(Memory);
+pub struct Start(Memory);
 
 /// What `unsafe(data = ..)` gives.
 #[inline]
-pub fn address<A: Address>(address: A) -> Place {
+pub fn address<A: Address>(address: A) -> Start {
     let access = if A::WRITABLE {
         Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
     } else {
@@ -68,7 +68,7 @@ pub fn address<A: Address>(address: A) -> Place {
     };
     let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
     memory.any_device = true;
-    Place(memory)
+    Start(memory)
 }
 
 /// Memory of so many elements at an address.
@@ -77,8 +77,8 @@ pub fn address<A: Address>(address: A) -> Place {
 ///
 /// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
 #[inline]
-pub unsafe fn raw<'a>(place: Place, len: usize) -> Loan<'a> {
-    let Place(mut memory) = place;
+pub unsafe fn raw<'a>(start: Start, len: usize) -> Loan<'a> {
+    let Start(mut memory) = start;
     memory.bytes = len.saturating_mul(memory.element);
     Loan::over(memory)
 }

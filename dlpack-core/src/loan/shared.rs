@@ -344,7 +344,7 @@ impl<T> fmt::Debug for SharedBuffer<T> {
 }
 
 impl<T: Plain> Buffer for SharedBuffer<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
         if self.access == Access::Read {

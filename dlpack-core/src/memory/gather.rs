@@ -1,6 +1,6 @@
 //! Copies strided elements into contiguous memory.
 //!
-//! A copy is planned in safe code and carried out by few unsafe moves. [`Plan::new`] reduces shape and
+//! A copy is planned in safe code and carried out by few unsafe moves. [`Route::new`] reduces shape and
 //! strides to what matters: extents of 1 vanish, axes that continue each other merge, and the longest run
 //! of bytes that is contiguous on both sides becomes the *item* that is moved at once. A contiguous array
 //! is then a single item, a crop is a grid of rows, and an array of RGB pixels is a grid of 3-byte items.
@@ -20,7 +20,7 @@
 
 use core::marker::PhantomData;
 
-use crate::memory::moves::{Axis, Bytes, Item, Word, signed};
+use crate::memory::moves::{Axis, Bytes, Item, Unit, signed};
 
 /// Copies a strided array to `dst`, in row-major order without gaps.
 ///
@@ -53,10 +53,10 @@ pub(crate) unsafe fn gather(
         many = [Axis::ONCE; MAX_AXES];
         &mut many
     };
-    if let Some(plan) = Plan::new(shape, strides, itemsize, axes) {
-        // SAFETY: the plan's loops reach the items of this array and, in row-major order, the first
+    if let Some(route) = Route::new(shape, strides, itemsize, axes) {
+        // SAFETY: the route's loops reach the items of this array and, in row-major order, the first
         // `itemsize` times product of `shape` bytes of `dst`; the caller vouches for both.
-        unsafe { plan.run(src, dst) }
+        unsafe { route.run(src, dst) }
     }
 }
 
@@ -64,12 +64,12 @@ pub(crate) unsafe fn gather(
 /// allocation has fewer than 2^63.
 const MAX_AXES: usize = 63;
 
-/// As many as nearly all arrays have; at least the two that a plan always has.
+/// As many as nearly all arrays have; at least the two that a route always has.
 const FEW_AXES: usize = 8;
 
 /// The loops of a copy, innermost first, around the move of one item.
 #[derive(Debug)]
-struct Plan<'a> {
+struct Route<'a> {
     /// The bytes of the largest piece that is contiguous on both sides.
     item: usize,
     axes: &'a mut [Axis],
@@ -78,7 +78,7 @@ struct Plan<'a> {
     tile: Option<[usize; 2]>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Route<'a> {
     /// The loops for a copy to row-major order, kept in `axes`, which run once each so far; none when there is
     /// nothing to copy.
     fn new(shape: &[i64], strides: &[i64], itemsize: usize, axes: &'a mut [Axis]) -> Option<Self> {
@@ -86,7 +86,7 @@ impl<'a> Plan<'a> {
         if itemsize == 0 || shape.contains(&0) {
             return None;
         }
-        let mut plan = Self {
+        let mut route = Self {
             item: itemsize,
             axes,
             count: 0,
@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
                 let src = isize::try_from(stride).expect("an item is within reach");
                 let src = src * signed(itemsize);
                 let extent = usize::try_from(extent).expect("an extent is not negative");
-                plan.push(Axis {
+                route.push(Axis {
                     extent,
                     src,
                     dst,
@@ -108,8 +108,8 @@ impl<'a> Plan<'a> {
                 dst *= signed(extent);
             }
         }
-        plan.choose_tile();
-        Some(plan)
+        route.choose_tile();
+        Some(route)
     }
 
     /// Adds a loop around the others, or prolongs the outermost one when the new one only continues it.
@@ -170,7 +170,7 @@ impl<'a> Plan<'a> {
             ($($size:literal: $number:ty),+) => {
                 match self.item {
                     // SAFETY: the caller's promises; the number has the size of the item.
-                    $($size => unsafe { self.walk(Word::<$number>(PhantomData), src, dst) },)+
+                    $($size => unsafe { self.walk(Unit::<$number>(PhantomData), src, dst) },)+
                     // SAFETY: the caller's promises; the item has this size.
                     size => unsafe { self.walk(Bytes(size), src, dst) },
                 }
@@ -186,7 +186,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Plan::run`]; and `item` moves `self.item` bytes.
+    /// As for [`Route::run`]; and `item` moves `self.item` bytes.
     unsafe fn walk<I: Item>(self, item: I, mut src: *const u8, mut dst: *mut u8) {
         let [inner, second, outer @ ..] = self.axes else {
             unreachable!("there is room for two axes and more");
@@ -449,8 +449,8 @@ mod tests {
     fn plans_are_as_small_as_can_be() {
         let facts = |shape: &[i64], strides: &[i64], itemsize| {
             let axes = &mut [Axis::ONCE; MAX_AXES];
-            let plan = Plan::new(shape, strides, itemsize, axes).expect("something to copy");
-            (plan.item, plan.count, plan.tile.is_some())
+            let route = Route::new(shape, strides, itemsize, axes).expect("something to copy");
+            (route.item, route.count, route.tile.is_some())
         };
         // Contiguous, whatever the strides of extents of 1.
         assert_eq!(facts(&[4, 5, 6], &[30, 6, 1], 4), (480, 0, false));
@@ -470,12 +470,12 @@ mod tests {
         assert_eq!(facts(&[4, 5], &[0, 2], 4), (4, 2, false));
         // The dense axis comes second, and the others keep the order of the destination.
         let axes = &mut [Axis::ONCE; MAX_AXES];
-        let plan =
-            Plan::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
-        let extents: Vec<usize> = plan.axes[..plan.count].iter().map(|a| a.extent).collect();
+        let route =
+            Route::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
+        let extents: Vec<usize> = route.axes[..route.count].iter().map(|a| a.extent).collect();
         assert_eq!(extents, [6, 3, 5, 4]);
-        assert!(Plan::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
-        assert!(Plan::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
+        assert!(Route::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
+        assert!(Route::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
     }
 
     #[test]

@@ -102,20 +102,20 @@ impl Item for Bytes {
 }
 
 /// An item of the size of `T`, a plain number or an array of them: any bytes are one of its values.
-pub(super) struct Word<T>(pub(super) PhantomData<T>);
+pub(super) struct Unit<T>(pub(super) PhantomData<T>);
 
-impl<T> Copy for Word<T> {}
+impl<T> Copy for Unit<T> {}
 
-impl<T> Clone for Word<T> {
+impl<T> Clone for Unit<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Copy> Word<T> {
+impl<T: Copy> Unit<T> {
     const SIZE: usize = size_of::<T>();
 
-    /// The side of the squares that [`Word::square`] transposes, 0 where rows of single loads are no
+    /// The side of the squares that [`Unit::square`] transposes, 0 where rows of single loads are no
     /// slower.
     const SIDE: usize = match Self::SIZE {
         1 => 8,
@@ -190,7 +190,7 @@ impl<T: Copy> Word<T> {
         unsafe { self.chunks::<8>(axis, src, dst, each) }
     }
 
-    /// Moves a square of [`Word::SIDE`] turns of both loops, through registers.
+    /// Moves a square of [`Unit::SIDE`] turns of both loops, through registers.
     ///
     /// # Safety
     ///
@@ -215,11 +215,11 @@ impl<T: Copy> Word<T> {
         }
     }
 
-    /// [`Word::square`] where `SIDE` items fill a `u64`.
+    /// [`Unit::square`] where `SIDE` items fill a `u64`.
     ///
     /// # Safety
     ///
-    /// As for [`Word::square`].
+    /// As for [`Unit::square`].
     #[inline(always)]
     unsafe fn square_of_words<const SIDE: usize>(
         self,
@@ -259,7 +259,7 @@ pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SID
     words
 }
 
-impl<T: Copy> Item for Word<T> {
+impl<T: Copy> Item for Unit<T> {
     #[inline(always)]
     unsafe fn one(self, src: *const u8, dst: *mut u8) {
         // SAFETY: the caller's promise.

@@ -7,7 +7,8 @@ use crate::request::ExportRequest;
 /// Who reads a tensor first.
 ///
 /// ```
-/// use dlpack_core::{Consumer, Device, ExportRequest, consumer};
+/// use dlpack_core::{Device, ExportRequest};
+/// use dlpack_core::request::{Consumer, consumer};
 ///
 /// let request = ExportRequest { stream: Some(1), ..ExportRequest::versioned() };
 /// assert_eq!(consumer(&request, Device::cuda(0))?, Consumer::Legacy);
@@ -41,7 +42,8 @@ pub enum Consumer {
 /// With `dl_device` the cpu, data comes from any of the first four without a stream, and is waited for.
 ///
 /// ```
-/// use dlpack_core::{Consumer, Device, ExportRequest, consumer};
+/// use dlpack_core::{Device, ExportRequest};
+/// use dlpack_core::request::{Consumer, consumer};
 ///
 /// let nothing_said = ExportRequest::versioned();
 /// assert_eq!(consumer(&nothing_said, Device::rocm(0))?, Consumer::Legacy);

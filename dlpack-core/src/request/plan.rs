@@ -11,13 +11,14 @@ use crate::version::{Abi, negotiate};
 /// What the plan has to know of a tensor.
 ///
 /// ```
-/// use dlpack_core::{DataType, Device, LegacyPolicy, Subject};
+/// use dlpack_core::{DataType, Device, LegacyPolicy};
+/// use dlpack_core::request::Subject;
 ///
 /// let picture = Subject {
 ///     device: Device::CPU,
 ///     dtype: DataType::U8,
 ///     read_only: false,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// assert!(!picture.dtype.is_padded());
@@ -30,8 +31,8 @@ pub struct Subject {
     pub dtype: DataType,
     /// Whether a consumer must not write to it.
     pub read_only: bool,
-    /// Whether it was made for this request, so that nobody else holds it.
-    pub made: bool,
+    /// Whether it is a copy already, made for this request, so that nobody else holds it.
+    pub copied: bool,
     /// What to do with it for a legacy consumer.
     pub legacy: LegacyPolicy,
 }
@@ -39,13 +40,14 @@ pub struct Subject {
 /// Whether the consumer gets the data or a copy of it.
 ///
 /// ```
-/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan};
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
+/// use dlpack_core::request::{Subject, Transfer, plan};
 ///
 /// let subject = Subject {
 ///     device: Device::CPU,
 ///     dtype: DataType::U8,
 ///     read_only: false,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// assert_eq!(plan(&ExportRequest::versioned(), &subject)?.transfer, Transfer::Share);
@@ -62,13 +64,14 @@ pub enum Transfer {
 /// How a request is served.
 ///
 /// ```
-/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy, Subject, plan};
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
+/// use dlpack_core::request::{Subject, plan};
 ///
 /// let subject = Subject {
 ///     device: Device::CPU,
 ///     dtype: DataType::U8,
 ///     read_only: true,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// let plan = plan(&ExportRequest::versioned(), &subject)?;
@@ -90,15 +93,14 @@ pub struct Plan {
 /// How `request` is served for a tensor such as `subject`, or why not.
 ///
 /// ```
-/// use dlpack_core::{
-///     Abi, DataType, Device, ExportRequest, LegacyPolicy, Subject, Transfer, plan,
-/// };
+/// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
+/// use dlpack_core::request::{Abi, Subject, Transfer, plan};
 ///
 /// let read_only = Subject {
 ///     device: Device::CPU,
 ///     dtype: DataType::F32,
 ///     read_only: true,
-///     made: false,
+///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
 /// // The legacy struct cannot say read-only, so its consumer gets a copy that it may write to.
@@ -126,7 +128,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
     let (device, moved) = target(request, subject)?;
     let needed = if moved {
         Some("the data lies on another device")
-    } else if subject.made {
+    } else if subject.copied {
         Some("the tensor is made on request")
     } else if abi == Abi::Legacy && subject.read_only {
         if subject.legacy == LegacyPolicy::Refuse && request.copy != Some(true) {
@@ -145,7 +147,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         (Some(false) | None, None) => false,
     };
     // What was made for this request is a copy already, unless it still has to move or be unlocked.
-    let ready = subject.made && !moved && (abi == Abi::Versioned || !subject.read_only);
+    let ready = subject.copied && !moved && (abi == Abi::Versioned || !subject.read_only);
     let transfer = if copied && !ready {
         Transfer::Copy
     } else {
@@ -157,25 +159,30 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         device
     };
 
-    let mut flags = 0;
-    if copied {
-        flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED;
-    }
-    if subject.read_only && transfer == Transfer::Share {
-        flags |= abi::DLPACK_FLAG_BITMASK_READ_ONLY;
-    }
-    if subject.dtype.is_padded() {
-        flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
-    }
-    if abi == Abi::Legacy {
-        flags = 0;
-    }
     Ok(Plan {
         abi,
         transfer,
         device,
-        flags,
+        flags: flags(subject, transfer, copied, abi),
     })
+}
+
+/// What the struct says of the tensor beside its fields. A copy may be written.
+#[inline]
+fn flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
+    let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+    if abi == Abi::Legacy {
+        return 0;
+    }
+    flag(copied, abi::DLPACK_FLAG_BITMASK_IS_COPIED)
+        | flag(
+            subject.read_only && transfer == Transfer::Share,
+            abi::DLPACK_FLAG_BITMASK_READ_ONLY,
+        )
+        | flag(
+            subject.dtype.is_padded(),
+            abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
+        )
 }
 
 /// Where a copy lies, if one can be made: it is the processor that copies, or the driver of the device.
@@ -224,20 +231,37 @@ fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), 
 /// The plan of an export from Rust to Rust, where nobody asked for anything.
 #[inline]
 pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
-    let mut flags = 0;
-    if subject.read_only {
-        flags |= abi::DLPACK_FLAG_BITMASK_READ_ONLY;
-    }
-    if subject.made {
-        flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED;
-    }
-    if subject.dtype.is_padded() {
-        flags |= abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
-    }
+    let (abi, transfer) = (Abi::Versioned, Transfer::Share);
     Plan {
-        abi: Abi::Versioned,
-        transfer: Transfer::Share,
+        abi,
+        transfer,
         device: subject.device,
-        flags,
+        flags: flags(subject, transfer, subject.copied, abi),
+    }
+}
+
+/// Where the data of an export comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// From its owner, which goes with it.
+    Share,
+    /// The processor copies.
+    CopyHost,
+    /// A driver copies, or has to be waited for.
+    CopyDevice,
+    /// It is a copy, which was made for this request before it was planned.
+    AlreadyCopied,
+}
+
+impl Plan {
+    /// The way for data on this device; `copied` if they are a copy that goes with their description.
+    #[inline]
+    pub(crate) fn way(&self, device: Device, copied: bool) -> Way {
+        match (self.transfer, copied, device.device_type) {
+            (Transfer::Copy, _, DeviceType::CPU) => Way::CopyHost,
+            (Transfer::Copy, _, _) => Way::CopyDevice,
+            (Transfer::Share, true, _) => Way::AlreadyCopied,
+            (Transfer::Share, false, _) => Way::Share,
+        }
     }
 }

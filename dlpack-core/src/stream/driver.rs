@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::device::{Api, Device};
 use crate::error::Error;
-use crate::stream::library::{CUDA, HIP, Opened};
+use crate::stream::library::{CUDA, HIP, OpenLibrary};
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
@@ -46,7 +46,7 @@ macro_rules! entry_points {
         }
 
         impl Calls {
-            fn find(library: &Opened, api: Api) -> Result<Self, Error> {
+            fn find(library: &OpenLibrary, api: Api) -> Result<Self, Error> {
                 let name = |cuda, hip| match api { Api::Cuda => cuda, Api::Hip => hip };
                 // SAFETY: each is declared with the arguments that the API documents for it.
                 Ok(Self { $($both: unsafe { library.find(name($both_cuda, $both_hip)) }?,)* })
@@ -54,7 +54,7 @@ macro_rules! entry_points {
         }
 
         impl CudaCalls {
-            fn find(library: &Opened) -> Result<Self, Error> {
+            fn find(library: &OpenLibrary) -> Result<Self, Error> {
                 Ok(Self {
                     $(
                         // SAFETY: each is declared with the arguments that the API documents for it.
@@ -69,7 +69,7 @@ macro_rules! entry_points {
         }
 
         impl HipCalls {
-            fn find(library: &Opened) -> Result<Self, Error> {
+            fn find(library: &OpenLibrary) -> Result<Self, Error> {
                 // SAFETY: as above.
                 Ok(Self { $($hip: unsafe { library.find($hip_symbol) }?,)* })
             }
@@ -193,11 +193,11 @@ pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
 
 impl Driver {
     fn load(api: Api) -> Result<Self, Error> {
-        let place = match api {
+        let search = match api {
             Api::Cuda => CUDA,
             Api::Hip => HIP,
         };
-        let library = Opened::open(&place)?;
+        let library = OpenLibrary::open(&search)?;
         let calls = Calls::find(&library, api)?;
         let own = match api {
             Api::Cuda => Own::Cuda(CudaCalls::find(&library)?),
@@ -205,9 +205,9 @@ impl Driver {
         };
         let error_name = match api {
             // SAFETY: the API documents it so.
-            Api::Cuda => unsafe { library.find(place.error_name) }.map(ErrorName::Cuda),
+            Api::Cuda => unsafe { library.find(search.error_name) }.map(ErrorName::Cuda),
             // SAFETY: as above.
-            Api::Hip => unsafe { library.find(place.error_name) }.map(ErrorName::Hip),
+            Api::Hip => unsafe { library.find(search.error_name) }.map(ErrorName::Hip),
         };
         // Its functions are called for as long as the process lives.
         core::mem::forget(library.library);

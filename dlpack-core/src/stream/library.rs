@@ -11,7 +11,7 @@ use libloading::Library;
 use crate::error::Error;
 
 /// Where an API's library is looked for.
-pub(super) struct Place {
+pub(super) struct SearchPath {
     pub(super) name: &'static str,
     /// What names another in the environment.
     variable: &'static str,
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) error_name: &'static str,
 }
 
-pub(super) const CUDA: Place = Place {
+pub(super) const CUDA: SearchPath = SearchPath {
     name: "libcuda",
     variable: "DLPACK_LIBCUDA",
     // The first name is that of the driver; the second can be the stub of a toolkit.
@@ -31,7 +31,7 @@ pub(super) const CUDA: Place = Place {
     error_name: "cuGetErrorName",
 };
 
-pub(super) const HIP: Place = Place {
+pub(super) const HIP: SearchPath = SearchPath {
     name: "libamdhip64",
     variable: "DLPACK_LIBAMDHIP64",
     candidates: if cfg!(windows) {
@@ -48,31 +48,31 @@ pub(super) const HIP: Place = Place {
 };
 
 /// A library that is never closed again.
-pub(super) struct Opened {
+pub(super) struct OpenLibrary {
     pub(super) library: Library,
     name: String,
 }
 
-impl Opened {
-    pub(super) fn open(place: &Place) -> Result<Self, Error> {
-        if let Some(path) = std::env::var_os(place.variable) {
+impl OpenLibrary {
+    pub(super) fn open(search: &SearchPath) -> Result<Self, Error> {
+        if let Some(path) = std::env::var_os(search.variable) {
             let name = path.to_string_lossy().into_owned();
             // SAFETY: who names a library in the environment vouches for what it does when it is loaded.
             return match unsafe { Library::new(&path) } {
                 Ok(library) => Ok(Self { library, name }),
                 Err(error) => Err(Error::NoDriver {
-                    library: place.name,
+                    library: search.name,
                     why: error.to_string(),
                 }),
             };
         }
         // Two copies of a runtime do not know each other's streams: one that is loaded already is the right one.
-        let loaded = place.candidates.iter().find_map(|name| Self::loaded(name));
+        let loaded = search.candidates.iter().find_map(|name| Self::loaded(name));
         if let Some(opened) = loaded {
             return Ok(opened);
         }
         let mut failures = Vec::new();
-        for &name in place.candidates {
+        for &name in search.candidates {
             // SAFETY: a driver does nothing when it is loaded but to get ready.
             match unsafe { Library::new(name) } {
                 Ok(library) => {
@@ -83,7 +83,7 @@ impl Opened {
             }
         }
         Err(Error::NoDriver {
-            library: place.name,
+            library: search.name,
             why: failures.join("; "),
         })
     }

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::request::consumer::Consumer;
 use crate::stream::Queue;
 use crate::stream::driver::driver;
-use crate::stream::kept::retry;
 use crate::stream::release::Release;
 use crate::stream::rules::producer;
+use crate::stream::unfreed::retry;
 use crate::stream::visit::{Capture, Visit};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
@@ -20,13 +20,13 @@ use crate::stream::visit::{Capture, Visit};
 /// Every refusal comes before anything is touched (ERR-11).
 pub(crate) fn order(
     device: Device,
-    said: Option<Queue>,
+    queue: Option<Queue>,
     consumer: Consumer,
 ) -> Result<Release, Error> {
     let Some(api) = device.device_type.api() else {
         return Ok(Release::Free);
     };
-    let producer = producer(device, said);
+    let producer = producer(device, queue);
     if consumer == Consumer::Unordered {
         return Ok(Release::AfterAll);
     }

@@ -8,7 +8,7 @@ use crate::stream::Queue;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) device: Device,
-    pub(crate) said: Option<Queue>,
+    pub(crate) queue: Option<Queue>,
     #[cfg_attr(
         not(feature = "std"),
         expect(dead_code, reason = "nothing waits there")

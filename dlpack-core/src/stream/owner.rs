@@ -9,14 +9,14 @@ use crate::error::Error;
 use crate::request::consumer::Consumer;
 use crate::stream::Queue;
 use crate::stream::driver::driver;
-use crate::stream::kept::{CAPTURED, FAILED, Kept, retry};
+use crate::stream::ledger::remember;
 use crate::stream::order::order;
 use crate::stream::origin::Origin;
-use crate::stream::release::{Freeing, Release, Settled, settle};
-use crate::stream::remembered::remember;
+use crate::stream::release::{Freeing, Release, Settlement, settle};
+use crate::stream::unfreed::{GRAPHS, RETRIES, Unfreed, retry};
 
 /// An owner of memory that work on a device may still be using when it is dropped.
-pub(crate) struct Streamed<O: Send + 'static> {
+pub(crate) struct StreamOwner<O: Send + 'static> {
     link: Link,
     owner: ManuallyDrop<O>,
 }
@@ -46,22 +46,22 @@ impl Link {
     }
 
     /// The stream that the memory is written on, if somebody said, for whoever asks on any thread.
-    pub(crate) fn said(&self) -> Option<Queue> {
-        self.freeing.origin.said.map(Queue::on_any_thread)
+    pub(crate) fn queue(&self) -> Option<Queue> {
+        self.freeing.origin.queue.map(Queue::on_any_thread)
     }
 
     /// Puts the consumer's work behind the producer's, and remembers what follows from that.
     pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
-        let Origin { device, said, .. } = self.freeing.origin;
-        self.freeing.release = order(device, said, consumer)?;
+        let Origin { device, queue, .. } = self.freeing.origin;
+        self.freeing.release = order(device, queue, consumer)?;
         if consumer == Consumer::Unordered {
-            self._alive = remember(device, said);
+            self._alive = remember(device, queue);
         }
         Ok(())
     }
 }
 
-impl<O: Send + 'static> Streamed<O> {
+impl<O: Send + 'static> StreamOwner<O> {
     pub(crate) fn new(owner: O, link: Link) -> Self {
         Self {
             link,
@@ -78,7 +78,7 @@ impl<O: Send + 'static> Streamed<O> {
     }
 }
 
-impl<O: Send + 'static> Drop for Streamed<O> {
+impl<O: Send + 'static> Drop for StreamOwner<O> {
     fn drop(&mut self) {
         // SAFETY: it is taken once, here, and nobody sees `self` afterwards.
         let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
@@ -90,13 +90,13 @@ impl<O: Send + 'static> Drop for Streamed<O> {
             return drop(owner);
         };
         match settle(driver, &self.link.freeing) {
-            Ok(Settled::Free(visit)) => {
+            Ok(Settlement::Free(visit)) => {
                 drop(owner);
                 drop(visit);
                 retry(api);
             }
-            Ok(Settled::Captured) => Kept::push(&CAPTURED, &self.link.freeing, owner),
-            Err(_) => Kept::push(&FAILED, &self.link.freeing, owner),
+            Ok(Settlement::Captured) => Unfreed::push(&GRAPHS, &self.link.freeing, owner),
+            Err(_) => Unfreed::push(&RETRIES, &self.link.freeing, owner),
         }
     }
 }

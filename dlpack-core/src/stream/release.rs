@@ -64,7 +64,7 @@ impl Freeing {
     pub(super) fn at_once(device: Device, release: Release) -> Self {
         let origin = Origin {
             device,
-            said: None,
+            queue: None,
             policy: ReleasePolicy::Safe,
         };
         Self {
@@ -76,7 +76,7 @@ impl Freeing {
 }
 
 /// What became of the attempt to free.
-pub(super) enum Settled {
+pub(super) enum Settlement {
     /// The owner may be dropped, and then the visit. Its context is the current one: an owner may name its default
     /// stream by nothing but a number.
     Free(Visit),
@@ -88,22 +88,22 @@ pub(super) enum Settled {
 /// # Errors
 ///
 /// Whatever goes wrong, and a capture that would be broken. Nothing may be freed then.
-pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settled, Error> {
+pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settlement, Error> {
     let Origin {
         device,
-        said,
+        queue,
         policy,
     } = link.origin;
     // Before anything that can fail: this is not to be tried again.
     if policy == ReleasePolicy::Safe && link.release == Release::Captured {
-        return Ok(Settled::Captured);
+        return Ok(Settlement::Captured);
     }
     let visit = driver.visit(device)?;
-    let producer = producer(device, said);
+    let producer = producer(device, queue);
     let own = producer.unwrap_or(Queue::DEFAULT);
     if policy == ReleasePolicy::Immediate {
         visit.enter_that_of(own)?;
-        return Ok(Settled::Free(visit));
+        return Ok(Settlement::Free(visit));
     }
     match link.release {
         Release::Free | Release::AfterOwn => {
@@ -115,7 +115,7 @@ pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settled,
             if link.release == Release::AfterOwn {
                 visit.synchronize(own.handle)?;
             }
-            return Ok(Settled::Free(visit));
+            return Ok(Settlement::Free(visit));
         }
         Release::AfterLegacy | Release::AfterAll | Release::Captured => {}
     }
@@ -137,7 +137,7 @@ pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settled,
             None => visit.wait_on_host(&event)?,
         }
         visit.enter_that_of(own)?;
-        return Ok(Settled::Free(visit));
+        return Ok(Settlement::Free(visit));
     }
     let primary = visit.now();
     after_all(&visit, waiting)?;
@@ -147,7 +147,7 @@ pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settled,
         after_all(&visit, waiting)?;
         visit.enter_that_of(own)?;
     }
-    Ok(Settled::Free(visit))
+    Ok(Settlement::Free(visit))
 }
 
 /// Waits for all work of the current context, on the producer's stream if there is one.

@@ -40,10 +40,10 @@ impl Consumer {
 ///
 /// Who names none has used none: the work of a program that knows nothing of streams is on the default one.
 /// Pinned memory is ordinary memory, which only somebody with a stream hands to a device.
-pub(crate) fn producer(device: Device, said: Option<Queue>) -> Option<Queue> {
+pub(crate) fn producer(device: Device, queue: Option<Queue>) -> Option<Queue> {
     let queued = !matches!(
         device.device_type,
         DeviceType::CUDA_HOST | DeviceType::ROCM_HOST
     );
-    said.or(queued.then_some(Queue::DEFAULT))
+    queue.or(queued.then_some(Queue::DEFAULT))
 }

@@ -8,11 +8,11 @@ use crate::stream::origin::Origin;
 use crate::stream::rules::producer;
 
 /// That there is nothing to order.
-pub(crate) fn order(device: Device, said: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
+pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
     let Some(api) = device.device_type.api() else {
         return Ok(());
     };
-    match producer(device, said) {
+    match producer(device, queue) {
         Some(producer) if consumer != Consumer::Unordered && !consumer.is(producer, api) => {
             Err(Error::CannotOrder { device })
         }
@@ -21,7 +21,7 @@ pub(crate) fn order(device: Device, said: Option<Queue>, consumer: Consumer) -> 
 }
 
 /// An owner of memory of a device; nothing can be done for it here but to drop it.
-pub(crate) struct Streamed<O> {
+pub(crate) struct StreamOwner<O> {
     link: Link,
     _owner: O,
 }
@@ -34,16 +34,16 @@ impl Link {
         Self(origin)
     }
 
-    pub(crate) fn said(&self) -> Option<Queue> {
-        self.0.said.map(Queue::on_any_thread)
+    pub(crate) fn queue(&self) -> Option<Queue> {
+        self.0.queue.map(Queue::on_any_thread)
     }
 
     pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
-        order(self.0.device, self.0.said, consumer)
+        order(self.0.device, self.0.queue, consumer)
     }
 }
 
-impl<O> Streamed<O> {
+impl<O> StreamOwner<O> {
     pub(crate) fn new(owner: O, link: Link) -> Self {
         Self {
             link,

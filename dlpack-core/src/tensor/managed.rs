@@ -41,7 +41,7 @@ use crate::version::{Abi, Version};
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct Managed {
-    tensor: Owned,
+    tensor: Struct,
     /// Strides that the producer left out, computed from the shape (LAY-04).
     strides: Option<Box<[i64]>>,
     /// What is known of a tensor of ours beside what its struct says.
@@ -51,7 +51,7 @@ pub struct Managed {
 }
 
 /// What can be done with an exported block by who knows the type of its owner.
-pub(crate) struct Kind {
+pub(crate) struct BlockTable {
     /// Turns it into the legacy struct, where it stands.
     pub(crate) to_legacy:
         unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
@@ -62,15 +62,72 @@ pub(crate) struct Kind {
 /// What an export from this crate remembers until it is given away as a pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Ours {
-    pub(crate) kind: &'static Kind,
+    pub(crate) block: &'static BlockTable,
     pub(crate) legacy: LegacyPolicy,
     pub(crate) access: Access,
 }
 
+/// The C struct that a [`Managed`] is the one owner of: it is valid until it is released or given up.
 #[derive(Clone, Copy)]
-enum Owned {
+enum Struct {
     Versioned(NonNull<abi::DLManagedTensorVersioned>),
     Legacy(NonNull<abi::DLManagedTensor>),
+}
+
+impl Struct {
+    /// The tensor in it.
+    fn head(&self) -> &abi::DLTensor {
+        match self {
+            // SAFETY: valid while there is a `Managed`, which this is borrowed from.
+            Self::Versioned(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
+            // SAFETY: as above.
+            Self::Legacy(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
+        }
+    }
+
+    /// The struct itself, if it is that of DLPack 1.0 and later: it says more.
+    fn versioned(&self) -> Option<&abi::DLManagedTensorVersioned> {
+        match self {
+            // SAFETY: as in `head`.
+            Self::Versioned(tensor) => Some(unsafe { tensor.as_ref() }),
+            Self::Legacy(_) => None,
+        }
+    }
+
+    /// The flags, which only the versioned struct has.
+    fn flags(&self) -> u64 {
+        self.versioned().map_or(0, |tensor| tensor.flags)
+    }
+
+    /// What its producer finds the owner by, and whether there is anything to release.
+    fn context(&self) -> (*mut c_void, bool) {
+        match self {
+            Self::Versioned(tensor) => {
+                // SAFETY: as in `head`.
+                let tensor = unsafe { tensor.as_ref() };
+                (tensor.manager_ctx, tensor.deleter.is_some())
+            }
+            Self::Legacy(tensor) => {
+                // SAFETY: as in `head`.
+                let tensor = unsafe { tensor.as_ref() };
+                (tensor.manager_ctx, tensor.deleter.is_some())
+            }
+        }
+    }
+
+    /// Calls the deleter.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses the struct afterwards.
+    unsafe fn release(self) {
+        match self {
+            // SAFETY: the one owner gives it up, by the caller's contract.
+            Self::Versioned(tensor) => unsafe { abi::DLManagedTensorVersioned::release(tensor) },
+            // SAFETY: as above.
+            Self::Legacy(tensor) => unsafe { abi::DLManagedTensor::release(tensor) },
+        }
+    }
 }
 
 // SAFETY: DLPack lets a consumer use and release a tensor on any thread; for ours, owners are `Send`.
@@ -111,12 +168,8 @@ impl Managed {
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: the caller's contract is that of `try_from_raw`.
         unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
-            // SAFETY: the deleter is one of the fields that keep their place in every version.
-            let deleter = unsafe { (*tensor.as_ptr()).deleter };
-            if let Some(deleter) = deleter {
-                // SAFETY: the caller hands over the tensor, and this is its one release.
-                unsafe { deleter(tensor.as_ptr()) };
-            }
+            // SAFETY: the caller hands over the tensor, and this is its one release.
+            unsafe { abi::DLManagedTensorVersioned::release(tensor) }
         })
     }
 
@@ -142,8 +195,8 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let mut managed = Self::whole(Owned::Versioned(tensor));
-        match foreign::check(managed.tensor(), managed.header().0) {
+        let mut managed = Self::whole(Struct::Versioned(tensor));
+        match foreign::check(managed.tensor.head(), managed.tensor.flags()) {
             Ok(strides) => {
                 managed.strides = strides;
                 Ok(managed)
@@ -175,8 +228,8 @@ impl Managed {
     ///
     /// As [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
-        let mut managed = Self::whole(Owned::Legacy(tensor));
-        managed.strides = foreign::check(managed.tensor(), managed.header().0)?;
+        let mut managed = Self::whole(Struct::Legacy(tensor));
+        managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
         Ok(managed)
     }
 
@@ -212,7 +265,7 @@ impl Managed {
     #[inline]
     pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
         Self {
-            tensor: Owned::Versioned(tensor),
+            tensor: Struct::Versioned(tensor),
             strides: None,
             ours: Some(ours),
             shared: false,
@@ -221,19 +274,19 @@ impl Managed {
 
     /// The same export in the legacy struct. Only for a block of ours.
     pub(crate) fn legacy_in_place(self) -> Self {
-        let (Owned::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
+        let (Struct::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
             return self;
         };
         self.forget();
         // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
-        Self::ours_in_legacy(unsafe { (ours.kind.to_legacy)(tensor) }, ours)
+        Self::ours_in_legacy(unsafe { (ours.block.to_legacy)(tensor) }, ours)
     }
 
     /// The same for a tensor in the legacy struct.
     #[inline]
     pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
         Self {
-            tensor: Owned::Legacy(tensor),
+            tensor: Struct::Legacy(tensor),
             strides: None,
             ours: Some(ours),
             shared: false,
@@ -246,14 +299,14 @@ impl Managed {
         if plan.abi == Abi::Legacy {
             return self.legacy_in_place();
         }
-        if let Owned::Versioned(tensor) = self.tensor {
+        if let Struct::Versioned(tensor) = self.tensor {
             // SAFETY: this is the one owner of a valid struct.
             unsafe { (*tensor.as_ptr()).flags = plan.flags };
         }
         self
     }
 
-    fn whole(tensor: Owned) -> Self {
+    fn whole(tensor: Struct) -> Self {
         Self {
             tensor,
             strides: None,
@@ -265,16 +318,7 @@ impl Managed {
     /// Whether a consumer finds all that it may look for: we take a tensor without strides or without
     /// a deleter, but never hand one out (LAY-02, CAP-08).
     pub(crate) fn is_complete(&self) -> bool {
-        let has_deleter = match self.tensor {
-            Owned::Versioned(tensor) => {
-                // SAFETY: this is the one owner of a valid struct.
-                unsafe { (*tensor.as_ptr()).deleter.is_some() }
-            }
-            Owned::Legacy(tensor) => {
-                // SAFETY: this is the one owner of a valid struct.
-                unsafe { (*tensor.as_ptr()).deleter.is_some() }
-            }
-        };
+        let (_, has_deleter) = self.tensor.context();
         has_deleter && self.strides.is_none()
     }
 
@@ -294,13 +338,16 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn view(&self) -> TensorRef<'_> {
-        let tensor = self.tensor();
+        let tensor = self.tensor.head();
         let shape = foreign::list(tensor.shape, tensor.ndim);
         let strides = match &self.strides {
             Some(computed) => computed,
             None => foreign::list(tensor.strides, tensor.ndim),
         };
-        let (flags, version) = self.header();
+        let (flags, version) = (
+            self.tensor.flags(),
+            self.tensor.versioned().map(|tensor| tensor.version.into()),
+        );
         let device = Device::from(tensor.device);
         let flag = |mask| flags & mask != 0;
         let mut view = TensorRef {
@@ -330,31 +377,6 @@ impl Managed {
         view
     }
 
-    /// The flags and the version, which only the versioned struct has.
-    fn header(&self) -> (u64, Option<Version>) {
-        match self.tensor {
-            Owned::Versioned(tensor) => {
-                // SAFETY: this is the one owner of a valid struct.
-                let tensor = unsafe { tensor.as_ref() };
-                (tensor.flags, Some(tensor.version.into()))
-            }
-            Owned::Legacy(_) => (0, None),
-        }
-    }
-
-    fn tensor(&self) -> &abi::DLTensor {
-        match self.tensor {
-            Owned::Versioned(tensor) => {
-                // SAFETY: this is the one owner of a valid struct, which lives as long as `self`.
-                unsafe { &(*tensor.as_ptr()).dl_tensor }
-            }
-            Owned::Legacy(tensor) => {
-                // SAFETY: as above.
-                unsafe { &(*tensor.as_ptr()).dl_tensor }
-            }
-        }
-    }
-
     /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is
     /// known to be shared.
     pub(crate) fn access(&self) -> Access {
@@ -367,7 +389,7 @@ impl Managed {
 
     /// The words in which the items of a shared foreign tensor are accessed.
     fn word(&self) -> Word {
-        let tensor = self.tensor();
+        let tensor = self.tensor.head();
         let dtype = DataType::from_abi(tensor.dtype, false);
         let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
         let address = tensor.data.addr().wrapping_add(offset);
@@ -410,15 +432,9 @@ impl Managed {
 
     /// The stream that the memory is written on, if it is an export of ours that named one.
     pub(crate) fn stream(&self) -> Option<Queue> {
-        let kind = self.ours?.kind;
-        let context = match self.tensor {
-            // SAFETY: this is the one owner of a valid struct.
-            Owned::Versioned(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
-            // SAFETY: as above.
-            Owned::Legacy(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
-        };
-        // SAFETY: the context of the very block that the kind was made for.
-        unsafe { (kind.stream)(context) }
+        let block = self.ours?.block;
+        // SAFETY: the context of the very block that the table was made for.
+        unsafe { (block.stream)(self.tensor.context().0) }
     }
 
     pub(crate) fn legacy_policy(&self) -> LegacyPolicy {
@@ -428,7 +444,7 @@ impl Managed {
     /// The struct of DLPack 1.0 and later, whose deleter is the caller's to call from now on; the tensor, if it is in
     /// the other one.
     pub(crate) fn give_up(self) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
-        let Owned::Versioned(tensor) = self.tensor else {
+        let Struct::Versioned(tensor) = self.tensor else {
             return Err(self);
         };
         self.forget();
@@ -437,7 +453,7 @@ impl Managed {
 
     /// The same for the struct from before.
     pub(crate) fn give_up_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
-        let Owned::Legacy(tensor) = self.tensor else {
+        let Struct::Legacy(tensor) = self.tensor else {
             return Err(self);
         };
         self.forget();
@@ -449,9 +465,21 @@ impl Managed {
         self.ours.is_some()
     }
 
-    /// Whether it is in the struct of DLPack 1.0 and later.
-    pub(crate) fn is_versioned(&self) -> bool {
-        matches!(self.tensor, Owned::Versioned(_))
+    /// The struct that the tensor is in.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    /// use dlpack_core::request::Abi;
+    ///
+    /// assert_eq!(vec![1_u8, 2].into_dlpack()?.abi(), Abi::Versioned);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn abi(&self) -> Abi {
+        match self.tensor {
+            Struct::Versioned(_) => Abi::Versioned,
+            Struct::Legacy(_) => Abi::Legacy,
+        }
     }
 
     /// Ends the duty to call the deleter.
@@ -463,25 +491,8 @@ impl Managed {
 
 impl Drop for Managed {
     fn drop(&mut self) {
-        match self.tensor {
-            Owned::Versioned(tensor) => {
-                // SAFETY: this is the one owner of a valid struct.
-                let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                // CAP-09: no deleter means that there is nothing to release.
-                if let Some(deleter) = deleter {
-                    // SAFETY: ownership ends here, and this is the one release.
-                    unsafe { deleter(tensor.as_ptr()) }
-                }
-            }
-            Owned::Legacy(tensor) => {
-                // SAFETY: this is the one owner of a valid struct.
-                let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                if let Some(deleter) = deleter {
-                    // SAFETY: ownership ends here, and this is the one release.
-                    unsafe { deleter(tensor.as_ptr()) }
-                }
-            }
-        }
+        // SAFETY: ownership ends here, and this is the one release (CAP-09: which may be none).
+        unsafe { self.tensor.release() };
     }
 }
 

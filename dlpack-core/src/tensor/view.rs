@@ -14,9 +14,10 @@ use crate::dtype::DataType;
 use crate::element::{Element, Plain, Source};
 use crate::error::Error;
 use crate::layout::dims::Dims;
-use crate::layout::extent::{self, packed_bytes};
+use crate::layout::extent;
 use crate::memory::atomic::{self, Word};
 use crate::memory::gather::gather;
+use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
 use crate::version::Version;
 
@@ -53,57 +54,7 @@ unsafe impl Send for TensorRef<'_> {}
 unsafe impl Sync for TensorRef<'_> {}
 
 impl<'a> TensorRef<'a> {
-    /// The extents, one an axis.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([0_u8; 3].into_dlpack()?.view().shape(), [3]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn shape(&self) -> &'a [i64] {
-        self.shape
-    }
-
-    /// The strides in items, one an axis; computed where a producer left them out.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([[0_u8; 3]; 2].into_dlpack()?.view().strides(), [3, 1]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn strides(&self) -> &'a [i64] {
-        self.strides
-    }
-
-    /// The type of the items.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, DataType};
-    ///
-    /// assert_eq!([0_u8; 3].into_dlpack()?.view().dtype(), DataType::U8);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn dtype(&self) -> DataType {
-        self.dtype
-    }
-
-    /// Where the memory lies.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, Device};
-    ///
-    /// assert_eq!([0_u8; 3].into_dlpack()?.view().device(), Device::CPU);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn device(&self) -> Device {
-        self.device
-    }
+    accessors!(&'a [i64], ".into_dlpack()?.view()");
 
     /// The version stamped on the tensor; none on a legacy one.
     ///
@@ -116,60 +67,6 @@ impl<'a> TensorRef<'a> {
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         self.version
-    }
-
-    /// The address of the first element, with the byte offset added (LAY-07); on a device of
-    /// handles, the handle.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert!(![0_u8; 3].into_dlpack()?.view().as_ptr().is_null());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn as_ptr(&self) -> *const u8 {
-        self.data
-    }
-
-    /// The bytes from the handle to the first element; 0 wherever `as_ptr` is an address.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([0_u8; 3].into_dlpack()?.view().byte_offset(), 0);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn byte_offset(&self) -> u64 {
-        self.byte_offset
-    }
-
-    /// The bytes that the items take when they are stored one after another.
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert_eq!([0_u16; 3].into_dlpack()?.view().len_bytes(), 6);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn len_bytes(&self) -> usize {
-        packed_bytes(self.shape, self.dtype).unwrap_or(0)
-    }
-
-    /// Whether the tensor must not be written to. A legacy tensor cannot say, and counts as
-    /// read-only (NEG-20).
-    ///
-    /// ```
-    /// use dlpack_core::DLPack;
-    ///
-    /// assert!(!vec![0_u16; 3].into_dlpack()?.view().is_read_only());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn is_read_only(&self) -> bool {
-        self.read_only
     }
 
     /// Whether the producer copied the data for us, so that nobody else holds them.
@@ -360,7 +257,7 @@ impl<'a> TensorRef<'a> {
     }
 
     /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
-    /// that makes `T` fit: sixteen packed items are eight pairs.
+    /// that makes `T` fit: sixteen items that share bytes are eight pairs.
     fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
         let group = const { T::Scalar::TRAILING };
         let [items] = *group.extents() else {

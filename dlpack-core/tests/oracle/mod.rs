@@ -9,8 +9,9 @@
     reason = "each user of this module needs its own part; the fuzz targets are another crate"
 )]
 
-use dlpack_core::__private::HOLE;
-use dlpack_core::{DataType, Dims, Error, Parts};
+use dlpack_core::__private0::{HOLE, List};
+use dlpack_core::layout::Dims;
+use dlpack_core::{DataType, Error, Parts};
 
 /// What the bytes are read as.
 #[derive(Clone, Copy)]
@@ -156,14 +157,16 @@ impl Case {
         let mut parts = Parts::new()
             .offset(self.offset)
             .byte_offset(self.byte_offset);
+        // As the derive reads a list in which `_` may stand.
+        let list = |numbers: &[i64]| List(Ok(Dims::from(numbers)));
         if let Some(shape) = &self.shape {
-            parts = parts.shape(Dims::from(&shape[..]));
+            parts = parts.shape(list(shape));
         }
         parts = match &self.strides {
             Strides::Packed => parts,
             Strides::ColumnMajor => parts.column_major(),
-            Strides::Elements(strides) => parts.strides(Dims::from(&strides[..])),
-            Strides::Bytes(strides) => parts.byte_strides(Dims::from(&strides[..])),
+            Strides::Elements(strides) => parts.strides(list(strides)),
+            Strides::Bytes(strides) => parts.byte_strides(list(strides)),
         };
         (self.kind.apply)(parts)
     }

@@ -24,6 +24,23 @@ pub(crate) struct Paths<'a> {
 pub(crate) enum Borrow {
     Shared,
     Exclusive,
+    /// Shared, as the argument of a closure in a constant.
+    Closure,
+}
+
+impl Borrow {
+    /// The value, at the user's place.
+    fn receiver(self, at: Span) -> Ident {
+        match self {
+            Self::Shared | Self::Exclusive => receiver(at),
+            Self::Closure => argument(at),
+        }
+    }
+}
+
+/// The value as a closure of [`Paths::extras`] knows it, at the user's place.
+pub(crate) fn argument(at: Span) -> Ident {
+    Ident::new("this", Span::call_site().located_at(at))
 }
 
 impl<'a> Paths<'a> {
@@ -43,7 +60,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn describe(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
         let k = &self.k;
         let (name, this) = match borrow {
-            Borrow::Shared => (quote!(describe), quote!(&self)),
+            Borrow::Shared | Borrow::Closure => (quote!(describe), quote!(&self)),
             Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
         };
         quote! {
@@ -52,12 +69,17 @@ impl<'a> Paths<'a> {
         }
     }
 
+    /// The table of what is known beside how the value is described: these calls, one after another.
+    pub(crate) fn extras(&self, calls: &TokenStream) -> Option<TokenStream> {
+        let k = &self.k;
+        (!calls.is_empty())
+            .then(|| quote!(const EXTRAS: #k::Extras<Self> = #k::Extras::<Self>::NONE #calls;))
+    }
+
+    /// How the value is exported without being kept.
     pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
-        let Self { c, k, .. } = self;
-        quote! {
-            #[inline]
-            fn share(&self, request: &#c::ExportRequest) -> #k::Option<#k::Result<#c::Managed, #c::Error>> { #body }
-        }
+        let this = argument(Span::call_site());
+        quote!(.share(|#this, request| #body))
     }
 }
 
@@ -69,30 +91,30 @@ pub(crate) fn typed(
 ) -> (TokenStream, TokenStream, TokenStream) {
     // No name of the expansion is in here, so all of it can pass for the user's own type.
     let own = ty.span();
-    let (k, probe, found) = (paths.k(own), Ident::new(probe, own), found(paths, ty));
+    let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
     (
-        quote_spanned!(own=> #ty, #found),
+        quote_spanned!(own=> #ty, #inferred),
         quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
         paths.k(site(ty)),
     )
 }
 
-/// A type for the compiler to find, `Found<_>`. A call whose bounds do not hold is blamed on the
+/// A type for the compiler to find, `Inferred<_>`. A call whose bounds do not hold is blamed on the
 /// argument that they are about, and this one stretches over all of the user's tokens: an expression
 /// is underlined from its first token to its last, if both come from the same hand.
-fn found(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
+fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     let mut trees = tokens.to_token_stream().into_iter();
     let first = trees
         .next()
         .map_or_else(Span::call_site, |tree| tree.span());
     let last = trees.last().map_or(first, |tree| tree.span());
     let (k, end) = (paths.k(first), quote_spanned!(last=> >));
-    quote_spanned!(first=> #k::Found<_ #end)
+    quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
 /// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
 /// that it matters.
-pub(crate) fn packed(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     let usual = paths.input.krate.root == Root::Pyo3
         && matches!(tensor.data, Data::Field(_))
         && matches!(tensor.shape, None | Some(Slot::Field(_)))
@@ -112,30 +134,27 @@ pub(crate) fn packed(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStre
     let few = |slot: Option<&Slot<'_>>, function: &str| match slot {
         Some(Slot::Field(field)) => {
             let (ty, member, at) = (field.ty, &field.member, site(field.ty));
-            let (k, this, function) = (paths.k(at), receiver(at), Ident::new(function, at));
+            let (k, this, function) = (paths.k(at), argument(at), Ident::new(function, at));
             quote_spanned!(at=> #k::Some(#k::#function::<#ty>(&#this.#member)))
         }
         _ => quote!(#k::None),
     };
     let shape = few(tensor.shape.as_ref(), "few");
     let strides = few(tensor.strides.as_ref().map(|(_, slot)| slot), "few_strides");
-    let data = data(paths, &tensor.data, Borrow::Shared);
-    Some(quote! {
-        const PACKED: #k::Bool = true;
-        #[inline]
-        fn packed(&self) -> #k::Option<#k::Packed<'_>> { #k::packed(#data, #shape, #strides) }
-    })
+    let data = data(paths, &tensor.data, Borrow::Closure);
+    let this = argument(Span::call_site());
+    Some(quote!(.usual(|#this| #k::usual(#data, #shape, #strides))))
 }
 
-/// `Draft::new().shape(..) .. .describe(..)`
+/// `Parts::new().shape(..) .. .describe(..)`
 pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
     // An expression that lends what it does not keep is blamed from here to `describe`.
     let (from, to) = match &tensor.data {
         Data::Expr(expr) => (site(expr), end_site(expr)),
         _ => (Span::call_site(), Span::call_site()),
     };
-    let k = paths.k(from);
-    let mut chain = quote_spanned!(from=> #k::Draft::new());
+    let c = paths.input.krate.root(from);
+    let mut chain = quote_spanned!(from=> #c::Parts::new());
     let mut call = |method: &str, argument: TokenStream| {
         let method = Ident::new(method, Span::call_site());
         chain.extend(quote!(.#method(#argument)));
@@ -171,7 +190,7 @@ pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> T
     chain.extend(policy_calls(&tensor.policy));
     let data = data(paths, &tensor.data, borrow);
     let describe = match borrow {
-        Borrow::Shared => quote!(describe),
+        Borrow::Shared | Borrow::Closure => quote!(describe),
         Borrow::Exclusive => quote!(describe_mut),
     };
     let data = parenthesis(data, to);
@@ -199,9 +218,9 @@ fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
     match data {
         Data::Field(Field { ty, member, .. }) => {
             let (args, route, k) = typed(paths, ty, "Probe");
-            let this = receiver(ty.span());
+            let this = borrow.receiver(ty.span());
             match borrow {
-                Borrow::Shared => {
+                Borrow::Shared | Borrow::Closure => {
                     quote_spanned!(site(ty)=> #k::data::<#args>(&#this.#member, #route))
                 }
                 Borrow::Exclusive => {
@@ -217,8 +236,8 @@ fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
         Data::Expr(expr) => {
             let k = paths.k(site(expr));
             {
-                let found = found(paths, expr);
-                quote_spanned!(site(expr)=> #k::data_of::<#found>(#expr))
+                let inferred = inferred(paths, expr);
+                quote_spanned!(site(expr)=> #k::data_of::<#inferred>(#expr))
             }
         }
         Data::Raw { token, data, len } => {
@@ -316,7 +335,31 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
         }
         Some(Slot::Expr(_)) | None => {
             let k = &paths.k;
-            quote!(#k::AnyRank)
+            quote!([#k::I64])
         }
     }
+}
+
+/// What the types alone say, for checks at compile time; with `Unsaid` in scope.
+pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
+    let k = &paths.k;
+    let mut facts = match &tensor.data {
+        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
+            let k = paths.k(site(ty));
+            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
+        }
+        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
+    };
+    if let Some(shape) = &tensor.shape {
+        let ty = rank(paths, Some(shape));
+        facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
+    }
+    if let Some(elem) = tensor.elem {
+        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
+    }
+    if tensor.dtype.is_some() {
+        facts.extend(quote!(.dynamic_dtype()));
+    }
+    facts.extend(access_call(tensor.access));
+    facts
 }

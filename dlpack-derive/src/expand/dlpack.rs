@@ -1,21 +1,20 @@
 //! `DLPack`: from the plan to a few calls into core, never logic.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::expand::call::{Borrow, Paths, access_call, packed, parts, policy_calls, rank, typed};
+use crate::expand::call::{Borrow, Paths, argument, facts, parts, policy_calls, typed, usual};
 use crate::expand::class;
 use crate::expand::tensors;
-use crate::plan::tensor::{Access, Data, Slot, Tensor};
+use crate::plan::tensor::{Access, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
 use crate::syntax::expr::receiver;
 use crate::syntax::input::{Field, Input};
 use crate::syntax::krate::site;
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::may_be_lent;
 
 pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     let paths = Paths::new(input);
@@ -51,17 +50,26 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
     let Paths { c, k, .. } = paths;
     let facts = facts(paths, tensor);
-    let mut items = quote!(const FACTS: #k::Facts = #facts;);
+    let facts = quote!({ use #k::Unsaid as _; #facts });
+    let mut extras = quote!(.facts(#facts));
     if tensor.access == Access::Writable {
-        items.extend(quote!(
-            const EXCLUSIVE: bool = true;
-        ));
+        extras.extend(quote!(.exclusive()));
     }
-    items.extend(lists(paths, tensor));
+    extras.extend(lists(paths, tensor));
+    match owner {
+        None => extras.extend(usual(paths, tensor)),
+        Some(owner) => {
+            let (args, route, owner_k) = typed(paths, owner.ty, "Probe");
+            let (this, member) = (argument(owner.ty.span()), &owner.member);
+            extras.extend(paths.share(&quote_spanned! {site(owner.ty)=>
+                #k::Some(#owner_k::share::<#args>(
+                    &#this.#member, #c::DLPack::describe(#this), request, #route
+                ))
+            }));
+        }
+    }
+    let mut items = TokenStream::from_iter(paths.extras(&extras));
     items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
-    if owner.is_none() {
-        items.extend(packed(paths, tensor));
-    }
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = parts(paths, tensor, Borrow::Exclusive);
         if tensor.access == Access::Writable {
@@ -71,66 +79,29 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         }
         items.extend(paths.describe(Borrow::Exclusive, &body));
     }
-    if let Some(owner) = owner {
-        let (args, route, owner_k) = typed(paths, owner.ty, "Probe");
-        let (this, member) = (receiver(owner.ty.span()), &owner.member);
-        let share = quote_spanned! {site(owner.ty)=>
-            #owner_k::share::<#args>(&#this.#member, #c::DLPack::describe(#this), request, #route)
-        };
-        items.extend(paths.share(&quote!(#k::Some(#share))));
-    }
     items
 }
 
-/// Shape and strides where they lie, if both have a field that DLPack might point to; their types say whether it can.
+/// Shape and strides where they lie, if one field has both: core asks its type whether it is a `Layout`.
 fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
-    let Paths { k, .. } = paths;
     let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
         (&tensor.shape, &tensor.strides)
     else {
         return None;
     };
-    let (shape_ty, strides_ty) = (shape.ty, strides.ty);
-    if !may_be_lent(shape_ty) || !may_be_lent(strides_ty) {
+    if !core::ptr::eq(*shape, *strides) {
         return None;
     }
-    let lend = |field: &Field<'_>| {
-        let (at, member) = (site(field.ty), &field.member);
-        let this = receiver(at);
-        quote_spanned!(at=> &#this.#member)
-    };
-    let (at, shape, strides) = (site(strides_ty), lend(shape), lend(strides));
-    let at_k = paths.k(at);
-    let is = quote_spanned!(at=> #at_k::in_object::<#shape_ty, #strides_ty>());
-    let them = quote_spanned!(at=> #at_k::lists::<#shape_ty, #strides_ty>(#shape, #strides));
-    Some(quote! {
-        const LISTS: #k::Bool = #is;
-        fn lists(&self) -> #k::Option<(&[#k::I64], &[#k::I64])> { #them }
-    })
-}
-
-/// What the types alone say, for checks at compile time.
-fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
-    let mut facts = match &tensor.data {
-        Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
-            let k = paths.k(site(ty));
-            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
-        }
-        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
-    };
-    if let Some(shape) = &tensor.shape {
-        let ty = rank(paths, Some(shape));
-        facts.extend(quote!(.rank(#k::Rank::<#ty>::RANK)));
-    }
-    if let Some(elem) = tensor.elem {
-        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
-    }
-    if tensor.dtype.is_some() {
-        facts.extend(quote!(.dynamic_dtype()));
-    }
-    facts.extend(access_call(tensor.access));
-    quote!({ use #k::Unsaid as _; #facts })
+    let (ty, at, member) = (shape.ty, site(shape.ty), &shape.member);
+    let (at_k, this, own) = (paths.k(at), argument(at), argument(Span::call_site()));
+    let lists = quote_spanned!(at=> #at_k::LentLists::<#ty>);
+    Some(quote! {
+        .lists(
+            { use #k::Unsaid as _; #lists::LIE_THERE },
+            |#own| { use #k::Unsaid as _; #lists::of(&#this.#member) },
+        )
+    })
 }
 
 fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -141,53 +112,63 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, this, member) = (site(ty), receiver(ty.span()), &field.member);
     let describe = quote_spanned!(at=> #at_k::whole::<#args>(&#this.#member, #route));
     let describe_mut = quote_spanned!(at=> #at_k::whole_mut::<#args>(&mut #this.#member, #route));
-    let share = quote_spanned!(at=> #at_k::whole_share::<#args>(&#this.#member, request, #route));
     let methods = [
         paths.describe(Borrow::Shared, &describe),
         paths.describe(Borrow::Exclusive, &describe_mut),
-        paths.share(&share),
     ];
-    let packed = (paths.input.krate.root == Root::Pyo3).then(|| {
-        let packed = quote_spanned!(at=> #at_k::whole_packed::<#args>(&#this.#member, #route));
-        quote! {
-            const PACKED: #k::Bool = true;
-            #[inline]
-            fn packed(&self) -> #k::Option<#k::Packed<'_>> { #packed }
-        }
+    let this = argument(ty.span());
+    let share = quote_spanned!(at=> #at_k::whole_share::<#args>(&#this.#member, request, #route));
+    let share = paths.share(&share);
+    let usual = (paths.input.krate.root == Root::Pyo3).then(|| {
+        let this_of_all = argument(Span::call_site());
+        let usual = quote_spanned!(at=> #at_k::whole_usual::<#args>(&#this.#member, #route));
+        quote!(.usual(|#this_of_all| #usual))
     });
-    quote!(const FACTS: #k::Facts = #facts; #packed #(#methods)*)
+    let extras = paths.extras(&quote!(.facts(#facts) #usual #share));
+    quote!(#extras #(#methods)*)
 }
 
 fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     let k = &paths.k;
     let name = paths.input.ident.unraw().to_string();
-    let each =
-        |function: &str, request: Option<TokenStream>, skipped: &dyn Fn(&str) -> TokenStream| {
-            let arms = arms.iter().map(|Arm { variant, field }| {
-                let ident = variant.ident;
-                let Some(field) = field else {
-                    let skipped = skipped(&ident.unraw().to_string());
-                    let rest = (!variant.is_unit).then(|| quote!({ .. }));
-                    return quote!(Self::#ident #rest => #skipped,);
-                };
-                let (args, route, k) = typed(paths, field.ty, "Whole");
-                let (at, member) = (site(field.ty), &field.member);
-                let function = Ident::new(function, at);
-                let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
-                let call = quote_spanned!(at=> #k::#function::<#args>(field, #request #route));
-                quote!(Self::#ident { #member: field #rest } => #call,)
-            });
-            quote!(match self { #(#arms)* })
-        };
+    let each = |this: Ident,
+                function: &str,
+                request: Option<TokenStream>,
+                skipped: &dyn Fn(&str) -> TokenStream| {
+        let arms = arms.iter().map(|Arm { variant, field }| {
+            let ident = variant.ident;
+            let Some(field) = field else {
+                let skipped = skipped(&ident.unraw().to_string());
+                let rest = (!variant.is_unit).then(|| quote!({ .. }));
+                return quote!(Self::#ident #rest => #skipped,);
+            };
+            let (args, route, k) = typed(paths, field.ty, "Whole");
+            let (at, member) = (site(field.ty), &field.member);
+            let function = Ident::new(function, at);
+            let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
+            let call = quote_spanned!(at=> #k::#function::<#args>(field, #request #route));
+            quote!(Self::#ident { #member: field #rest } => #call,)
+        });
+        quote!(match #this { #(#arms)* })
+    };
     let refuse = |variant: &str| quote!(#k::skipped(#name, #variant));
+    let here = Span::call_site();
     let methods = [
-        paths.describe(Borrow::Shared, &each("whole", None, &refuse)),
-        paths.describe(Borrow::Exclusive, &each("whole_mut", None, &refuse)),
-        paths.share(&each(
-            "whole_share",
-            Some(quote!(request,)),
-            &|_| quote!(#k::None),
-        )),
+        paths.describe(
+            Borrow::Shared,
+            &each(receiver(here), "whole", None, &refuse),
+        ),
+        paths.describe(
+            Borrow::Exclusive,
+            &each(receiver(here), "whole_mut", None, &refuse),
+        ),
     ];
-    quote!(#(#methods)*)
+    let share = paths.share(&each(
+        argument(here),
+        "whole_share",
+        Some(quote!(request,)),
+        &|_| quote!(#k::None),
+    ));
+    let extras = paths.extras(&share);
+    quote!(#extras #(#methods)*)
 }

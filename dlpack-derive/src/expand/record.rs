@@ -45,10 +45,15 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
         let column = quote_spanned!(at=> #k::record_column::<Self, #ty>(rows, |row| &row.#member));
         quote!(#name => #column,)
     });
+    let facts = columns.iter().zip(&names).map(|(field, name)| {
+        let (k, ty) = (input.krate.private(site(field.ty)), field.ty);
+        quote_spanned!(site(field.ty)=> (#name, #k::Elem::<#ty>::FACTS))
+    });
     input.implement(
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
+            const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
                 match name {
                     #(#arms)*

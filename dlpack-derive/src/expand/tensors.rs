@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::expand::call::{Borrow, Paths, parts, present, typed};
+use crate::expand::call::{Borrow, Paths, facts, parts, present, typed};
 use crate::plan::tensor::Data;
 use crate::plan::{Named, Plan, Source};
 use crate::syntax::expr::receiver;
@@ -46,6 +46,15 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             quote!({ use #k::Unsaid as _; &#joined })
         }
     };
+    let own_facts = plan.tensors.iter().map(|named| {
+        let (name, facts) = (&named.name, source_facts(paths, &named.source));
+        quote!((#name, #facts.shared()))
+    });
+    let own_facts = (!own.is_empty()).then(|| quote!(&[#(#own_facts),*],));
+    let column_facts = plan.columns.iter().map(|field| {
+        let (k, ty) = (paths.k(site(field.ty)), field.ty);
+        quote_spanned!(site(ty)=> #k::Table::<#ty>::COLUMNS)
+    });
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
     let unknown = match &columns[..] {
         [] => quote!(#k::unknown_tensor(name, #all)),
@@ -67,6 +76,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote!(#c::DLPackTensors),
         quote! {
             const NAMES: &'static [&'static #k::Str] = #names;
+            const FACTS: &'static [#k::NamedFacts] = { use #k::Unsaid as _; &[#own_facts #(#column_facts),*] };
             #[inline]
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
@@ -97,6 +107,20 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
         #[inline]
         #vis fn #name(&self) -> #k::Described<'_> { #body }
     }
+}
+
+/// What the types say of a tensor, for checks at compile time.
+fn source_facts(paths: &Paths<'_>, source: &Source<'_>) -> TokenStream {
+    let ty = match source {
+        Source::Tensor(tensor) => return facts(paths, tensor),
+        Source::Whole(Data::Field(field)) => field.ty,
+        Source::Whole(Data::Present(_, ty)) => ty,
+        Source::Whole(Data::Expr(_) | Data::Raw { .. }) => {
+            unreachable!("only a field is a whole tensor")
+        }
+    };
+    let k = paths.k(site(ty));
+    quote_spanned!(site(ty)=> #k::Whole::<#ty>::FACTS)
 }
 
 fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {

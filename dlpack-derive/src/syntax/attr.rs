@@ -7,7 +7,7 @@ use syn::{Attribute, Error, LitStr, Meta, Path, Result, Token, Type, parenthesiz
 
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr;
-use crate::syntax::role::{Form, Place, Role};
+use crate::syntax::role::{Form, Role, Site};
 
 /// One key as the user wrote it.
 pub(crate) struct Attr {
@@ -27,18 +27,18 @@ pub(crate) enum Value {
 }
 
 /// Reads every `#[dlpack(..)]` of one item. A mistake loses its key only: the next comma starts afresh.
-pub(crate) fn read(attrs: &[Attribute], place: Place, cx: &Ctxt) -> Vec<Attr> {
+pub(crate) fn read(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
     let mut found = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
         let Meta::List(list) = &attr.meta else {
             cx.error(
                 attr.path(),
-                format!("expected a list in parentheses, {}", place.expected()),
+                format!("expected a list in parentheses, {}", site.expected()),
             );
             continue;
         };
         let read = list.parse_args_with(|input: ParseStream<'_>| {
-            items(input, place, &mut found, cx);
+            items(input, site, &mut found, cx);
             Ok(())
         });
         if let Err(error) = read {
@@ -52,7 +52,7 @@ pub(crate) fn read(attrs: &[Attribute], place: Place, cx: &Ctxt) -> Vec<Attr> {
 pub(crate) fn options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
     let mut found = Vec::new();
     let read = |input: ParseStream<'_>| {
-        items(input, Place::Methods, &mut found, cx);
+        items(input, Site::Methods, &mut found, cx);
         Ok(())
     };
     if let Err(error) = read.parse2(tokens) {
@@ -61,9 +61,9 @@ pub(crate) fn options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
     found
 }
 
-fn items(input: ParseStream<'_>, place: Place, found: &mut Vec<Attr>, cx: &Ctxt) {
+fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
     while !input.is_empty() {
-        match item(input, place, cx) {
+        match item(input, site, cx) {
             Ok(attr) => {
                 if !input.is_empty() && !input.peek(Token![,]) {
                     cx.push(input.error(format!("expected `,` after `{}`", attr.key)));
@@ -90,17 +90,15 @@ fn items(input: ParseStream<'_>, place: Place, found: &mut Vec<Attr>, cx: &Ctxt)
     }
 }
 
-fn item(input: ParseStream<'_>, place: Place, cx: &Ctxt) -> Result<Attr> {
+fn item(input: ParseStream<'_>, site: Site, cx: &Ctxt) -> Result<Attr> {
     if !input.peek(Ident::peek_any) {
-        return Err(input.error(format!("expected a key, {}", place.expected())));
+        return Err(input.error(format!("expected a key, {}", site.expected())));
     }
     let key = input.call(Ident::parse_any)?;
     let role = Role::named(&key.to_string())
-        .filter(|role| role.is_known(place))
-        .ok_or_else(|| unknown(&key, place))?;
-    let form = role
-        .form(place)
-        .ok_or_else(|| misplaced(&key, role, place))?;
+        .filter(|role| role.is_known(site))
+        .ok_or_else(|| unknown(&key, site))?;
+    let form = role.form(site).ok_or_else(|| misplaced(&key, role, site))?;
     let value = if input.peek(token::Paren) {
         let (Form::List(inside) | Form::FlagOrList(inside)) = form else {
             return Err(no_list(&key, role, form, cx));
@@ -112,11 +110,11 @@ fn item(input: ParseStream<'_>, place: Place, cx: &Ctxt) -> Result<Attr> {
         Value::List(inner)
     } else if input.peek(Token![=]) {
         input.parse::<Token![=]>()?;
-        value(input, &key, role, form, place, cx)?
+        value(input, &key, role, form, site, cx)?
     } else if matches!(form, Form::Flag | Form::FlagOrList(_)) {
         Value::Flag
     } else {
-        return Err(no_flag(&key, role, place, cx));
+        return Err(no_flag(&key, role, site, cx));
     };
     Ok(Attr { role, key, value })
 }
@@ -126,11 +124,11 @@ fn value(
     key: &Ident,
     role: Role,
     form: Form,
-    place: Place,
+    site: Site,
     cx: &Ctxt,
 ) -> Result<Value> {
     if matches!(form, Form::Flag | Form::List(_) | Form::FlagOrList(_)) {
-        return Err(no_value(key, role, form, place));
+        return Err(no_value(key, role, form, site));
     }
     if input.is_empty() || input.peek(Token![,]) {
         let name = role.name();
@@ -244,71 +242,71 @@ fn one_of(role: Role, text: &LitStr) -> Result<()> {
     Err(Error::new(text.span(), message))
 }
 
-fn unknown(key: &Ident, place: Place) -> Error {
+fn unknown(key: &Ident, site: Site) -> Error {
     let word = key.to_string();
     let mut message = format!(
         "unknown dlpack {} `{key}`, expected {}",
-        place.kind(),
-        place.expected()
+        site.kind(),
+        site.expected()
     );
-    if let Some(role) = place.nearest(&word) {
+    if let Some(role) = site.nearest(&word) {
         message += &format!("; did you mean `{}`?", role.name());
-    } else if Role::named(&word).is_some_and(|role| role.is_known(Place::Methods)) {
+    } else if Role::named(&word).is_some_and(|role| role.is_known(Site::Methods)) {
         message += &format!("; write `#[dlpack_pymethods({word})]` above `#[pymethods]`");
     }
     Error::new(key.span(), message)
 }
 
-fn misplaced(key: &Ident, role: Role, place: Place) -> Error {
+fn misplaced(key: &Ident, role: Role, site: Site) -> Error {
     let name = role.name();
-    let message = match place {
-        Place::Enum => format!(
+    let message = match site {
+        Site::Enum => format!(
             "`{name}` does not apply to an enum: its variants' fields say it by their types"
         ),
-        Place::VariantField if role == Role::Skip => {
+        Site::VariantField if role == Role::Skip => {
             "`skip` belongs on the variant, not on its field".to_owned()
         }
-        Place::VariantField => {
+        Site::VariantField => {
             format!("a variant's field can only be `data`: write `{name}` on the type of the field")
         }
-        Place::FieldTensor if role == Role::Data || role == Role::Unsafe => {
+        Site::FieldTensor if role == Role::Data || role == Role::Unsafe => {
             format!(
                 "the field itself is the data of this tensor: remove `{name}`, or move `tensor(..)` to the struct"
             )
         }
-        Place::FieldTensor | Place::FreeTensor | Place::Raw => {
+        Site::FieldTensor | Site::FreeTensor | Site::Raw => {
             format!(
                 "`{name}` does not belong in {}, expected {}",
-                place.name(),
-                place.expected()
+                site.name(),
+                site.expected()
             )
         }
-        Place::Row | Place::RowField => {
+        Site::Row | Site::RowField => {
             format!(
                 "`{name}` means nothing to an element or a record, expected {}",
-                place.expected()
+                site.expected()
             )
         }
         _ => format!(
             "`{name}` belongs on {}, not on {}",
             role.home(),
-            place.name()
+            site.name()
         ),
     };
     Error::new(key.span(), message)
 }
 
-fn no_flag(key: &Ident, role: Role, place: Place, cx: &Ctxt) -> Error {
+fn no_flag(key: &Ident, role: Role, site: Site, cx: &Ctxt) -> Error {
     let name = role.name();
     let message = match role {
-        Role::Data if place == Place::Struct => {
+        Role::Data if site == Site::Struct => {
             "`data` belongs on a field, not on the struct".to_owned()
         }
         Role::Tensor => {
             "`tensor` on the struct needs a list: `tensor(name = \"..\", data = ..)`".to_owned()
         }
         Role::Unsafe => "`unsafe` needs a list: `unsafe(data = .., len = ..)`".to_owned(),
-        role if role.lays_out() && place == Place::Struct => format!(
+        role if role.lays_out() && site == Site::Struct => format!(
             "`{name}` needs a value on the struct, such as `{name} = {}`; as a flag it belongs on a field",
             role.example(cx.root)
         ),
@@ -320,7 +318,7 @@ fn no_flag(key: &Ident, role: Role, place: Place, cx: &Ctxt) -> Error {
     Error::new(key.span(), message)
 }
 
-fn no_value(key: &Ident, role: Role, form: Form, place: Place) -> Error {
+fn no_value(key: &Ident, role: Role, form: Form, site: Site) -> Error {
     let name = role.name();
     let message = match form {
         Form::List(_) if role == Role::Unsafe => {
@@ -329,8 +327,8 @@ fn no_value(key: &Ident, role: Role, form: Form, place: Place) -> Error {
         Form::List(_) | Form::FlagOrList(_) => {
             format!("`{name}` takes no value: write `{name}(name = \"..\")`")
         }
-        _ if place == Place::Field
-            && matches!(role.form(Place::Struct), Some(form) if form != Form::Flag) =>
+        _ if site == Site::Field
+            && matches!(role.form(Site::Struct), Some(form) if form != Form::Flag) =>
         {
             format!(
                 "`{name}` marks this field and takes no value: write `{name} = ..` on the struct"

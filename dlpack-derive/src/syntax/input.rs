@@ -12,7 +12,7 @@ use syn::{
 use crate::syntax::attr::{self, Attr, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::krate::{Krate, site};
-use crate::syntax::role::{Place, Role};
+use crate::syntax::role::{Role, Site};
 use crate::syntax::root::Root;
 
 /// The derive that reads the item.
@@ -74,11 +74,11 @@ impl Derive {
     }
 
     /// Where the attributes of an item and of its fields stand.
-    const fn places(self, item: &DeriveInput) -> (Place, Place) {
+    const fn places(self, item: &DeriveInput) -> (Site, Site) {
         match &item.data {
-            _ if self.of_rows() => (Place::Row, Place::RowField),
-            Data::Enum(_) => (Place::Enum, Place::VariantField),
-            Data::Struct(_) | Data::Union(_) => (Place::Struct, Place::Field),
+            _ if self.of_rows() => (Site::Row, Site::RowField),
+            Data::Enum(_) => (Site::Enum, Site::VariantField),
+            Data::Struct(_) | Data::Union(_) => (Site::Struct, Site::Field),
         }
     }
 }
@@ -228,14 +228,14 @@ impl<'a> Variant<'a> {
     fn read(variant: &'a syn::Variant, cx: &Ctxt) -> Self {
         Self {
             ident: &variant.ident,
-            fields: fields(&variant.fields, Place::VariantField, cx),
+            fields: fields(&variant.fields, Site::VariantField, cx),
             is_unit: matches!(variant.fields, Fields::Unit),
-            attrs: attr::read(&variant.attrs, Place::Variant, cx),
+            attrs: attr::read(&variant.attrs, Site::Variant, cx),
         }
     }
 }
 
-fn fields<'a>(fields: &'a Fields, place: Place, cx: &Ctxt) -> Vec<Field<'a>> {
+fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
     let read = |(index, field): (usize, &'a syn::Field)| Field {
         member: match &field.ident {
             Some(ident) => Member::Named(ident),
@@ -246,7 +246,7 @@ fn fields<'a>(fields: &'a Fields, place: Place, cx: &Ctxt) -> Vec<Field<'a>> {
         },
         vis: &field.vis,
         ty: &field.ty,
-        attrs: attr::read(&field.attrs, place, cx),
+        attrs: attr::read(&field.attrs, at, cx),
     };
     fields.iter().enumerate().map(read).collect()
 }

@@ -1,6 +1,6 @@
 //! The paths of the expansion: the crate that it calls, and where rustc should see the call.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
@@ -39,10 +39,11 @@ impl Krate {
         }
     }
 
-    /// What only the expansion uses.
+    /// What only the expansion uses: named by the patch version, so that no other release answers to it.
     pub(crate) fn private(&self, at: Span) -> TokenStream {
-        let root = self.root(at);
-        quote_spanned!(at=> #root::__private)
+        const NAME: &str = concat!("__private", env!("CARGO_PKG_VERSION_PATCH"));
+        let (root, name) = (self.root(at), Ident::new(NAME, at));
+        quote_spanned!(at=> #root::#name)
     }
 }
 

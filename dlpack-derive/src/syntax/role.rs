@@ -58,7 +58,7 @@ roles! {
 
 /// Where an attribute, or a list inside one, stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Site {
     Struct,
     Field,
     Enum,
@@ -87,8 +87,8 @@ pub(crate) enum Form {
     Text,
     Type,
     Path,
-    List(Place),
-    FlagOrList(Place),
+    List(Site),
+    FlagOrList(Site),
 }
 
 impl Role {
@@ -96,36 +96,34 @@ impl Role {
         Self::ALL.iter().copied().find(|role| role.name() == name)
     }
 
-    /// The form of the key at a place; `None` where it does not belong.
-    pub(crate) fn form(self, place: Place) -> Option<Form> {
+    /// The form of the key at a site; `None` where it does not belong.
+    pub(crate) fn form(self, site: Site) -> Option<Form> {
         use Role as R;
-        let form = match (place, self) {
-            (Place::Struct | Place::Enum | Place::Row | Place::Methods, R::Crate) => Form::Path,
-            (Place::Methods, R::Info | R::Buffer | R::Stubs | R::Tensors) => Form::Flag,
-            (Place::Struct | Place::Enum | Place::Row, R::Bound) => Form::Text,
+        let form = match (site, self) {
+            (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
+            (Site::Methods, R::Info | R::Buffer | R::Stubs | R::Tensors) => Form::Flag,
+            (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
-            (Place::Field, R::Tensor) => Form::FlagOrList(Place::FieldTensor),
-            (Place::Field, R::Data | R::Owner | R::Columns) => Form::Flag,
-            (Place::Field, role) if role.lays_out() => Form::Flag,
-            (Place::Variant | Place::RowField, R::Skip) | (Place::VariantField, R::Data) => {
-                Form::Flag
-            }
+            (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),
+            (Site::Field, R::Data | R::Owner | R::Columns) => Form::Flag,
+            (Site::Field, role) if role.lays_out() => Form::Flag,
+            (Site::Variant | Site::RowField, R::Skip) | (Site::VariantField, R::Data) => Form::Flag,
 
-            (Place::Struct, R::Tensor) => Form::List(Place::FreeTensor),
-            (Place::Struct | Place::FreeTensor, R::Unsafe) => Form::List(Place::Raw),
-            (Place::Struct, R::Via) => Form::Expr,
-            (Place::Struct, R::Legacy | R::Release) => Form::Text,
-            (Place::Struct | Place::Field, R::ReadOnly | R::Writable) => Form::Flag,
+            (Site::Struct, R::Tensor) => Form::List(Site::FreeTensor),
+            (Site::Struct | Site::FreeTensor, R::Unsafe) => Form::List(Site::Raw),
+            (Site::Struct, R::Via) => Form::Expr,
+            (Site::Struct, R::Legacy | R::Release) => Form::Text,
+            (Site::Struct | Site::Field, R::ReadOnly | R::Writable) => Form::Flag,
 
-            (Place::FieldTensor | Place::FreeTensor, R::Name) => Form::Text,
-            (Place::FieldTensor | Place::FreeTensor, R::ReadOnly) => Form::Flag,
+            (Site::FieldTensor | Site::FreeTensor, R::Name) => Form::Text,
+            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly) => Form::Flag,
 
-            (Place::Struct | Place::FreeTensor | Place::Raw, R::Data) | (Place::Raw, R::Len) => {
+            (Site::Struct | Site::FreeTensor | Site::Raw, R::Data) | (Site::Raw, R::Len) => {
                 Form::Expr
             }
-            (Place::Struct | Place::FieldTensor | Place::FreeTensor, R::Elem) => Form::Type,
-            (Place::Struct | Place::FieldTensor | Place::FreeTensor, R::Order) => Form::Order,
-            (Place::Struct | Place::FieldTensor | Place::FreeTensor, role) if role.lays_out() => {
+            (Site::Struct | Site::FieldTensor | Site::FreeTensor, R::Elem) => Form::Type,
+            (Site::Struct | Site::FieldTensor | Site::FreeTensor, R::Order) => Form::Order,
+            (Site::Struct | Site::FieldTensor | Site::FreeTensor, role) if role.lays_out() => {
                 Form::Expr
             }
             _ => return None,
@@ -135,10 +133,10 @@ impl Role {
 
     /// Whether the key is worth a message of its own where it does not belong: the options of a class
     /// and the keys of a tensor are strangers to each other.
-    pub(crate) fn is_known(self, place: Place) -> bool {
-        let of_class = self.form(Place::Methods).is_some();
-        match place {
-            Place::Methods => of_class,
+    pub(crate) fn is_known(self, site: Site) -> bool {
+        let of_class = self.form(Site::Methods).is_some();
+        match site {
+            Site::Methods => of_class,
             _ => !of_class || self == Self::Crate,
         }
     }
@@ -172,8 +170,8 @@ impl Role {
     }
 }
 
-impl Place {
-    /// How a message names the place.
+impl Site {
+    /// How a message names the site.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Struct | Self::Row => "the struct",

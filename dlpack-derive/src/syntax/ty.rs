@@ -31,26 +31,6 @@ pub(crate) fn is_list(ty: &Type) -> bool {
     matches!(ty, Type::Tuple(_) | Type::Reference(_)) || owned_container(ty).is_some()
 }
 
-/// Whether a type may be a list of `i64`, which DLPack can point to; core asks the type itself. Without this question a
-/// type that is no list at all would be refused once more.
-pub(crate) fn may_be_lent(ty: &Type) -> bool {
-    match peel(ty) {
-        Type::Array(array) => may_be_i64(&array.elem),
-        Type::Slice(slice) => may_be_i64(&slice.elem),
-        Type::Reference(reference) => may_be_lent(&reference.elem),
-        Type::Path(path) => match (owned_container(ty), argument(path)) {
-            (Some("Vec"), Some(item)) => may_be_i64(item),
-            (Some(_), Some(list)) => may_be_lent(list),
-            _ => scalar(ty).is_none(),
-        },
-        _ => false,
-    }
-}
-
-fn may_be_i64(ty: &Type) -> bool {
-    scalar(ty).is_none_or(|scalar| scalar == "i64")
-}
-
 /// The name of a type that is visibly a scalar.
 pub(crate) fn scalar(ty: &Type) -> Option<&Ident> {
     const SCALARS: [&str; 15] = [

@@ -4,7 +4,7 @@ use expect_test::expect_file;
 use proc_macro2::{TokenStream, TokenTree};
 
 use super::snapshots::{has_unsafe, page, self_paths, unrooted};
-use super::{expand_at, place};
+use super::{expand_at, place, print};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::Derive;
 use crate::syntax::root::Root;
@@ -59,15 +59,11 @@ fn check(options: &str, source: &str) -> String {
         "every path starts at the crate"
     );
     assert_eq!(self_paths(&checked), [""; 0], "may be another trait's");
-    let file = syn::parse2(found).unwrap_or_else(|error| panic!("{error}: {source}"));
     let attribute = match options {
         "" => "#[dlpack_pymethods]".to_owned(),
         options => format!("#[dlpack_pymethods({options})]"),
     };
-    page(
-        &format!("{attribute}\n{source}"),
-        &prettyplease::unparse(&file),
-    )
+    page(&format!("{attribute}\n{source}"), &print(&found))
 }
 
 macro_rules! snapshots {
@@ -96,7 +92,7 @@ fn a_class_is_asked_for_its_methods() {
             [""; 0],
             "every path starts at the crate"
         );
-        prettyplease::unparse(&syn::parse2(found).expect("the expansion parses"))
+        print(&found)
     };
     let (image, batch) = (
         "struct Image(Vec<f32>);",

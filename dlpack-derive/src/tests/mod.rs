@@ -37,6 +37,15 @@ fn expand_at(
     })
 }
 
+/// The expansion as a page to read, without the patch version that it names.
+fn print(tokens: &TokenStream) -> String {
+    let named = concat!("__private", env!("CARGO_PKG_VERSION_PATCH"));
+    let text = tokens.to_string();
+    assert!(!text.contains("__private") || text.contains(named));
+    let file = syn::parse_file(&text.replace(named, "__private"));
+    prettyplease::unparse(&file.expect("the expansion parses"))
+}
+
 /// The text that an error points at, and where it begins.
 fn place(error: &syn::Error) -> Option<(String, usize)> {
     let span = error.span();

@@ -4,7 +4,6 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
 
 use crate::syntax::expr::{self, Entry};
-use crate::syntax::ty::may_be_lent;
 
 fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own tokens lex")
@@ -103,28 +102,5 @@ fn slices_are_seen() {
         ("", false),
     ] {
         assert_eq!(expr::is_slice(&tokens(source)), slice, "{source}");
-    }
-}
-
-#[test]
-fn lists_that_may_be_lent_are_seen() {
-    for (source, may) in [
-        ("[i64; 3]", true),
-        ("[usize; 3]", false),
-        ("Vec<i64>", true),
-        ("Vec<Extent>", true),
-        ("Vec<u32>", false),
-        ("Box<[i64]>", true),
-        ("Box<[i32]>", false),
-        ("&'static [i64]", true),
-        ("&[u8; 2]", false),
-        ("Layout<3>", true),
-        ("dlpack_core::Layout<N>", true),
-        ("(i64, i64)", false),
-        ("usize", false),
-        ("i64", false),
-    ] {
-        let ty = syn::parse_str(source).expect("the test's own type parses");
-        assert_eq!(may_be_lent(&ty), may, "{source}");
     }
 }

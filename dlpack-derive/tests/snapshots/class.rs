@@ -3,45 +3,34 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_pyo3::DLPack for Image {
-    const FACTS: ::dlpack_pyo3::__private::Facts = {
-        use ::dlpack_pyo3::__private::Unsaid as _;
-        ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
-    };
-    const PACKED: ::dlpack_pyo3::__private::Bool = true;
-    #[inline]
-    fn packed(
-        &self,
-    ) -> ::dlpack_pyo3::__private::Option<::dlpack_pyo3::__private::Packed<'_>> {
-        ::dlpack_pyo3::__private::whole_packed::<
+    const EXTRAS: ::dlpack_pyo3::__private::Extras<Self> = ::dlpack_pyo3::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_pyo3::__private::Unsaid as _;
+            ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
+        })
+        .usual(|this| ::dlpack_pyo3::__private::whole_usual::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
-        >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
-    }
+            ::dlpack_pyo3::__private::Inferred<_>,
+        >(&this.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()))
+        .share(|this, request| ::dlpack_pyo3::__private::whole_share::<
+            Vec<f32>,
+            ::dlpack_pyo3::__private::Inferred<_>,
+        >(&this.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()));
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
+            ::dlpack_pyo3::__private::Inferred<_>,
         >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole_mut::<
             Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
+            ::dlpack_pyo3::__private::Inferred<_>,
         >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_pyo3::ExportRequest,
-    ) -> ::dlpack_pyo3::__private::Option<
-        ::dlpack_pyo3::__private::Result<::dlpack_pyo3::Managed, ::dlpack_pyo3::Error>,
-    > {
-        ::dlpack_pyo3::__private::whole_share::<
-            Vec<f32>,
-            ::dlpack_pyo3::__private::Found<_>,
-        >(&self.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
@@ -64,7 +53,7 @@ impl Batch {
     fn describe_obs(&self) -> crate::dl::__private::Described<'_> {
         crate::dl::__private::whole::<
             Vec<f32>,
-            crate::dl::__private::Found<_>,
+            crate::dl::__private::Inferred<_>,
         >(&self.obs, crate::dl::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
@@ -80,6 +69,13 @@ impl crate::dl::DLPackTensors for Batch {
                 )
             },
         >(&[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES])
+    };
+    const FACTS: &'static [crate::dl::__private::NamedFacts] = {
+        use crate::dl::__private::Unsaid as _;
+        &[
+            &[("obs", crate::dl::__private::Whole::<Vec<f32>>::FACTS.shared())],
+            crate::dl::__private::Table::<Vec<Row>>::COLUMNS,
+        ]
     };
     #[inline]
     fn describe_tensor(

@@ -7,6 +7,10 @@ impl ::dlpack_core::DLPackTensors for Series {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Table::<Vec<Candle>>::NAMES
     };
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS]
+    };
     #[inline]
     fn describe_tensor(
         &self,

@@ -12,7 +12,7 @@ impl Series {
     fn describe_times(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<i64>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.times, ::dlpack_core::__private::Whole::<Vec<i64>>::NEW.route())
     }
 }
@@ -38,6 +38,14 @@ impl ::dlpack_core::DLPackTensors for Series {
                 ::dlpack_core::__private::Table::<Arc<[Trade]>>::NAMES,
             ],
         )
+    };
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[("times", ::dlpack_core::__private::Whole::<Vec<i64>>::FACTS.shared())],
+            ::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS,
+            ::dlpack_core::__private::Table::<Arc<[Trade]>>::COLUMNS,
+        ]
     };
     #[inline]
     fn describe_tensor(

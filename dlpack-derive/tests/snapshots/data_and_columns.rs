@@ -3,17 +3,31 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Series {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
+        })
+        .share(|this, request| ::dlpack_core::__private::Some(
+            ::dlpack_core::__private::share::<
+                Arc<[Candle]>,
+                ::dlpack_core::__private::Inferred<_>,
+            >(
+                &this.candles,
+                ::dlpack_core::DLPack::describe(this),
+                request,
+                ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
+            ),
+        ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data::<
                     Arc<[Candle]>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
@@ -22,35 +36,16 @@ impl ::dlpack_core::DLPack for Series {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Arc<[Candle]>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.candles,
                     ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
                 ),
             )
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_core::ExportRequest,
-    ) -> ::dlpack_core::__private::Option<
-        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
-    > {
-        ::dlpack_core::__private::Some(
-            ::dlpack_core::__private::share::<
-                Arc<[Candle]>,
-                ::dlpack_core::__private::Found<_>,
-            >(
-                &self.candles,
-                ::dlpack_core::DLPack::describe(self),
-                request,
-                ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
-            ),
-        )
     }
 }
 #[automatically_derived]
@@ -59,6 +54,10 @@ impl ::dlpack_core::DLPackTensors for Series {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
         use ::dlpack_core::__private::Unsaid as _;
         ::dlpack_core::__private::Table::<Arc<[Candle]>>::NAMES
+    };
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[::dlpack_core::__private::Table::<Arc<[Candle]>>::COLUMNS]
     };
     #[inline]
     fn describe_tensor(

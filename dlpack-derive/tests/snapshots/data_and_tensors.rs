@@ -6,27 +6,30 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Batch {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -42,13 +45,13 @@ impl Batch {
     fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.items, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
     /// Describes the tensor `pairs`.
     #[inline]
     fn describe_pairs(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -58,7 +61,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
@@ -67,7 +70,7 @@ impl Batch {
     fn describe_rewards(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.rewards, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
 }
@@ -79,6 +82,21 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "pairs",
         "rewards",
     ];
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[
+                ("obs", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),
+                (
+                    "pairs",
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+                        .shared(),
+                ),
+                ("rewards", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),
+            ],
+        ]
+    };
     #[inline]
     fn describe_tensor(
         &self,

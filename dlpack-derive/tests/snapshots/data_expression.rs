@@ -4,14 +4,17 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Mapped {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Facts::UNKNOWN
-            .rank(::dlpack_core::__private::Rank::<[i64; 1]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Facts::UNKNOWN
+                .rank(::dlpack_core::__private::RankOf::<[i64; 1]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.len),
@@ -19,7 +22,7 @@ impl ::dlpack_core::DLPack for Mapped {
             )
             .describe(
                 ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.map[..self.len]),
             )
     }

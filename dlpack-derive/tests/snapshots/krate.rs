@@ -4,14 +4,17 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl crate::private::dl::DLPack for Rooted {
-    const FACTS: crate::private::dl::__private::Facts = {
-        use crate::private::dl::__private::Unsaid as _;
-        crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
-            .rank(crate::private::dl::__private::Rank::<[i64; 1]>::RANK)
-    };
+    const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use crate::private::dl::__private::Unsaid as _;
+            crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
+                .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::__private::Draft::new()
+        crate::private::dl::Parts::new()
             .shape(
                 crate::private::dl::__private::extents([
                     crate::private::dl::__private::number(self.n),
@@ -20,7 +23,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe(
                 crate::private::dl::__private::data::<
                     Vec<f32>,
-                    crate::private::dl::__private::Found<_>,
+                    crate::private::dl::__private::Inferred<_>,
                 >(
                     &self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -29,7 +32,7 @@ impl crate::private::dl::DLPack for Rooted {
     }
     #[inline]
     fn describe_mut(&mut self) -> crate::private::dl::__private::Described<'_> {
-        crate::private::dl::__private::Draft::new()
+        crate::private::dl::Parts::new()
             .shape(
                 crate::private::dl::__private::extents([
                     crate::private::dl::__private::number(self.n),
@@ -38,7 +41,7 @@ impl crate::private::dl::DLPack for Rooted {
             .describe_mut(
                 crate::private::dl::__private::data_mut::<
                     Vec<f32>,
-                    crate::private::dl::__private::Found<_>,
+                    crate::private::dl::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),

@@ -6,28 +6,27 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Frame {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<Layout<3>>::RANK)
-    };
-    const LISTS: ::dlpack_core::__private::Bool = ::dlpack_core::__private::in_object::<
-        Layout<3>,
-        Layout<3>,
-    >();
-    fn lists(
-        &self,
-    ) -> ::dlpack_core::__private::Option<
-        (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
-    > {
-        ::dlpack_core::__private::lists::<
-            Layout<3>,
-            Layout<3>,
-        >(&self.layout, &self.layout)
-    }
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<Layout<3>>::RANK)
+        })
+        .lists(
+            {
+                use ::dlpack_core::__private::Unsaid as _;
+                ::dlpack_core::__private::LentLists::<Layout<3>>::LIE_THERE
+            },
+            |this| {
+                use ::dlpack_core::__private::Unsaid as _;
+                ::dlpack_core::__private::LentLists::<Layout<3>>::of(&this.layout)
+            },
+        );
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
             .strides(
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
@@ -35,7 +34,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe(
                 ::dlpack_core::__private::data::<
                     SharedBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.pixels,
                     ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
@@ -44,7 +43,7 @@ impl ::dlpack_core::DLPack for Frame {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
             .strides(
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
@@ -52,7 +51,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     SharedBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.pixels,
                     ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),

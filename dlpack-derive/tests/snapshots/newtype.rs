@@ -3,34 +3,29 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
+        })
+        .share(|this, request| ::dlpack_core::__private::whole_share::<
+            Tensor<3>,
+            ::dlpack_core::__private::Inferred<_>,
+        >(&this.0, request, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route()));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Tensor<3>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole_mut::<
             Tensor<3>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&mut self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_core::ExportRequest,
-    ) -> ::dlpack_core::__private::Option<
-        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
-    > {
-        ::dlpack_core::__private::whole_share::<
-            Tensor<3>,
-            ::dlpack_core::__private::Found<_>,
-        >(&self.0, request, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
 }

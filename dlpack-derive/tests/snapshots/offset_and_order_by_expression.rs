@@ -4,17 +4,22 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Part {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Pool>::FACTS
-            .rank(
-                ::dlpack_core::__private::Rank::<::dlpack_core::__private::AnyRank>::RANK,
-            )
-            .dynamic_dtype()
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Pool>::FACTS
+                .rank(
+                    ::dlpack_core::__private::RankOf::<
+                        [::dlpack_core::__private::I64],
+                    >::RANK,
+                )
+                .dynamic_dtype()
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<_>(&(self.shape())))
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
@@ -23,13 +28,13 @@ impl ::dlpack_core::DLPack for Part {
             .describe(
                 ::dlpack_core::__private::data::<
                     Pool,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<_>(&(self.shape())))
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
@@ -38,7 +43,7 @@ impl ::dlpack_core::DLPack for Part {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Pool,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
             )
     }

@@ -4,14 +4,28 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Vectors {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+        })
+        .share(|this, request| ::dlpack_core::__private::Some(
+            ::dlpack_core::__private::share::<
+                ScalarBuffer<f32>,
+                ::dlpack_core::__private::Inferred<_>,
+            >(
+                &this.values,
+                ::dlpack_core::DLPack::describe(this),
+                request,
+                ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+            ),
+        ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -21,7 +35,7 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe(
                 ::dlpack_core::__private::data::<
                     ScalarBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
@@ -30,7 +44,7 @@ impl ::dlpack_core::DLPack for Vectors {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -40,30 +54,11 @@ impl ::dlpack_core::DLPack for Vectors {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     ScalarBuffer<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.values,
                     ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
                 ),
             )
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_core::ExportRequest,
-    ) -> ::dlpack_core::__private::Option<
-        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
-    > {
-        ::dlpack_core::__private::Some(
-            ::dlpack_core::__private::share::<
-                ScalarBuffer<f32>,
-                ::dlpack_core::__private::Found<_>,
-            >(
-                &self.values,
-                ::dlpack_core::DLPack::describe(self),
-                request,
-                ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
-            ),
-        )
     }
 }

@@ -4,36 +4,31 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Mapped {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Facts::UNKNOWN
-    };
-    #[inline]
-    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
-            .describe(
-                ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
-                >(&self.map[self.header..]),
-            )
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_core::ExportRequest,
-    ) -> ::dlpack_core::__private::Option<
-        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
-    > {
-        ::dlpack_core::__private::Some(
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Facts::UNKNOWN
+        })
+        .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
                 Arc<Mmap>,
-                ::dlpack_core::__private::Found<_>,
+                ::dlpack_core::__private::Inferred<_>,
             >(
-                &self.map,
-                ::dlpack_core::DLPack::describe(self),
+                &this.map,
+                ::dlpack_core::DLPack::describe(this),
                 request,
                 ::dlpack_core::__private::Probe::<Arc<Mmap>>::NEW.route(),
             ),
-        )
+        ));
+    #[inline]
+    fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
+        ::dlpack_core::Parts::new()
+            .describe(
+                ::dlpack_core::__private::data_of::<
+                    ::dlpack_core::__private::Inferred<_>,
+                >(&self.map[self.header..]),
+            )
     }
 }

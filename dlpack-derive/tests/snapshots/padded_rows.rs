@@ -4,14 +4,17 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Frame {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Bytes>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Bytes>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[i64; 3]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.height),
@@ -29,13 +32,13 @@ impl ::dlpack_core::DLPack for Frame {
             .describe(
                 ::dlpack_core::__private::data::<
                     Bytes,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.height),
@@ -53,7 +56,7 @@ impl ::dlpack_core::DLPack for Frame {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Bytes,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
             )
     }

@@ -8,14 +8,17 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Facts::UNKNOWN
-            .rank(::dlpack_core::__private::Rank::<[usize; N]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Facts::UNKNOWN
+                .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<

@@ -7,7 +7,7 @@ impl Cache {
     /// Describes the tensor `kv`.
     #[inline]
     fn describe_kv(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .device(::dlpack_core::__private::device::<_>(&(Device::cuda(0))))
             .describe(
                 match (
@@ -23,6 +23,10 @@ impl Cache {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Cache {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["kv"];
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[&[("kv", ::dlpack_core::__private::Facts::UNKNOWN.shared())]]
+    };
     #[inline]
     fn describe_tensor(
         &self,

@@ -9,6 +9,14 @@ impl ::dlpack_core::Record for Trade {
         "size",
         "type",
     ];
+    const COLUMNS: ::dlpack_core::__private::NamedFacts = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            ("price", ::dlpack_core::__private::Elem::<f64>::FACTS),
+            ("size", ::dlpack_core::__private::Elem::<u32>::FACTS),
+            ("type", ::dlpack_core::__private::Elem::<u8>::FACTS),
+        ]
+    };
     fn column<'a>(
         rows: &'a [Self],
         name: &::dlpack_core::__private::Str,

@@ -10,15 +10,18 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for File {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Mmap>::FACTS
-            .rank(::dlpack_core::__private::Rank::<Vec<u64>>::RANK)
-            .dynamic_dtype()
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Mmap>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
+                .dynamic_dtype()
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape))
             .order(::dlpack_core::__private::order::<Layout>(&self.order))
             .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))
@@ -27,13 +30,13 @@ impl ::dlpack_core::DLPack for File {
             .describe(
                 ::dlpack_core::__private::data::<
                     Mmap,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<Vec<u64>>(&self.shape))
             .order(::dlpack_core::__private::order::<Layout>(&self.order))
             .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))
@@ -42,7 +45,7 @@ impl ::dlpack_core::DLPack for File {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Mmap,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
             )
     }

@@ -4,30 +4,33 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Loss {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<[f32; 1]>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 0]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<[f32; 1]>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[i64; 0]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::extents([]))
             .describe(
                 ::dlpack_core::__private::data::<
                     [f32; 1],
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::extents([]))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     [f32; 1],
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
             )
     }

@@ -8,21 +8,24 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Page {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<(usize, usize, usize)>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<(usize, usize, usize)>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims))
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
             .describe(
                 ::dlpack_core::__private::data::<
                     CudaSlice<bf16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.kv,
                     ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
@@ -31,14 +34,14 @@ impl ::dlpack_core::DLPack for Page {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<(usize, usize, usize)>(&self.dims))
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     CudaSlice<bf16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.kv,
                     ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),

@@ -7,25 +7,17 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for View {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 3]>::RANK)
-    };
-    const LISTS: ::dlpack_core::__private::Bool = ::dlpack_core::__private::in_object::<
-        [i64; 3],
-        [i64; 2],
-    >();
-    fn lists(
-        &self,
-    ) -> ::dlpack_core::__private::Option<
-        (&[::dlpack_core::__private::I64], &[::dlpack_core::__private::I64]),
-    > {
-        ::dlpack_core::__private::lists::<[i64; 3], [i64; 2]>(&self.shape, &self.strides)
-    }
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[i64; 3]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
@@ -33,13 +25,13 @@ impl ::dlpack_core::DLPack for View {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
@@ -47,7 +39,7 @@ impl ::dlpack_core::DLPack for View {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),

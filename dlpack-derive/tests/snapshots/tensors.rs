@@ -13,7 +13,7 @@ impl Batch {
     /// Describes the tensor `head`.
     #[inline]
     pub fn describe_head(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.n),
@@ -23,7 +23,7 @@ impl Batch {
             .read_only()
             .describe(
                 ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.obs[..self.n]),
             )
     }
@@ -32,13 +32,13 @@ impl Batch {
     pub fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Vec<f32>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
     }
     /// Describes the tensor `reward`.
     #[inline]
     fn describe_reward(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::None,
@@ -49,7 +49,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.rewards,
                     ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
@@ -61,7 +61,7 @@ impl Batch {
     pub(crate) fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<
             Array2<bool>,
-            ::dlpack_core::__private::Found<_>,
+            ::dlpack_core::__private::Inferred<_>,
         >(
             ::dlpack_core::__private::present(&self.mask, "mask")?,
             ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.route(),
@@ -70,7 +70,7 @@ impl Batch {
     /// Describes the tensor `done`.
     #[inline]
     fn describe_done(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.n),
@@ -79,7 +79,7 @@ impl Batch {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<bool>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(
                     ::dlpack_core::__private::present(&self.done, "done")?,
                     ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
@@ -97,6 +97,38 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "mask",
         "done",
     ];
+    const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[
+                (
+                    "head",
+                    ::dlpack_core::__private::Facts::UNKNOWN
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+                        .read_only()
+                        .shared(),
+                ),
+                ("obs", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),
+                (
+                    "reward",
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+                        .elem(::dlpack_core::__private::Elem::<f32>::FACTS)
+                        .shared(),
+                ),
+                (
+                    "mask",
+                    ::dlpack_core::__private::Whole::<Array2<bool>>::FACTS.shared(),
+                ),
+                (
+                    "done",
+                    ::dlpack_core::__private::Probe::<Vec<bool>>::FACTS
+                        .rank(::dlpack_core::__private::RankOf::<[i64; 1]>::RANK)
+                        .shared(),
+                ),
+            ],
+        ]
+    };
     #[inline]
     fn describe_tensor(
         &self,

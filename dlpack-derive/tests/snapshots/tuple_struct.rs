@@ -4,14 +4,17 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Matrix {
-    const FACTS: ::dlpack_core::__private::Facts = {
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
-            .rank(::dlpack_core::__private::Rank::<[i64; 2]>::RANK)
-    };
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .facts({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
+                .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.1),
@@ -21,13 +24,13 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe(
                 ::dlpack_core::__private::data::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::Draft::new()
+        ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::extents([
                     ::dlpack_core::__private::number(self.1),
@@ -37,7 +40,7 @@ impl ::dlpack_core::DLPack for Matrix {
             .describe_mut(
                 ::dlpack_core::__private::data_mut::<
                     Vec<f64>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
             )
     }

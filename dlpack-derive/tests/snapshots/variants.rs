@@ -9,25 +9,62 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Audio {
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+        Self,
+    >::NONE
+        .share(|this, request| match this {
+            Self::Mono { 0: field } => {
+                ::dlpack_core::__private::whole_share::<
+                    Array1<f32>,
+                    ::dlpack_core::__private::Inferred<_>,
+                >(
+                    field,
+                    request,
+                    ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route(),
+                )
+            }
+            Self::Multi { samples: field } => {
+                ::dlpack_core::__private::whole_share::<
+                    Array2<f32>,
+                    ::dlpack_core::__private::Inferred<_>,
+                >(
+                    field,
+                    request,
+                    ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route(),
+                )
+            }
+            Self::Both { 1: field, .. } => {
+                ::dlpack_core::__private::whole_share::<
+                    Array2<i16>,
+                    ::dlpack_core::__private::Inferred<_>,
+                >(
+                    field,
+                    request,
+                    ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route(),
+                )
+            }
+            Self::Empty => ::dlpack_core::__private::None,
+            Self::Off { .. } => ::dlpack_core::__private::None,
+        });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         match self {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole::<
                     Array1<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole::<
                     Array2<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole::<
                     Array2<i16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
             Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
@@ -40,65 +77,23 @@ impl ::dlpack_core::DLPack for Audio {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array1<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array2<f32>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
                 ::dlpack_core::__private::whole_mut::<
                     Array2<i16>,
-                    ::dlpack_core::__private::Found<_>,
+                    ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
             Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
             Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
-        }
-    }
-    #[inline]
-    fn share(
-        &self,
-        request: &::dlpack_core::ExportRequest,
-    ) -> ::dlpack_core::__private::Option<
-        ::dlpack_core::__private::Result<::dlpack_core::Managed, ::dlpack_core::Error>,
-    > {
-        match self {
-            Self::Mono { 0: field } => {
-                ::dlpack_core::__private::whole_share::<
-                    Array1<f32>,
-                    ::dlpack_core::__private::Found<_>,
-                >(
-                    field,
-                    request,
-                    ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route(),
-                )
-            }
-            Self::Multi { samples: field } => {
-                ::dlpack_core::__private::whole_share::<
-                    Array2<f32>,
-                    ::dlpack_core::__private::Found<_>,
-                >(
-                    field,
-                    request,
-                    ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route(),
-                )
-            }
-            Self::Both { 1: field, .. } => {
-                ::dlpack_core::__private::whole_share::<
-                    Array2<i16>,
-                    ::dlpack_core::__private::Found<_>,
-                >(
-                    field,
-                    request,
-                    ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route(),
-                )
-            }
-            Self::Empty => ::dlpack_core::__private::None,
-            Self::Off { .. } => ::dlpack_core::__private::None,
         }
     }
 }

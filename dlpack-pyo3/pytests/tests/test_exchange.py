@@ -345,7 +345,7 @@ assert p.alive() == 0
 
 
 def test_who_lends():
-    """XAP-08, XAP-19, XAP-20: only writable memory whose shape and strides lie in the object is lent."""
+    """XAP-08, XAP-19, XAP-20: only writable memory whose shape and strides lie in the object, in a `Layout`, is lent."""
     for cls in MAKE:
         lends = bool(capi.Exchange(cls).table.dltensor_from_py_object_no_sync)
         if cls is p.Lent:

@@ -91,5 +91,5 @@ where
     let request = unordered(descriptor.device());
     let owner = Held::new(guard, object.as_any());
     // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { dlpack_core::export_with(owner, descriptor, &request) }.map_err(py_err)
+    unsafe { dlpack_core::binding::export_with(owner, descriptor, &request) }.map_err(py_err)
 }

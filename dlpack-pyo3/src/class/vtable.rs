@@ -13,8 +13,8 @@ use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 use std::panic::catch_unwind;
 
-use dlpack_core::__private::{HandedPacked, hand_over_packed};
 use dlpack_core::abi::DLManagedTensorVersioned;
+use dlpack_core::binding::{self, UsualHandover, hand_over_usual};
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::PyClass;
 use pyo3::ffi;
@@ -48,7 +48,7 @@ pub(crate) struct Vtable<G> {
     /// Where consumers may write.
     pub(crate) exclusive: Option<Exclusive<G>>,
     /// Exports what a field keeps by itself, where the key `owner` says so.
-    pub(crate) share_field: ShareField,
+    pub(crate) share_field: Option<ShareField>,
 }
 
 /// The same for a class whose objects consumers may write.
@@ -120,7 +120,7 @@ impl<G: Send + 'static> Vtable<G> {
                     // SAFETY: passed on to the caller.
                     unsafe { contents.0.cast::<T>().as_ref() }.describe()
                 },
-                exclusive: if T::EXCLUSIVE {
+                exclusive: if T::EXTRAS.exclusive {
                     Some(Exclusive {
                         needed: |contents| {
                             // SAFETY: passed on to the caller.
@@ -137,9 +137,13 @@ impl<G: Send + 'static> Vtable<G> {
                 } else {
                     None
                 },
-                share_field: |contents, request| {
-                    // SAFETY: passed on to the caller.
-                    unsafe { contents.0.cast::<T>().as_ref() }.share(request)
+                share_field: if T::EXTRAS.share.is_some() {
+                    Some(|contents, request| {
+                        // SAFETY: passed on to the caller.
+                        binding::share(unsafe { contents.0.cast::<T>().as_ref() }, request)
+                    })
+                } else {
+                    None
                 },
             }
         }
@@ -171,7 +175,7 @@ unsafe fn exclude<'a, T: Exports>(
 /// The thread is attached, and the object is one of the class.
 #[inline(never)]
 pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
-    if !T::PACKED || T::EXCLUSIVE {
+    if T::EXTRAS.usual.is_none() || T::EXTRAS.exclusive {
         return None;
     }
     // SAFETY: passed on to the caller.
@@ -187,9 +191,9 @@ pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
         let (value, guard) = unsafe { T::Frozen::share(&object) }?;
         let owner = Held::new(guard, object.as_any());
         // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-        match unsafe { hand_over_packed(owner, || value.packed()) } {
-            HandedPacked::Kept(tensor) => Some(tensor),
-            HandedPacked::Unusual | HandedPacked::OutOfMemory { .. } => None,
+        match unsafe { hand_over_usual(owner, || binding::usual(value)) } {
+            UsualHandover::Kept(tensor) => Some(tensor),
+            UsualHandover::Unusual | UsualHandover::OutOfMemory { .. } => None,
         }
     };
     catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {

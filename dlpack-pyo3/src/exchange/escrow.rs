@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dlpack_core::{DLPack, Error, Managed, export_with};
+use dlpack_core::binding::export_with;
+use dlpack_core::{DLPack, Error, Managed};
 
 use crate::export::unordered;
 

@@ -9,7 +9,7 @@ use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
-use dlpack_core::__private::Handed;
+use dlpack_core::binding::Handover;
 use dlpack_core::{DataType, ExportRequest, Managed};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -91,11 +91,11 @@ unsafe fn get_buffer_of<G: Send + 'static>(
         let request = ExportRequest::versioned();
         // SAFETY: passed on to the caller.
         let tensor = match unsafe { export(object, class, Some(&request)) }? {
-            Handed::Kept(tensor) => {
+            Handover::Kept(tensor) => {
                 // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
                 unsafe { Managed::from_raw(tensor) }.map_err(|error| refuse(py, error))?
             }
-            Handed::Other(tensor) => tensor,
+            Handover::Other(tensor) => tensor,
         };
         let filled = fill(tensor, flags).or_raise(py)?;
         // SAFETY: as above.

@@ -7,9 +7,10 @@
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use dlpack_core::__private::take_back;
 use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
+use dlpack_core::binding::take_back;
+use dlpack_core::request::Abi;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -69,19 +70,16 @@ unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -
 
 /// A new capsule around any tensor, in the struct that it is in.
 pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
-    let (pointer, name, destructor): (*mut c_void, _, ffi::PyCapsule_Destructor) =
-        if tensor.view().version().is_some() {
-            (
-                tensor.into_raw().as_ptr().cast(),
-                VERSIONED,
-                delete_versioned,
-            )
-        } else {
-            let tensor = tensor.into_legacy().map_err(|error| refuse(py, error))?;
-            (tensor.as_ptr().cast(), LEGACY, delete_legacy)
+    let (pointer, name, destructor): (NonNull<c_void>, _, ffi::PyCapsule_Destructor) =
+        match tensor.abi() {
+            Abi::Versioned => (tensor.into_raw().cast(), VERSIONED, delete_versioned),
+            Abi::Legacy => {
+                let tensor = tensor.into_legacy().map_err(|error| refuse(py, error))?;
+                (tensor.cast(), LEGACY, delete_legacy)
+            }
         };
     // SAFETY: a valid pointer and name, and the destructor for what it points to.
-    let capsule = unsafe { ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destructor)) };
+    let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(destructor)) };
     if capsule.is_null() {
         // SAFETY: no capsule has it (CAP-21).
         unsafe { delete_attached(py, pointer, name) };
@@ -95,7 +93,7 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject
 /// # Safety
 ///
 /// As [`delete`].
-unsafe fn delete_attached(py: Python<'_>, tensor: *mut c_void, name: &'static CStr) {
+unsafe fn delete_attached(py: Python<'_>, tensor: NonNull<c_void>, name: &'static CStr) {
     let pending = Pending::set_aside();
     // SAFETY: passed on to the caller.
     while_attached(py, || unsafe { delete(tensor, name) });
@@ -107,21 +105,13 @@ unsafe fn delete_attached(py: Python<'_>, tensor: *mut c_void, name: &'static CS
 /// # Safety
 ///
 /// `tensor` is a valid tensor of the struct that goes by this name, and nobody else has it.
-unsafe fn delete(tensor: *mut c_void, name: &'static CStr) {
+unsafe fn delete(tensor: NonNull<c_void>, name: &'static CStr) {
     if name == VERSIONED {
-        let tensor = tensor.cast::<DLManagedTensorVersioned>();
-        // SAFETY: valid, by the caller's contract.
-        if let Some(deleter) = unsafe { (*tensor).deleter } {
-            // SAFETY: its one release.
-            unsafe { deleter(tensor) };
-        }
+        // SAFETY: valid and nobody else's, by the caller's contract.
+        unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
     } else {
-        let tensor = tensor.cast::<DLManagedTensor>();
-        // SAFETY: valid, by the caller's contract.
-        if let Some(deleter) = unsafe { (*tensor).deleter } {
-            // SAFETY: its one release.
-            unsafe { deleter(tensor) };
-        }
+        // SAFETY: as above.
+        unsafe { DLManagedTensor::release(tensor.cast()) };
     }
 }
 
@@ -163,7 +153,7 @@ unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
         // SAFETY: a capsule dies attached.
         let py = unsafe { Python::assume_attached() };
         // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete_attached(py, tensor.as_ptr(), VERSIONED) };
+        unsafe { delete_attached(py, tensor, VERSIONED) };
     }
 }
 
@@ -174,7 +164,7 @@ unsafe extern "C" fn delete_legacy(capsule: *mut ffi::PyObject) {
         // SAFETY: as above.
         let py = unsafe { Python::assume_attached() };
         // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete_attached(py, tensor.as_ptr(), LEGACY) };
+        unsafe { delete_attached(py, tensor, LEGACY) };
     }
 }
 

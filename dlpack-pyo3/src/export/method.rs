@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 use std::ffi::CString;
 
-use dlpack_core::__private::Handed;
+use dlpack_core::binding::Handover;
 use dlpack_core::{Device, ExportRequest, Version};
 use pyo3::IntoPyObjectExt;
 use pyo3::ffi;
@@ -186,8 +186,8 @@ unsafe fn dlpack_as_asked<G: Send + 'static>(
         // SAFETY: passed on to the caller.
         match unsafe { export(&object, class, Some(&request)) }? {
             // SAFETY: it was given right above, for this type.
-            Handed::Kept(tensor) => unsafe { capsule::keep::<G>(py, tensor) },
-            Handed::Other(tensor) => capsule::wrap(py, tensor),
+            Handover::Kept(tensor) => unsafe { capsule::keep::<G>(py, tensor) },
+            Handover::Other(tensor) => capsule::wrap(py, tensor),
         }
     })
 }

@@ -7,7 +7,7 @@ use core::mem::{forget, transmute};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread_local;
 
-use dlpack_core::__private::around_blocking;
+use dlpack_core::binding::around_blocking;
 use pyo3::ffi;
 use pyo3::prelude::*;
 

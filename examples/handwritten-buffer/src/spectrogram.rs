@@ -1,6 +1,6 @@
 //! A type that describes itself: time runs along its memory, yet consumers see frequency first.
 
-use dlpack_core::{DLPack, Descriptor, Dims, Error, Loan, Parts};
+use dlpack_core::{DLPack, Descriptor, Error, Loan, Parts};
 
 /// Magnitudes, one row per moment.
 pub(crate) struct Spectrogram {
@@ -33,8 +33,8 @@ impl Spectrogram {
 impl DLPack for Spectrogram {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Parts::new()
-            .shape(Dims::extents(&[self.frequencies, self.moments])?)
-            .strides(Dims::strides(&[1, self.frequencies])?)
+            .shape([self.frequencies, self.moments])
+            .strides([1, self.frequencies])
             .describe(Loan::from(&self.magnitudes[..]))
     }
 }

@@ -3,8 +3,9 @@
 use core::ops::Deref;
 use std::sync::Arc;
 
+use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, Device, Dims, Element, Loan, LoanMut, ProducerStream, StreamHandle, StreamRef,
+    Buffer, Device, Element, Loan, LoanMut, ProducerStream, StreamHandle, StreamRef,
 };
 
 /// Memory of another library, reached through a pointer.

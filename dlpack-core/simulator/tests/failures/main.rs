@@ -10,7 +10,7 @@ mod simulator;
 
 use std::sync::Arc;
 
-use dlpack_core::__private::ENTRY_POINTS;
+use dlpack_core::stream::ENTRY_POINTS;
 use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
 
 use memory::{Blocks, Kind, Lane, Log, Owner, World, nudge};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_core::__private::current_stream;
+use dlpack_core::binding::current_stream;
 use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
 
 use crate::memory::{Blocks, Kind, Lane, Log, Owner, World};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_core::{DLPack, Descriptor, Device, Dims, Error, ExportRequest, Loan, Parts};
+use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Loan, Parts};
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
 use crate::simulator::{ALLOCATIONS, Api, BOTH};
@@ -23,8 +23,8 @@ impl DLPack for Strided {
         // SAFETY: as for the owner.
         let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES / 2, self.owner.kind.device()) };
         Parts::new()
-            .shape(Dims::extents(&self.shape[..])?)
-            .strides(Dims::strides(&self.strides[..])?)
+            .shape(&self.shape)
+            .strides(&self.strides)
             .offset(self.offset)
             .stream(self.owner.said.expect("it is said"))
             .describe(loan)

@@ -1,103 +1,55 @@
 //! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
 
-use alloc::boxed::Box;
-
 use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Error;
-use crate::export::block::{Exported, Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::Contents;
 #[cfg(feature = "std")]
 use crate::export::copies;
 use crate::export::fresh::copy_on_host;
 #[cfg(feature = "std")]
 use crate::export::fresh::over_copy;
+use crate::export::ways::without_owner;
 #[cfg(feature = "std")]
 use crate::loan::access::Access;
 use crate::request::ExportRequest;
 use crate::request::consumer::{Consumer, consumer};
-use crate::request::plan::{Plan, Transfer};
+use crate::request::plan::{Plan, Way};
 use crate::stream::origin::Origin;
-use crate::stream::owner::{Link, Streamed};
+use crate::stream::owner::{Link, StreamOwner};
 use crate::tensor::managed::Managed;
+#[cfg(feature = "std")]
+use crate::tensor::view::TensorRef;
 
-/// What comes of a description of memory that is not the processor's own. Boxed, so that other memory does not pay for
-/// its size.
-pub(crate) struct Elsewhere {
-    origin: Option<Origin>,
-    tensor: Outcome,
-    plan: Plan,
-}
-
-enum Outcome {
-    /// It is the consumer's alone, and needs no owner.
-    Alone(Result<Managed, Error>),
-    Kept(Exported),
-}
-
+/// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
+/// memory may be pending.
 #[cold]
 #[inline(never)]
-pub(crate) fn elsewhere(
+pub(crate) fn finish<O: Send + 'static>(
+    owner: O,
+    way: Way,
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
-) -> Box<Elsewhere> {
-    let tensor = if plan.transfer == Transfer::Copy || descriptor.made.is_some() {
-        Outcome::Alone(transfer_elsewhere(descriptor, plan, request))
-    } else {
-        Outcome::Kept(Exported::of(descriptor, plan))
-    };
-    Box::new(Elsewhere {
-        origin: descriptor.origin(),
-        tensor,
-        plan: *plan,
-    })
-}
-
-/// Puts the owner where it has to be: work on the memory may be pending.
-#[cold]
-#[inline(never)]
-pub(crate) fn keep_elsewhere<O: Send + 'static>(
-    owner: O,
-    elsewhere: Box<Elsewhere>,
-    request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let Elsewhere {
-        origin,
-        tensor,
-        plan,
-    } = *elsewhere;
-    match (tensor, origin) {
-        (Outcome::Kept(tensor), Some(origin)) => {
-            finish_streamed(owner, origin, tensor, &plan, request)
+    let origin = descriptor.origin();
+    match (way, origin) {
+        (Way::Share, Some(origin)) => {
+            let tensor = Contents::of(descriptor, plan);
+            finish_streamed(owner, origin, tensor, plan, request)
         }
-        (Outcome::Kept(tensor), None) => Ok(Unfinished::new(owner)?.finish(tensor, &plan)),
-        // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
-        (Outcome::Alone(tensor), Some(origin)) => {
-            drop(Streamed::new(owner, Link::new(origin)));
+        (Way::Share, None) => {
+            Ok(Unfinished::new(owner)?.finish(Contents::of(descriptor, plan), plan))
+        }
+        (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
+            let tensor = without_owner(descriptor, plan, request);
+            if let Some(origin) = origin {
+                // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+                drop(StreamOwner::new(owner, Link::new(origin)));
+            }
             tensor
         }
-        (Outcome::Alone(tensor), None) => tensor,
-    }
-}
-
-/// Hands over memory that is the consumer's alone: a copy, or a tensor made for it.
-pub(crate) fn transfer_elsewhere(
-    descriptor: &mut Descriptor<'_>,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    if plan.transfer == Transfer::Copy {
-        return copy_from_elsewhere(descriptor, plan, request);
-    }
-    let made = descriptor.made.take();
-    let made = made.expect("only called for a copy or a tensor that was made");
-    match descriptor.origin() {
-        // Who reads it also decides when it can be freed: a graph may outlive it.
-        Some(origin) => {
-            let tensor = Exported::of(descriptor, plan);
-            finish_streamed(made, origin, tensor, plan, request)
-        }
-        None => Ok(made.stamped(plan)),
     }
 }
 
@@ -112,12 +64,12 @@ fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, E
 pub(crate) fn finish_streamed<O: Send + 'static>(
     owner: O,
     origin: Origin,
-    tensor: Exported,
+    tensor: Contents,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let consumer = reader(request, origin.device)?;
-    let mut block = Unfinished::new(Streamed::new(owner, Link::new(origin)))?;
+    let mut block = Unfinished::new(StreamOwner::new(owner, Link::new(origin)))?;
     // Without elements there is nothing to wait for.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer)?;
@@ -126,14 +78,14 @@ pub(crate) fn finish_streamed<O: Send + 'static>(
 }
 
 /// A copy of memory that is not the processor's own.
-fn copy_from_elsewhere(
+pub(crate) fn copy(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if descriptor.device.device_type.is_host_readable() {
         order_only(descriptor, Consumer::Host)?;
-        return copy_on_host(descriptor, plan);
+        return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
     }
     copy_by_driver(descriptor, plan, request)
 }
@@ -146,35 +98,26 @@ fn copy_by_driver(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
-        let copied = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
-        let tensor = Exported {
-            data: core::ptr::without_provenance_mut(copied.data),
+        let copy = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
+        let tensor = Contents {
+            data: core::ptr::without_provenance_mut(copy.data),
             access: Access::Exclusive,
-            ..Exported::of(descriptor, plan)
+            ..Contents::of(descriptor, plan)
         };
-        return Ok(Unfinished::new(copied.memory)?.finish_streamed(tensor, plan));
+        return Ok(Unfinished::new(copy.memory)?.finish_streamed(tensor, plan));
     }
     let (start, mut memory) = copies::to_host(descriptor)?;
     if descriptor.view().is_contiguous() {
-        return over_copy(memory, descriptor, plan);
+        return over_copy(memory, &descriptor.view(), descriptor.legacy, plan);
     }
     let first = descriptor.data.addr() - start;
-    let there = Descriptor {
+    let there = TensorRef {
         data: memory.as_mut_ptr().wrapping_add(first),
-        shape: descriptor.shape.clone(),
-        strides: descriptor.strides.clone(),
         device: Device::CPU,
-        access: Access::Read,
-        made: None,
-        stream: None,
         byte_offset: 0,
-        dtype: descriptor.dtype,
-        read_only: descriptor.read_only,
-        legacy: descriptor.legacy,
-        release: descriptor.release,
-        lifetime: core::marker::PhantomData,
+        ..descriptor.view()
     };
-    copy_on_host(&there, plan)
+    copy_on_host(&there, descriptor.legacy, plan)
 }
 
 #[cfg(not(feature = "std"))]

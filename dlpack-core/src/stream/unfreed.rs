@@ -11,75 +11,75 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::device::{Api, Device};
 use crate::panics::contain_panic;
 use crate::stream::driver::{Driver, driver};
-use crate::stream::release::{Freeing, Release, Settled, settle};
+use crate::stream::release::{Freeing, Release, Settlement, settle};
 
 /// An owner that could not be dropped when its consumer was done.
-pub(super) struct Kept {
+pub(super) struct Unfreed {
     link: Freeing,
     /// Dropped where it may be, or forgotten.
     owner: Box<dyn Send>,
 }
 
 /// Those whose data is in a graph.
-pub(super) static CAPTURED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+pub(super) static GRAPHS: Mutex<Vec<Unfreed>> = Mutex::new(Vec::new());
 /// Those for which the driver refused; they are tried again.
-pub(super) static FAILED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+pub(super) static RETRIES: Mutex<Vec<Unfreed>> = Mutex::new(Vec::new());
 
 /// Nothing panics while one of them is locked.
-fn lock(list: &Mutex<Vec<Kept>>) -> MutexGuard<'_, Vec<Kept>> {
+fn lock(list: &Mutex<Vec<Unfreed>>) -> MutexGuard<'_, Vec<Unfreed>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl Unfreed {
     #[cold]
     pub(super) fn push<O: Send + 'static>(list: &Mutex<Vec<Self>>, link: &Freeing, owner: O) {
-        let kept = Self {
+        let one = Self {
             link: *link,
             owner: Box::new(owner),
         };
-        lock(list).push(kept);
+        lock(list).push(one);
     }
 
     /// Drops the owner if that can be done now.
     fn try_release(self, driver: &'static Driver) -> Result<(), Self> {
         match settle(driver, &self.link) {
-            Ok(Settled::Free(_visit)) => {
+            Ok(Settlement::Free(_visit)) => {
                 // Whoever is dropped here has nothing to do with the owner that the caller is dropping.
                 contain_panic(|| drop(self.owner));
                 Ok(())
             }
-            Ok(Settled::Captured) | Err(_) => Err(self),
+            Ok(Settlement::Captured) | Err(_) => Err(self),
         }
     }
 }
 
 /// Drops the owner when there is next something to do with the driver.
 pub(crate) fn free_later<O: Send + 'static>(device: Device, owner: O) {
-    Kept::push(&FAILED, &Freeing::at_once(device, Release::Free), owner);
+    Unfreed::push(&RETRIES, &Freeing::at_once(device, Release::Free), owner);
 }
 
 /// Tries again to free what could not be freed before: called whenever something has been done with the driver, and so
 /// not where it refuses, or where a capture is known that this could break.
 pub(crate) fn retry(api: Api) {
     let waiting = {
-        let mut list = lock(&FAILED);
+        let mut list = lock(&RETRIES);
         if list.is_empty() {
             return;
         }
         core::mem::take(&mut *list)
     };
     let Ok(driver) = driver(api) else {
-        return lock(&FAILED).extend(waiting);
+        return lock(&RETRIES).extend(waiting);
     };
-    for kept in waiting {
-        let same = kept.link.origin.device.device_type.api() == Some(api);
+    for one in waiting {
+        let same = one.link.origin.device.device_type.api() == Some(api);
         let left = if same {
-            kept.try_release(driver)
+            one.try_release(driver)
         } else {
-            Err(kept)
+            Err(one)
         };
-        if let Err(kept) = left {
-            lock(&FAILED).push(kept);
+        if let Err(one) = left {
+            lock(&RETRIES).push(one);
         }
     }
 }
@@ -92,7 +92,7 @@ pub(crate) fn retry(api: Api) {
 /// ```
 #[must_use]
 pub fn captured() -> usize {
-    lock(&CAPTURED).len()
+    lock(&GRAPHS).len()
 }
 
 /// Drops the owners of data that was read in captures.
@@ -106,10 +106,10 @@ pub fn captured() -> usize {
 ///
 /// No graph that reads their data is launched any more. One that is running still is waited for.
 pub unsafe fn release_captured() {
-    let kept = core::mem::take(&mut *lock(&CAPTURED));
-    for mut kept in kept {
-        kept.link.release = Release::AfterAll;
-        lock(&FAILED).push(kept);
+    let read = core::mem::take(&mut *lock(&GRAPHS));
+    for mut one in read {
+        one.link.release = Release::AfterAll;
+        lock(&RETRIES).push(one);
     }
     for api in [Api::Cuda, Api::Hip] {
         retry(api);

@@ -10,30 +10,30 @@ use crate::stream::Queue;
 use crate::stream::rules::producer;
 
 /// The streams of tensors that were exported from this thread without order, while these live.
-struct Exported {
+struct Entry {
     device: Device,
     stream: Queue,
     alive: Weak<()>,
 }
 
 thread_local! {
-    static EXPORTED: RefCell<Vec<Exported>> = const { RefCell::new(Vec::new()) };
+    static LEDGER: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Remembers the stream of an export that nobody ordered, until the result is dropped.
-pub(crate) fn remember(device: Device, said: Option<Queue>) -> Option<Arc<()>> {
-    let stream = producer(device, said)?;
+pub(crate) fn remember(device: Device, queue: Option<Queue>) -> Option<Arc<()>> {
+    let stream = producer(device, queue)?;
     let token = Arc::new(());
-    let exported = Exported {
+    let entry = Entry {
         device,
         stream,
         alive: Arc::downgrade(&token),
     };
     // Not on a thread that is being torn down: whoever asks there gets the default stream.
-    let _ = EXPORTED.try_with(|list| {
+    let _ = LEDGER.try_with(|list| {
         let mut list = list.borrow_mut();
         list.retain(|one| one.device != device && one.alive.strong_count() > 0);
-        list.push(exported);
+        list.push(entry);
     });
     Some(token)
 }
@@ -44,7 +44,7 @@ pub(crate) fn remember(device: Device, said: Option<Queue>) -> Option<Arc<()>> {
 /// The handle is the owner's, and so it is given out only while the owner has to keep it alive.
 #[must_use]
 pub fn current_stream(device: Device) -> usize {
-    EXPORTED
+    LEDGER
         .try_with(|list| {
             list.borrow()
                 .iter()

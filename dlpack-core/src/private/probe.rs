@@ -7,28 +7,28 @@
 //! 1. `Probe<T>`, if `T: Buffer`;
 //! 2. what it derefs to, if `T: DerefMut<Target = [E]>`;
 //! 3. what that derefs to, if `T: Deref<Target = [E]>`;
-//! 4. what that derefs to, for an `Rc` of a buffer: it lends, so that only its not being `Send` is reported;
-//! 5. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
+//! 4. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
 //!
 //! [`Whole`] does the same for a field that is the whole tensor.
 
-use alloc::rc::Rc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::record::Table;
-use crate::describe::usual::{Packed, packed};
+use crate::describe::usual::{Usual, usual};
 use crate::element::Element;
 use crate::error::Error;
 use crate::export::DLPack;
-use crate::layout::shape::Rank;
+use crate::export::extras::{self, Shared};
+use crate::layout::LentLists;
+use crate::layout::rank::RankOf;
 use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::{Elem, Facts};
+use crate::loan::facts::{Facts, NamedFacts};
 use crate::loan::{Loan, LoanMut};
+use crate::private::claim::Elem;
 use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,6 @@ pub struct ByDerefMut;
 /// Through `Deref` to a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDeref;
-
-/// Through `Rc`.
-#[derive(Clone, Copy, Debug)]
-pub struct ByRc;
 
 /// No way at all. What may be asked of a field beside its data holds for it without a bound, so that
 /// one mistake is reported once.
@@ -63,15 +59,12 @@ pub struct Whole<T: ?Sized>(MutStep<T>);
 pub struct MutStep<T: ?Sized>(RefStep<T>);
 /// The third step of a probe.
 #[derive(Debug)]
-pub struct RefStep<T: ?Sized>(RcStep<T>);
-/// The fourth step of a probe.
-#[derive(Debug)]
-pub struct RcStep<T: ?Sized>(Last, PhantomData<T>);
+pub struct RefStep<T: ?Sized>(Last, PhantomData<T>);
 /// The last step of a probe.
 #[derive(Debug)]
 pub struct Last;
 impl<T: ?Sized> MutStep<T> {
-    const NEW: Self = Self(RefStep(RcStep(Last, PhantomData)));
+    const NEW: Self = Self(RefStep(Last, PhantomData));
 }
 
 impl<T: ?Sized> Probe<T> {
@@ -98,7 +91,7 @@ impl<T: Buffer + ?Sized> Probe<T> {
 
 impl<T: DLPack + ?Sized> Whole<T> {
     /// What the type alone says.
-    pub const FACTS: Facts = <T as DLPack>::FACTS;
+    pub const FACTS: Facts = T::EXTRAS.facts;
 
     /// A tensor by itself.
     #[inline]
@@ -123,15 +116,6 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
     #[must_use]
     pub fn route(&self) -> ByDeref {
         ByDeref
-    }
-}
-
-impl<B: Buffer + ?Sized> RcStep<Rc<B>> {
-    /// What is counted.
-    #[inline]
-    #[must_use]
-    pub fn route(&self) -> ByRc {
-        ByRc
     }
 }
 
@@ -166,13 +150,6 @@ impl<T: ?Sized> Deref for MutStep<T> {
 }
 
 impl<T: ?Sized> Deref for RefStep<T> {
-    type Target = RcStep<T>;
-    fn deref(&self) -> &RcStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for RcStep<T> {
     type Target = Last;
     fn deref(&self) -> &Last {
         &self.0
@@ -185,16 +162,27 @@ impl<T: ?Sized> Deref for RcStep<T> {
 pub trait Unsaid {
     /// Of [`Probe`], [`Whole`] and [`Elem`].
     const FACTS: Facts = Facts::UNKNOWN;
-    /// Of [`Rank`].
+    /// Of [`RankOf`].
     const RANK: Option<usize> = None;
+    /// Of [`LentLists`].
+    const LIE_THERE: bool = false;
     /// Of [`Table`].
     const NAMES: &'static [&'static str] = &[];
+    /// Of [`Table`].
+    const COLUMNS: NamedFacts = &[];
+
+    /// Of [`LentLists`].
+    #[must_use]
+    fn of<L: ?Sized>(_: &L) -> Option<(&[i64], &[i64])> {
+        None
+    }
 }
 
 impl<T: ?Sized> Unsaid for Probe<T> {}
 impl<T: ?Sized> Unsaid for Whole<T> {}
 impl<E> Unsaid for Elem<E> {}
-impl<S: ?Sized> Unsaid for Rank<S> {}
+impl<S: ?Sized> Unsaid for RankOf<S> {}
+impl<L: ?Sized> Unsaid for LentLists<L> {}
 impl<L: ?Sized> Unsaid for Table<L> {}
 
 /// A way from `T` to a loan for reading.
@@ -251,20 +239,6 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RouteMut<T> for ByDeref {
     }
 }
 
-impl<B: Buffer + ?Sized> Route<Rc<B>> for ByRc {
-    #[inline]
-    fn lend(value: &Rc<B>) -> Loan<'_> {
-        (**value).lend()
-    }
-}
-
-impl<B: Buffer + ?Sized> RouteMut<Rc<B>> for ByRc {
-    #[inline]
-    fn lend_mut(value: &mut Rc<B>) -> LoanMut<'_> {
-        LoanMut::from(Self::lend(value))
-    }
-}
-
 impl<T: Buffer + ?Sized> Route<T> for NoRoute {
     fn lend(value: &T) -> Loan<'_> {
         value.lend()
@@ -291,9 +265,9 @@ impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.
 pub trait RouteToTensor<T: ?Sized> {
-    /// As [`DLPack::packed`].
+    /// As plain values, if it is of the usual kind.
     #[inline]
-    fn packed(value: &T) -> Option<Packed<'_>> {
+    fn usual(value: &T) -> Option<Usual<'_>> {
         let _ = value;
         None
     }
@@ -309,7 +283,7 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
     /// Without keeping the value, if it can.
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
+    fn share(value: &T, request: &ExportRequest) -> Shared {
         let _ = (value, request);
         None
     }
@@ -317,8 +291,8 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
     #[inline]
-    fn packed(value: &T) -> Option<Packed<'_>> {
-        value.packed()
+    fn usual(value: &T) -> Option<Usual<'_>> {
+        extras::usual(value)
     }
 
     #[inline]
@@ -334,8 +308,8 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Option<Result<Managed, Error>> {
-        value.share(request)
+    fn share(value: &T, request: &ExportRequest) -> Shared {
+        extras::share(value, request)
     }
 }
 
@@ -358,8 +332,8 @@ macro_rules! whole_slices {
             $route: Route<T>,
         {
             #[inline]
-            fn packed(value: &T) -> Option<Packed<'_>> {
-                packed(<$route as Route<T>>::lend(value), None, None)
+            fn usual(value: &T) -> Option<Usual<'_>> {
+                usual(<$route as Route<T>>::lend(value), None, None)
             }
 
             #[inline]
@@ -379,4 +353,4 @@ macro_rules! whole_slices {
         }
     )*};
 }
-whole_slices!(ByDerefMut ByDeref ByRc);
+whole_slices!(ByDerefMut ByDeref);

@@ -1,0 +1,32 @@
+//! What a binding to another language calls, and a user of Rust has no need for.
+//!
+//! A binding borrows the object that holds a tensor in a way of its own, and releases it in a way of its own. So it
+//! does by hand what [`into_dlpack`](crate::DLPack::into_dlpack) does at one go: it describes the tensor, and hands
+//! it over together with the owner that keeps the memory.
+//!
+//! | to | call |
+//! |---|---|
+//! | export what a borrow of yours keeps in place | [`export_with`] |
+//! | do so, and release the owner without the deleter | [`hand_over`], [`take_back`] |
+//! | do so for the usual tensor, in the fewest instructions | [`hand_over_usual`] |
+//! | order nothing: who asks sees to it | [`unordered`] |
+//! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
+//! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
+//! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
+//!
+//! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
+//! only from one major release to the next.
+
+pub use crate::describe::usual::Usual;
+#[cfg(feature = "std")]
+pub use crate::export::device::settle;
+pub use crate::export::extras::{Lists, lists, share, usual};
+pub use crate::export::hand_over::{
+    Handover, UsualHandover, hand_over, hand_over_usual, take_back,
+};
+pub use crate::export::ways::{export_with, unordered};
+pub use crate::layout::dims::MAX_RANK;
+#[cfg(feature = "std")]
+pub use crate::stream::ledger::current_stream;
+#[cfg(feature = "std")]
+pub use crate::stream::visit::around_blocking;

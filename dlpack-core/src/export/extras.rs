@@ -1,0 +1,101 @@
+//! What a type says of its exports beside how it is described: a table of facts and functions.
+
+use crate::describe::usual::Usual;
+use crate::error::Error;
+use crate::export::DLPack;
+use crate::loan::facts::Facts;
+use crate::request::ExportRequest;
+use crate::tensor::managed::Managed;
+
+/// Shape and strides where they lie.
+pub type Lists<'a> = (&'a [i64], &'a [i64]);
+
+/// What an export without the value gives; nothing where the value has to be kept.
+pub type Shared = Option<Result<Managed, Error>>;
+
+/// What a type says of its exports beside how it is described. Whoever says nothing is exported in the ordinary way.
+#[must_use]
+pub struct Extras<T: ?Sized> {
+    /// What the types alone say; see [`assert_exports!`](crate::assert_exports).
+    pub facts: Facts,
+    /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
+    pub exclusive: bool,
+    /// The tensor as plain values, if it is of the usual kind.
+    pub usual: Option<for<'a> fn(&'a T) -> Option<Usual<'a>>>,
+    /// Shape and strides, where they lie in the value as DLPack wants them: so they can be lent.
+    pub lists: Option<for<'a> fn(&'a T) -> Option<Lists<'a>>>,
+    /// Exports without keeping the value, where a field holds the memory by itself (key `owner`).
+    pub share: Option<fn(&T, &ExportRequest) -> Shared>,
+}
+
+impl<T: ?Sized> Extras<T> {
+    /// Nothing to say.
+    pub const NONE: Self = Self {
+        facts: Facts::UNKNOWN,
+        exclusive: false,
+        usual: None,
+        lists: None,
+        share: None,
+    };
+
+    /// With these facts.
+    pub const fn facts(self, facts: Facts) -> Self {
+        Self { facts, ..self }
+    }
+
+    /// Written by a consumer.
+    pub const fn exclusive(self) -> Self {
+        Self {
+            exclusive: true,
+            ..self
+        }
+    }
+
+    /// With a short way to describe what is usual.
+    pub const fn usual(self, usual: for<'a> fn(&'a T) -> Option<Usual<'a>>) -> Self {
+        Self {
+            usual: Some(usual),
+            ..self
+        }
+    }
+
+    /// With lists to lend, where their types lie in the value as DLPack wants them.
+    pub const fn lists(
+        self,
+        in_object: bool,
+        lists: for<'a> fn(&'a T) -> Option<Lists<'a>>,
+    ) -> Self {
+        Self {
+            lists: if in_object { Some(lists) } else { None },
+            ..self
+        }
+    }
+
+    /// With a way to export that does not keep the value.
+    pub const fn share(self, share: fn(&T, &ExportRequest) -> Shared) -> Self {
+        Self {
+            share: Some(share),
+            ..self
+        }
+    }
+}
+
+/// The tensor as plain values, if it is of the usual kind.
+#[must_use]
+#[inline(always)]
+pub fn usual<T: DLPack + ?Sized>(value: &T) -> Option<Usual<'_>> {
+    const { T::EXTRAS.usual }.and_then(|usual| usual(value))
+}
+
+/// Shape and strides where they lie, if they can be lent.
+#[must_use]
+#[inline]
+pub fn lists<T: DLPack + ?Sized>(value: &T) -> Option<Lists<'_>> {
+    const { T::EXTRAS.lists }.and_then(|lists| lists(value))
+}
+
+/// An export without the value, if it has something that is cheaper to keep.
+#[inline(always)]
+pub fn share<T: DLPack + ?Sized>(value: &T, request: &ExportRequest) -> Shared {
+    const { T::EXTRAS.share }.and_then(|share| share(value, request))
+}

@@ -1,0 +1,94 @@
+//! A field that is the whole tensor, one that may be missing, and the way back.
+
+use crate::describe::descriptor::Descriptor;
+use crate::describe::parts::Parts;
+use crate::describe::usual::Usual;
+use crate::error::Error;
+use crate::export::DLPack;
+use crate::export::extras::Shared;
+use crate::import::FromDLPack;
+use crate::private::probe::{RouteToTensor, RouteToTensorMut};
+use crate::request::ExportRequest;
+use crate::tensor::managed::Managed;
+
+/// What describing gives.
+pub type Described<'a> = Result<Descriptor<'a>, Error>;
+
+/// A field that is the whole tensor.
+#[inline]
+pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descriptor<'_>, Error> {
+    R::describe(field)
+}
+
+/// The short way to describe a field that is the whole tensor.
+#[inline]
+pub fn whole_usual<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Usual<'_>> {
+    R::usual(field)
+}
+
+/// A field that is the whole tensor, for writing where that can be.
+#[inline]
+pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(
+    field: &mut T,
+    _: R,
+) -> Result<Descriptor<'_>, Error> {
+    R::describe_mut(field)
+}
+
+/// A field that is the whole tensor, exported without the struct if it can be.
+#[inline]
+pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
+    field: &T,
+    request: &ExportRequest,
+    _: R,
+) -> Shared {
+    R::share(field, request)
+}
+
+/// A field that may be `None`.
+pub fn present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T, Error> {
+    field.as_ref().ok_or(Error::Absent { name })
+}
+
+/// That a variant has no tensor.
+pub fn skipped<'a>(name: &'static str, variant: &'static str) -> Result<Descriptor<'a>, Error> {
+    Err(Error::Skipped { name, variant })
+}
+
+/// What the expression behind `via =` gives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor that owns its elements",
+    label = "expected an owned tensor, such as `Vec<T>`",
+    note = "of a slice, give a copy: `via = self.items[..].to_vec()`; to lend it as it is, say `data = &self.items[..]`"
+)]
+pub trait Computed: DLPack + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DLPack + 'static> Computed for T {}
+
+/// A tensor that is computed on request: the descriptor owns it.
+pub fn via<'a, T: Computed>(tensor: T) -> Result<Descriptor<'a>, Error> {
+    Parts::new().via(tensor)
+}
+
+/// A field that is read back from a whole tensor.
+pub fn import_whole<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
+    T::from_dlpack(tensor)
+}
+
+/// Whether a variant's field takes such a tensor.
+#[must_use]
+pub fn fits<T: FromDLPack>(tensor: &Managed) -> bool {
+    T::fits(&tensor.view())
+}
+
+/// That no variant takes such a tensor.
+#[must_use]
+pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
+    let view = tensor.view();
+    Error::NoVariant {
+        name,
+        dtype: view.dtype(),
+        rank: view.shape().len(),
+    }
+}
