@@ -1,7 +1,7 @@
 //! A tensor that somebody made: owned, checked, looked at.
 
 pub(crate) mod accessors;
-mod foreign;
+pub(crate) mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;
 pub(crate) mod view;

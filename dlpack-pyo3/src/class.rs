@@ -1,4 +1,5 @@
 //! What a class declares, by macro or by hand, and what the derive finds missing.
+#![expect(unsafe_code, reason = "takes a class from its address")]
 
 pub(crate) mod named;
 pub(crate) mod tensor;
@@ -7,12 +8,13 @@ pub(crate) mod vtable;
 use core::marker::PhantomData;
 
 use pyo3::PyClass;
+use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 
 use crate::class::named::ExportsTensors;
 use crate::class::tensor::Tensor;
-use crate::class::vtable::Exports;
+use crate::class::vtable::{Exports, Vtable};
 use crate::exchange::{self, Imports};
 use crate::export::method;
 
@@ -118,30 +120,31 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let methods = method::Functions::of::<T>(self.info);
         let table = exchange::Functions::of::<T>();
-        install(
-            &T::type_object(py),
-            &methods,
-            &table,
-            self.tensors,
-            self.import,
-        )
+        let class = Vtable::of::<T>().class;
+        install(py, class, &methods, &table, self.tensors, self.import)
     }
 }
 
 #[inline(never)]
 fn install<'py>(
-    class: &Bound<'py, PyType>,
+    py: Python<'py>,
+    class: fn(Python<'_>) -> *mut PyTypeObject,
     methods: &method::Functions,
     table: &exchange::Functions,
     tensors: Option<Tensors>,
     import: Option<Import>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    methods.install(class)?;
+    let class = class(py).cast();
+    // SAFETY: a class is an object, and this one lives as long as the process.
+    let class = unsafe { Borrowed::from_ptr(py, class) };
+    // SAFETY: as above.
+    let class = unsafe { class.cast_unchecked::<PyType>() };
+    methods.install(&class)?;
     if let Some(Tensors(install)) = tensors {
-        install(class)?;
+        install(&class)?;
     }
     let Import(import) = import.unwrap_or(Import(exchange::to_object_of::<Tensor>));
-    table.install(class, import)
+    table.install(&class, import)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of

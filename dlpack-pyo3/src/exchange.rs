@@ -15,9 +15,9 @@ use dlpack_core::abi::{
     DLTensor,
 };
 use dlpack_core::binding::{
-    Handover, MAX_RANK, current_stream as work_stream, lists, usual as usual_of,
+    Handover, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
-use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
+use dlpack_core::{Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -60,7 +60,13 @@ impl Functions {
             } else {
                 None
             },
-            device: device::<T>,
+            device: const {
+                if T::EXTRAS.facts.is_on_host() {
+                    |_| Some(Device::CPU)
+                } else {
+                    device::<T>
+                }
+            },
         }
     }
 
@@ -372,7 +378,7 @@ unsafe extern "C" fn allocate(
         // SAFETY: a consumer passes a prototype, or null by mistake.
         let prototype = unsafe { prototype.as_ref() }.ok_or(None)?;
         // SAFETY: passed on to the caller.
-        unsafe { allocate_like(prototype) }.map_err(Some)
+        unsafe { zeroed_like(prototype) }.map_err(Some)
     }));
     let (kind, message) = match allocated {
         Ok(Ok(tensor)) if !out.is_null() => {
@@ -402,48 +408,6 @@ unsafe extern "C" fn allocate(
         unsafe { set_error(context, kind, message) };
     }
     -1
-}
-
-/// # Safety
-///
-/// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
-unsafe fn allocate_like(prototype: &DLTensor) -> Result<Managed, Error> {
-    let device = Device::from(prototype.device);
-    if device != Device::CPU {
-        return Err(Error::UnreachableDevice {
-            data: Device::CPU,
-            requested: device,
-        });
-    }
-    // What no tensor has is refused before anything is read by it.
-    let rank = match usize::try_from(prototype.ndim) {
-        Ok(rank) if rank <= MAX_RANK => rank,
-        Ok(found) => {
-            return Err(Error::TooManyAxes {
-                found,
-                most: MAX_RANK,
-            });
-        }
-        Err(_) => {
-            return Err(Error::Malformed {
-                what: "ndim is negative",
-                found: prototype.ndim.into(),
-            });
-        }
-    };
-    let shape = if rank == 0 {
-        &[]
-    } else if prototype.shape.is_null() {
-        return Err(Error::Malformed {
-            what: "shape is null although ndim is not 0",
-            found: prototype.ndim.into(),
-        });
-    } else {
-        // SAFETY: not null, and as long as `ndim` says.
-        unsafe { core::slice::from_raw_parts(prototype.shape, rank) }
-    };
-    let abi::DLDataType { code, bits, lanes } = prototype.dtype;
-    Managed::zeroed(shape, DataType::new(code, bits, lanes))
 }
 
 /// XAP-24, XAP-25, XAP-26: the stream that the tensors of this thread are written on; null where there are no streams.

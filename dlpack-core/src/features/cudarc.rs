@@ -146,7 +146,7 @@ fn with<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<T: Element> Buffer for CudaSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable_shared();
+    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
         let found = find(self.stream(), |stream| self.device_ptr(stream));
@@ -179,7 +179,7 @@ impl<'a, T: Element> Lent<'a> for CudaView<'a, T> {
 /// Memory that both the processor and a GPU reach. Whoever has a `&UnifiedSlice` may be reading it, so a consumer may
 /// write only if it owns the slice.
 impl<T: Element> Buffer for UnifiedSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
 
     fn lend(&self) -> Loan<'_> {
         let (start, stream) = unified(self);
@@ -209,7 +209,7 @@ fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
 
 /// Memory of the host that devices reach quickly, on the device type for it.
 impl<T: Element> Buffer for PinnedHostSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
 
     fn lend(&self) -> Loan<'_> {
         let (start, stream) = pinned(self);

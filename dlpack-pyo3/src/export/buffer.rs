@@ -128,7 +128,7 @@ fn fill(tensor: Managed, flags: c_int) -> PyResult<PyBuffer> {
     }
     let wants = |what: c_int| flags & what == what;
     let rows = view.is_contiguous();
-    let columns = is_column_major(view.shape(), view.strides());
+    let columns = view.is_column_major();
     if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
         return refuse("the data is not contiguous in row-major order".to_owned());
     }
@@ -203,16 +203,6 @@ pub unsafe fn release_buffer<V>(view: *mut V) {
     let lent = unsafe { Box::from_raw(lent) };
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(lent)));
     core::mem::forget(dropped);
-}
-
-fn is_column_major(shape: &[i64], strides: &[i64]) -> bool {
-    let mut packed = 1;
-    shape.contains(&0)
-        || shape.iter().zip(strides).all(|(&extent, &stride)| {
-            let fits = extent == 1 || stride == packed;
-            packed *= extent;
-            fits
-        })
 }
 
 /// The format of the `struct` module, and the bytes of an item.

@@ -74,7 +74,13 @@ impl Functions {
             } else {
                 dlpack::<T, false>
             },
-            device: dlpack_device::<T>,
+            device: const {
+                if T::EXTRAS.facts.is_on_host() {
+                    dlpack_device_of_host
+                } else {
+                    dlpack_device::<T>
+                }
+            },
             draft,
         }
     }
@@ -190,6 +196,14 @@ unsafe fn dlpack_as_asked<G: Send + 'static>(
             Handover::Other(tensor) => capsule::wrap(py, tensor),
         }
     })
+}
+
+/// Of a class whose types say where the data is: nothing has to be borrowed, or can fail.
+unsafe extern "C" fn dlpack_device_of_host(
+    _: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    arguments::cpu()
 }
 
 unsafe extern "C" fn dlpack_device<T: Exports>(
