@@ -1,8 +1,22 @@
 //! What a class declares, by macro or by hand, and what the derive finds missing.
+//!
+//! PyO3 evaluates the class attribute while it makes a class, and that puts everything else on it:
+//!
+//! ```text
+//! #[dlpack_pymethods] ──▶ const __dlpack_c_exchange_api__: Protocol<T>
+//!                                          │ evaluated
+//!                       Vtable::of::<T>() ─┴─▶ methods, exchange table, an attribute for each tensor
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `vtable` | what is compiled for each class: a table of constants and functions, and the short way to a tensor |
+//! | `tensors` | attributes for the several tensors of an object |
+//! | `tensor` | [`Tensor`], the class for any tensor |
 #![expect(unsafe_code, reason = "takes a class from its address")]
 
-pub(crate) mod named;
 pub(crate) mod tensor;
+pub(crate) mod tensors;
 pub(crate) mod vtable;
 
 use core::marker::PhantomData;
@@ -12,8 +26,8 @@ use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 
-use crate::class::named::ExportsTensors;
 use crate::class::tensor::Tensor;
+use crate::class::tensors::ExportsTensors;
 use crate::class::vtable::{Exports, Vtable};
 use crate::exchange::{self, Imports};
 use crate::export::method;
@@ -194,7 +208,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        named::install::<T>(&T::type_object(py))?;
+        tensors::install::<T>(&T::type_object(py))?;
         PyTuple::new(py, T::NAMES)
     }
 }
@@ -205,7 +219,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
 pub struct Class<T>(PhantomData<T>);
 
 impl<T: ExportsTensors> Class<T> {
-    pub const TENSORS: Option<Tensors> = Some(Tensors(named::install::<T>));
+    pub const TENSORS: Option<Tensors> = Some(Tensors(tensors::install::<T>));
 }
 
 impl<T: Imports> Class<T> {

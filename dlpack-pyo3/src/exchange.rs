@@ -1,8 +1,23 @@
 //! DLPack's C exchange table: what `__dlpack__` does, without a Python call.
+//!
+//! A class carries one table, which consumers find on the type and keep; here are its functions, and how we find the
+//! tables of others:
+//!
+//! ```text
+//! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
+//!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
+//!                                          ├── to_object ────▶ an object made of a tensor, by way of `escrow`
+//!                                          └── allocate, current_stream
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `escrow` | a tensor between two owners: the new one has it for good, or not at all |
+//! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
 mod escrow;
-pub(crate) mod found;
+pub(crate) mod lookup;
 
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
@@ -28,7 +43,7 @@ use pyo3::types::{PyCapsule, PyType};
 use crate::class::vtable::{Exports, Vtable, usual};
 use crate::error::{OrRaise, Raised, contained, py_err, raise};
 use crate::exchange::escrow::Escrow;
-use crate::exchange::found::{DeviceOf, NAME, Table, mark};
+use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
 use crate::hold::borrowing::share;
 use crate::hold::forever::keep_for_good;
@@ -88,7 +103,7 @@ impl Functions {
             dltensor_from_py_object_no_sync: self.borrow,
             current_work_stream: Some(current_stream),
         };
-        let table = keep_for_good(Table {
+        let table = keep_for_good(OwnTable {
             api,
             device: self.device,
         });

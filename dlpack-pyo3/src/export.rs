@@ -1,4 +1,23 @@
 //! From an object to a tensor that holds it: what `__dlpack__`, the exchange table and buffers share.
+//!
+//! The usual call takes the short way, which is compiled for each class ([`Vtable::usual`]); the long way is here, one
+//! function for all classes, and answers whatever was asked:
+//!
+//! ```text
+//! __dlpack__ ──▶ arguments ──▶ nothing special? ──▶ Vtable::usual ──▶ capsule
+//!                   │                                    │ none
+//!                   └────────▶ request ──▶ export ◀──────┘ ──▶ capsule, exchange table, buffer
+//!                                borrow, describe, hand over
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
+//! | `arguments` | where the arguments of `__dlpack__` are parsed |
+//! | `capsule` | where a capsule is made, where one is consumed, and where one dies unconsumed |
+//! | `buffer` | Python's buffer protocol, over the same exports |
+//!
+//! What goes wrong is raised in `crate::error`, which has the exception for each error of core.
 #![expect(
     unsafe_code,
     reason = "describes what a borrow keeps in place, and hands both on"
