@@ -125,8 +125,10 @@ impl<G: Send + 'static> Vtable<G> {
                         needed: |contents| {
                             // SAFETY: passed on to the caller.
                             let value = unsafe { contents.0.cast::<T>().as_ref() };
-                            let descriptor = &value.describe().ok()?;
-                            descriptor.is_read_only().then(|| descriptor.device())
+                            match &value.describe() {
+                                Ok(it) if it.is_read_only() => Some(it.device()),
+                                _ => None,
+                            }
                         },
                         exclude: exclude::<T>,
                         describe: |contents| {
