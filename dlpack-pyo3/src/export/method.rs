@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::class::vtable::{Exports, Vtable};
-use crate::error::{OrRaise, Raised, answer};
+use crate::error::{OrRaise, answer};
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
 use crate::hold::borrowing::Guard;
@@ -160,7 +160,7 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
         if let Some(tensor) = unsafe { (class.usual)(object) } {
             // SAFETY: it was given right above, for this type.
             let capsule = unsafe { capsule::keep::<G>(py, tensor) };
-            return capsule.unwrap_or_else(|Raised| ptr::null_mut());
+            return capsule.unwrap_or(ptr::null_mut());
         }
     }
     let arguments = (!plain).then_some(arguments);
