@@ -5,29 +5,18 @@
     python3 benches/compile_time.py --types 50 --rounds 3
 
 Writes one crate for each of the derives, and one whose types derive nothing: the floor. Each has the same
-number of types, of a few usual forms. The dependencies are built first; then every round touches and
-rebuilds each crate alone, one after another, and counts the processor time that cargo and rustc spend on it
-(user and system; a busy machine changes that less than the time on the clock). Incremental compilation is
-off. The numbers are medians over the rounds; a ratio compares the times of the same round.
+number of types, of a few usual forms; crates.py says how they are measured. The numbers are medians over the rounds.
 
 With --trees it also builds the dependencies of each from nothing, once.
-
-The crates lie in a cache folder outside the checkout (--work), so that cargo finds on the second run what it
-has fetched on the first.
 """
 
 import argparse
-import os
-import resource
 import shutil
 import statistics
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+import crates
+from crates import cargo, measure, ratio, spent
 
 
 def ours(n):
@@ -130,7 +119,7 @@ def error(n):
     ][n % 4]
 
 
-CORE = f'dlpack-core = {{ path = "{(ROOT / "dlpack-core").as_posix()}" }}'
+CORE = crates.dependency("dlpack-core")
 SERDE = 'serde = { version = "1", features = ["derive"] }'
 THISERROR = 'thiserror = "2"'
 CRATES = {
@@ -140,74 +129,21 @@ CRATES = {
     "serde": (SERDE, lambda n: fields(n, "#[derive(serde::Serialize)]")),
     "thiserror": (THISERROR, error),
 }
-COMMANDS = {
-    "check": ["check"],
-    "build": ["build"],
-    "release": ["build", "--release"],
-}
 PEERS = ["serde", "thiserror"]
 
 
-def write(work, types):
-    for name, (dependency, make) in CRATES.items():
-        crate = work / name
-        (crate / "src").mkdir(parents=True, exist_ok=True)
-        (crate / "Cargo.toml").write_text(
-            f'[package]\nname = "types-{name}"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n{dependency}\n'
-        )
-        (crate / "src/lib.rs").write_text("".join(make(n) for n in range(types)))
-    members = ", ".join(f'"{name}"' for name in CRATES)
-    (work / "Cargo.toml").write_text(f'[workspace]\nresolver = "3"\nmembers = [{members}]\n')
-
-
-def cargo(work, words, target="target"):
-    environment = dict(os.environ, CARGO_INCREMENTAL="0", CARGO_TARGET_DIR=str(work / target))
-    # What an outer cargo or a wrapper would add is not what is measured.
-    for name in ["RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"]:
-        environment.pop(name, None)
-    done = subprocess.run(["cargo", *words, "--quiet"], cwd=work, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"cargo {' '.join(words)} failed:\n{done.stderr}")
-
-
-def spent(action):
-    """Seconds of the processor, and seconds on the clock."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    action()
-    after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, end - start
-
-
-def rebuild(work, name, command):
-    (work / name / "src/lib.rs").touch()
-    return spent(lambda: cargo(work, [*command, "-p", f"types-{name}"]))
-
-
-def measure(work, command, rounds):
-    """Of each crate, the processor seconds of every round and the median seconds on the clock."""
-    for name in CRATES:
-        rebuild(work, name, command)
-    processor = {name: [] for name in CRATES}
-    clock = {name: [] for name in CRATES}
-    names = list(CRATES)
-    for round in range(rounds):
-        # Another one goes first each time.
-        for name in names[round % len(names) :] + names[: round % len(names)]:
-            used, waited = rebuild(work, name, command)
-            processor[name].append(used)
-            clock[name].append(waited)
-    return processor, {name: statistics.median(times) for name, times in clock.items()}
-
-
-def ratio(times, others):
-    return statistics.median(time / other for time, other in zip(times, others))
+def sources(types):
+    return {
+        name: (f"[dependencies]\n{dependency}", "".join(make(n) for n in range(types)))
+        for name, (dependency, make) in CRATES.items()
+    }
 
 
 def trees(work):
     print("\ndependencies and types from nothing, cargo build, seconds of processor / on the clock")
     for name in ["dlpack", *PEERS]:
         shutil.rmtree(work / "tree", ignore_errors=True)
-        used, waited = spent(lambda: cargo(work, ["build", "-p", f"types-{name}"], target="tree"))
+        used, waited = spent(lambda: cargo(work, ["build", "-p", f"measured-{name}"], target="tree"))
         print(f"{name:10} {used:6.2f} / {waited:.2f}")
 
 
@@ -215,17 +151,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--types", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    parser.add_argument("--commands", nargs="+", choices=crates.COMMANDS, default=list(crates.COMMANDS))
     parser.add_argument("--trees", action="store_true")
-    parser.add_argument("--work", type=Path, default=CACHE / "dlpack-benches" / "compile-time")
+    parser.add_argument("--work", type=Path, default=crates.CACHE / "compile-time")
     options = parser.parse_args()
 
-    write(options.work, options.types)
+    crates.write(options.work, sources(options.types))
     print(f"the crates are in {options.work}")
     print(f"{options.types} types, {options.rounds} rounds, median seconds")
     print(f"{'command':8} {'derive':10} {'processor':>9} {'clock':>7} {'to plain':>9} {'to serde':>9} {'to thiserror':>13}")
     for command in options.commands:
-        processor, clock = measure(options.work, COMMANDS[command], options.rounds)
+        processor, clock = measure(options.work, CRATES, command, options.rounds)
         for name in CRATES:
             ratios = [ratio(processor[name], processor[other]) for other in ["plain", *PEERS]]
             print(

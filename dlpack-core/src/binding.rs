@@ -12,6 +12,7 @@
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
+//! | answer its allocator | [`zeroed_like`] |
 //! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
@@ -21,11 +22,11 @@ pub use crate::describe::usual::Usual;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};
+pub use crate::export::fresh::zeroed_like;
 pub use crate::export::hand_over::{
     Handover, UsualHandover, hand_over, hand_over_usual, take_back,
 };
 pub use crate::export::ways::{export_with, unordered};
-pub use crate::layout::dims::MAX_RANK;
 #[cfg(feature = "std")]
 pub use crate::stream::ledger::current_stream;
 #[cfg(feature = "std")]

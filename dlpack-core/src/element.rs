@@ -109,21 +109,26 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
 )]
 pub trait Plain: Element + sealed::Plain {}
 
-/// A scalar of which every bit pattern is a value: all but `bool`.
+/// An [`Element`] of which every bit pattern is a value: all that have no `bool` in them.
 ///
-/// Memory of such scalars may be written where it lies, by consumers that know nothing of Rust.
+/// Memory of such elements may be written where it lies, by consumers that know nothing of Rust. A generic struct whose
+/// data is `writable` needs this bound in place of `Element`.
 ///
 /// ```
-/// fn may_be_written<T: dlpack_core::Element<Scalar: dlpack_core::element::AnyBits>>() {}
+/// fn may_be_written<T: dlpack_core::element::AnyBits>() {}
 ///
 /// may_be_written::<[f32; 3]>();
 /// ```
 #[diagnostic::on_unimplemented(
     message = "memory of `{Self}` cannot be exported as writable",
-    label = "a consumer could leave a byte here that is no `{Self}`",
-    note = "use `SharedBuffer<{Self}>`, which makes a value of whatever byte it finds, or `Vec<u8>` with `elem = {Self}`, or drop `writable`"
+    label = "a consumer could leave bytes here that are no `{Self}`",
+    note = "drop `writable`, or use memory that may hold any bytes: `SharedBuffer<bool>` makes a value of whatever it finds, `Vec<u8>` goes with `elem = bool`",
+    note = "where the element is a type parameter, bound it by `dlpack_core::element::AnyBits`"
 )]
-pub trait AnyBits: Plain {}
+pub trait AnyBits: Element {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element<Scalar: sealed::AnyBits>> AnyBits for T {}
 
 pub(crate) mod sealed {
     /// Closes `Element`: what a tensor is read and written as, by whatever consumer, is proved here for each type, and
@@ -132,6 +137,9 @@ pub(crate) mod sealed {
 
     /// Closes `Plain`: for which types any bytes are a value is not for others to say.
     pub trait Plain {}
+
+    /// Closes `AnyBits`, which the scalar decides.
+    pub trait AnyBits {}
 }
 
 impl<T: Element, const N: usize> sealed::Element for [T; N] {}
@@ -184,7 +192,7 @@ pub(crate) use scalars;
 /// What `scalars!` says of every bit pattern, as a trait.
 macro_rules! any_bits {
     (true, $rust:ty) => {
-        impl $crate::element::AnyBits for $rust {}
+        impl $crate::element::sealed::AnyBits for $rust {}
     };
     (false, $rust:ty) => {};
 }

@@ -17,7 +17,7 @@
 //! | `items` | the elements one by one, in atomic words where others write |
 
 pub(crate) mod accessors;
-mod foreign;
+pub(crate) mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;
 pub(crate) mod view;

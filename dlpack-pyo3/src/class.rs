@@ -1,18 +1,35 @@
 //! What a class declares, by macro or by hand, and what the derive finds missing.
+//!
+//! PyO3 evaluates the class attribute while it makes a class, and that puts everything else on it:
+//!
+//! ```text
+//! #[dlpack_pymethods] ──▶ const __dlpack_c_exchange_api__: Protocol<T>
+//!                                          │ evaluated
+//!                       Vtable::of::<T>() ─┴─▶ methods, exchange table, an attribute for each tensor
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `vtable` | what is compiled for each class: a table of constants and functions, and the short way to a tensor |
+//! | `tensors` | attributes for the several tensors of an object |
+//! | `tensor` | [`Tensor`], the class for any tensor |
+#![expect(unsafe_code, reason = "takes a class from its address")]
 
-pub(crate) mod named;
 pub(crate) mod tensor;
+pub(crate) mod tensors;
+pub(crate) mod vtable;
 
 use core::marker::PhantomData;
 
 use pyo3::PyClass;
+use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 
-use crate::class::named::ExportsTensors;
 use crate::class::tensor::Tensor;
+use crate::class::tensors::ExportsTensors;
+use crate::class::vtable::{Exports, Vtable};
 use crate::exchange::{self, Imports};
-use crate::export::Exports;
 use crate::export::method;
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
@@ -115,16 +132,33 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
-        let class = T::type_object(py);
-        method::methods::<T>(&class, self.info)?;
-        if let Some(Tensors(install)) = self.tensors {
-            install(&class)?;
-        }
-        let Import(import) = self
-            .import
-            .unwrap_or(Import(exchange::to_object_of::<Tensor>));
-        exchange::install::<T>(&class, import)
+        let methods = method::Functions::of::<T>(self.info);
+        let table = exchange::Functions::of::<T>();
+        let class = Vtable::of::<T>().class;
+        install(py, class, &methods, &table, self.tensors, self.import)
     }
+}
+
+#[inline(never)]
+fn install<'py>(
+    py: Python<'py>,
+    class: fn(Python<'_>) -> *mut PyTypeObject,
+    methods: &method::Functions,
+    table: &exchange::Functions,
+    tensors: Option<Tensors>,
+    import: Option<Import>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let class = class(py).cast();
+    // SAFETY: a class is an object, and this one lives as long as the process.
+    let class = unsafe { Borrowed::from_ptr(py, class) };
+    // SAFETY: as above.
+    let class = unsafe { class.cast_unchecked::<PyType>() };
+    methods.install(&class)?;
+    if let Some(Tensors(install)) = tensors {
+        install(&class)?;
+    }
+    let Import(import) = import.unwrap_or(Import(exchange::to_object_of::<Tensor>));
+    table.install(&class, import)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of
@@ -174,7 +208,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        named::install::<T>(&T::type_object(py))?;
+        tensors::install::<T>(&T::type_object(py))?;
         PyTuple::new(py, T::NAMES)
     }
 }
@@ -185,7 +219,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
 pub struct Class<T>(PhantomData<T>);
 
 impl<T: ExportsTensors> Class<T> {
-    pub const TENSORS: Option<Tensors> = Some(Tensors(named::install::<T>));
+    pub const TENSORS: Option<Tensors> = Some(Tensors(tensors::install::<T>));
 }
 
 impl<T: Imports> Class<T> {

@@ -77,10 +77,15 @@ fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
     let error = PyBufferError::new_err(format!(
         "the code of the exported object panicked: {message}"
     ));
-    // Whatever was thrown may panic again when it is dropped.
+    forget_panic(payload);
+    raise(py, error)
+}
+
+/// Drops what was thrown, which may panic again.
+#[cold]
+pub(crate) fn forget_panic(payload: Box<dyn Any + Send>) {
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
     core::mem::forget(dropped);
-    raise(py, error)
 }
 
 /// The same for a function that Python calls with C's conventions: null stands for an exception.

@@ -1,8 +1,23 @@
 //! DLPack's C exchange table: what `__dlpack__` does, without a Python call.
+//!
+//! A class carries one table, which consumers find on the type and keep; here are its functions, and how we find the
+//! tables of others:
+//!
+//! ```text
+//! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
+//!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
+//!                                          ├── to_object ────▶ an object made of a tensor, by way of `escrow`
+//!                                          └── allocate, current_stream
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | `escrow` | a tensor between two owners: the new one has it for good, or not at all |
+//! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
 mod escrow;
-pub(crate) mod found;
+pub(crate) mod lookup;
 
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
@@ -14,8 +29,10 @@ use dlpack_core::abi::{
     self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
     DLTensor,
 };
-use dlpack_core::binding::{MAX_RANK, current_stream as work_stream, lists, usual};
-use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
+use dlpack_core::binding::{
+    Handover, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
+};
+use dlpack_core::{Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -23,11 +40,12 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
+use crate::class::vtable::{Exports, Vtable, usual};
 use crate::error::{OrRaise, Raised, contained, py_err, raise};
 use crate::exchange::escrow::Escrow;
-use crate::exchange::found::{NAME, Table, mark};
-use crate::export::{self, Exports, Pointer};
-use crate::hold::borrowing::Borrowing as _;
+use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
+use crate::export;
+use crate::hold::borrowing::share;
 use crate::hold::forever::keep_for_good;
 
 /// How a class makes an object of a tensor.
@@ -37,43 +55,83 @@ type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
-/// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
-pub(crate) fn install<'py, T: Exports>(
-    class: &Bound<'py, PyType>,
-    import: ToPyObject,
-) -> PyResult<Bound<'py, PyCapsule>> {
-    let py = class.py();
-    let api = DLPackExchangeAPI {
-        header: DLPackExchangeAPIHeader {
-            version: Version::CURRENT.into(),
-            prev_api: ptr::null_mut(),
-        },
-        managed_tensor_allocator: Some(allocate),
-        managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
-        managed_tensor_to_py_object_no_sync: Some(import),
-        // XAP-08: null where it would have nothing to point to.
-        dltensor_from_py_object_no_sync: if T::EXTRAS.lists.is_some() {
-            Some(borrow::<T>)
-        } else {
-            None
-        },
-        current_work_stream: Some(current_stream),
-    };
-    let table = keep_for_good(Table {
-        api,
-        device: |object| export::device(object.cast::<T>().ok()?).ok(),
-    });
-    let table = ptr::from_ref(table).cast_mut();
-    class.setattr("__c_dlpack_exchange_api__", table.addr())?;
-    // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
-    let capsule = unsafe { ffi::PyCapsule_New(table.cast(), NAME.as_ptr(), None) };
-    // SAFETY: a new reference, or null with an exception.
-    let capsule = unsafe { Bound::from_owned_ptr_or_err(py, capsule) }?;
-    // SAFETY: a capsule, which does nothing with its context.
-    if unsafe { ffi::PyCapsule_SetContext(capsule.as_ptr(), mark()) } != 0 {
-        return Err(PyErr::fetch(py));
+/// The C functions of a class's table that know the class.
+pub(crate) struct Functions {
+    from_object: FromObject,
+    /// XAP-08: null where it would have nothing to point to.
+    borrow: Option<Borrow>,
+    device: DeviceOf,
+}
+
+type FromObject = unsafe extern "C" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
+type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> c_int;
+
+impl Functions {
+    pub(crate) fn of<T: Exports>() -> Self {
+        Self {
+            from_object: from_object::<T>,
+            borrow: if T::EXTRAS.lists.is_some() {
+                Some(borrow::<T>)
+            } else {
+                None
+            },
+            device: const {
+                if T::EXTRAS.facts.is_on_host() {
+                    |_| Some(Device::CPU)
+                } else {
+                    device::<T>
+                }
+            },
+        }
     }
-    Ok(capsule.cast_into()?)
+
+    /// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
+    pub(crate) fn install<'py>(
+        &self,
+        class: &Bound<'py, PyType>,
+        import: ToPyObject,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let py = class.py();
+        let api = DLPackExchangeAPI {
+            header: DLPackExchangeAPIHeader {
+                version: Version::CURRENT.into(),
+                prev_api: ptr::null_mut(),
+            },
+            managed_tensor_allocator: Some(allocate),
+            managed_tensor_from_py_object_no_sync: Some(self.from_object),
+            managed_tensor_to_py_object_no_sync: Some(import),
+            dltensor_from_py_object_no_sync: self.borrow,
+            current_work_stream: Some(current_stream),
+        };
+        let table = keep_for_good(OwnTable {
+            api,
+            device: self.device,
+        });
+        let table = ptr::from_ref(table).cast_mut();
+        class.setattr("__c_dlpack_exchange_api__", table.addr())?;
+        // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
+        let capsule = unsafe { ffi::PyCapsule_New(table.cast(), NAME.as_ptr(), None) };
+        // SAFETY: a new reference, or null with an exception.
+        let capsule = unsafe { Bound::from_owned_ptr_or_err(py, capsule) }?;
+        // SAFETY: a capsule, which does nothing with its context.
+        if unsafe { ffi::PyCapsule_SetContext(capsule.as_ptr(), mark()) } != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(capsule.cast_into()?)
+    }
+}
+
+fn device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
+    device_of(object, Vtable::of::<T>())
+}
+
+#[inline(never)]
+fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) -> Option<Device> {
+    // SAFETY: it was asked if the object is one of the class.
+    let device = class
+        .has(object)
+        .then(|| unsafe { export::device(object, class) });
+    device?.ok()
 }
 
 /// Runs a function of the table: 0, or -1 with an exception (XAP-09).
@@ -96,38 +154,26 @@ fn no_place() -> PyErr {
 /// # Safety
 ///
 /// `object` is a Python object, or null.
-#[inline]
-unsafe fn checked<'a, 'py, T: Exports>(
+unsafe fn checked<'a, 'py, G: Send + 'static>(
     py: Python<'py>,
-    object: *mut c_void,
-) -> PyResult<Borrowed<'a, 'py, T>> {
+    object: *mut ffi::PyObject,
+    class: &Vtable<G>,
+) -> PyResult<Borrowed<'a, 'py, PyAny>> {
     // SAFETY: passed on to the caller.
-    let object = unsafe { Borrowed::from_ptr_or_opt(py, object.cast()) };
+    let object = unsafe { Borrowed::from_ptr_or_opt(py, object) };
     let Some(object) = object else {
         return Err(PyTypeError::new_err(
             "the exchange table was given no object",
         ));
     };
-    // Nearly always, and cheaper than to ask PyO3 where nothing is inlined across crates.
-    // SAFETY: an object has a class.
-    if unsafe { ffi::Py_TYPE(object.as_ptr()) } == T::type_object_raw(py) {
-        // SAFETY: that is what was asked.
-        return Ok(unsafe { object.cast_unchecked() });
+    if class.has(&object) {
+        return Ok(object);
     }
-    match object.cast::<T>() {
-        // SAFETY: checked right above; only the way the type is written changes.
-        Ok(_) => Ok(unsafe { object.cast_unchecked() }),
-        Err(_) => Err(foreign::<T>(object)),
-    }
-}
-
-#[cold]
-fn foreign<T: Exports>(object: Borrowed<'_, '_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!(
+    Err(PyTypeError::new_err(format!(
         "this exchange table is for objects of `{}`, and was given one of {}",
-        <T as PyClass>::NAME,
+        class.name,
         object.get_type()
-    ))
+    )))
 }
 
 /// XAP-15: an owning tensor, as `__dlpack__` would give it (XAP-14).
@@ -137,13 +183,43 @@ unsafe extern "C" fn from_object<T: Exports>(
 ) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
+    let object: *mut ffi::PyObject = object.cast();
+    let class = T::type_object_raw(py);
+    // SAFETY: a consumer passes an object, if it is not null.
+    if !out.is_null() && !object.is_null() && unsafe { ffi::Py_TYPE(object) } == class {
+        // SAFETY: that is what was asked.
+        if let Some(tensor) = unsafe { usual::<T>(object) } {
+            // SAFETY: a consumer passes a place for the result.
+            unsafe { out.write(tensor.as_ptr()) };
+            return 0;
+        }
+    }
+    // SAFETY: passed on.
+    unsafe { from_object_of(object, out, Vtable::of::<T>()) }
+}
+
+/// # Safety
+///
+/// The arguments are those of `managed_tensor_from_py_object_no_sync`, and the thread is attached.
+#[inline(never)]
+unsafe extern "C" fn from_object_of<G: Send + 'static>(
+    object: *mut ffi::PyObject,
+    out: *mut *mut DLManagedTensorVersioned,
+    class: &Vtable<G>,
+) -> c_int {
+    // SAFETY: passed on to the caller.
+    let py = unsafe { Python::assume_attached() };
     outcome(py, || {
         if out.is_null() {
             return Err(raise(py, no_place()));
         }
         // SAFETY: a consumer passes an object.
-        let object = unsafe { checked::<T>(py, object) }.or_raise(py)?;
-        let tensor = export::export_plainly(object, Pointer)?;
+        let object = unsafe { checked(py, object, class) }.or_raise(py)?;
+        // SAFETY: of this class, as was checked.
+        let tensor = match unsafe { export::export(&object, class, None) }? {
+            Handover::Kept(tensor) => tensor,
+            Handover::Other(tensor) => tensor.into_raw(),
+        };
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(tensor.as_ptr()) };
         Ok(())
@@ -159,12 +235,14 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
             return Err(no_place());
         }
         // SAFETY: a consumer passes an object.
-        let object = unsafe { checked::<T>(py, object) }?;
+        let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
+        // SAFETY: that is what was checked.
+        let object = unsafe { object.cast_unchecked::<T>() };
         // Held only while this function runs. Nobody can change the object before control returns,
         // except a consumer to which it is lent for writing, and then this raises.
         // SAFETY: the guard is dropped last.
-        let (value, _guard) = unsafe { T::Frozen::share(&object) }?;
-        let tensor = match usual(value) {
+        let (value, _guard) = unsafe { share(&object) }?;
+        let tensor = match usual_of(value) {
             Some(usual) => lend(
                 lists(value),
                 usual.is_read_only(),
@@ -315,7 +393,7 @@ unsafe extern "C" fn allocate(
         // SAFETY: a consumer passes a prototype, or null by mistake.
         let prototype = unsafe { prototype.as_ref() }.ok_or(None)?;
         // SAFETY: passed on to the caller.
-        unsafe { allocate_like(prototype) }.map_err(Some)
+        unsafe { zeroed_like(prototype) }.map_err(Some)
     }));
     let (kind, message) = match allocated {
         Ok(Ok(tensor)) if !out.is_null() => {
@@ -345,48 +423,6 @@ unsafe extern "C" fn allocate(
         unsafe { set_error(context, kind, message) };
     }
     -1
-}
-
-/// # Safety
-///
-/// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
-unsafe fn allocate_like(prototype: &DLTensor) -> Result<Managed, Error> {
-    let device = Device::from(prototype.device);
-    if device != Device::CPU {
-        return Err(Error::UnreachableDevice {
-            data: Device::CPU,
-            requested: device,
-        });
-    }
-    // What no tensor has is refused before anything is read by it.
-    let rank = match usize::try_from(prototype.ndim) {
-        Ok(rank) if rank <= MAX_RANK => rank,
-        Ok(found) => {
-            return Err(Error::TooManyAxes {
-                found,
-                most: MAX_RANK,
-            });
-        }
-        Err(_) => {
-            return Err(Error::Malformed {
-                what: "ndim is negative",
-                found: prototype.ndim.into(),
-            });
-        }
-    };
-    let shape = if rank == 0 {
-        &[]
-    } else if prototype.shape.is_null() {
-        return Err(Error::Malformed {
-            what: "shape is null although ndim is not 0",
-            found: prototype.ndim.into(),
-        });
-    } else {
-        // SAFETY: not null, and as long as `ndim` says.
-        unsafe { core::slice::from_raw_parts(prototype.shape, rank) }
-    };
-    let abi::DLDataType { code, bits, lanes } = prototype.dtype;
-    Managed::zeroed(shape, DataType::new(code, bits, lanes))
 }
 
 /// XAP-24, XAP-25, XAP-26: the stream that the tensors of this thread are written on; null where there are no streams.

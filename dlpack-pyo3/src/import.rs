@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::error::py_err;
-use crate::exchange::found;
+use crate::exchange::lookup;
 use crate::export::capsule;
 use crate::hold::waiting::{self, while_attached};
 
@@ -49,7 +49,7 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
         return readable(object.py(), capsule::consume(capsule)?);
     }
-    if let Some(table) = found::of_class(&object.get_type()) {
+    if let Some(table) = lookup::of_class(&object.get_type()) {
         if let Some(tensor) = through_table(object, &table)? {
             return Ok(tensor);
         }
@@ -83,7 +83,7 @@ pub fn from_dlpack_with(
     if device.is_none() && copy.is_none() {
         return from_dlpack(object);
     }
-    let (tensor, heard) = match object.cast::<PyCapsule>() {
+    let (tensor, in_full) = match object.cast::<PyCapsule>() {
         Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
         Err(_) => ask(object, device, copy)?,
     };
@@ -101,7 +101,7 @@ pub fn from_dlpack_with(
             why: "the producer gave one all the same",
         }));
     }
-    if copy == Some(true) && !heard {
+    if copy == Some(true) && !in_full {
         let request = ExportRequest {
             copy: Some(true),
             ..ExportRequest::versioned()
@@ -122,7 +122,10 @@ fn is_host(wanted: Device, found: Device) -> bool {
 }
 
 /// Through the exchange table; nothing if the table cannot do it, but the method may (XAP-32).
-fn through_table(object: &Bound<'_, PyAny>, table: &found::Found) -> PyResult<Option<Managed>> {
+fn through_table(
+    object: &Bound<'_, PyAny>,
+    table: &lookup::ClassTable,
+) -> PyResult<Option<Managed>> {
     let py = object.py();
     // To give back what nobody has ordered, its producer waits for all work on the device.
     if table.device_of(object).is_some_and(has_order) {
@@ -157,7 +160,7 @@ fn has_order(device: Device) -> bool {
     unordered(device).is_some() || !is_host(Device::CPU, device)
 }
 
-/// Asks `__dlpack__` for the tensor; also says whether the producer heard the wishes.
+/// Asks `__dlpack__` for the tensor; also says whether the producer took all wishes.
 fn ask(
     object: &Bound<'_, PyAny>,
     device: Option<Device>,
@@ -196,22 +199,22 @@ fn ask(
         method.call((), Some(&keywords))
     };
     let wishes = device.is_some() || copy.is_some();
-    let mut heard = true;
+    let mut in_full = true;
     let mut answer = ask_for(true, true);
     if wishes && is_type_error(py, &answer) {
-        heard = false;
+        in_full = false;
         answer = ask_for(false, true);
     }
     if stream.is_some() && is_type_error(py, &answer) {
-        heard = false;
+        in_full = false;
         answer = ask_for(false, false);
     }
     if is_type_error(py, &answer) {
-        heard = false;
+        in_full = false;
         answer = method.call0();
     }
     let capsule = capsule::expect(answer?, "__dlpack__")?;
-    Ok((readable(py, capsule::consume(&capsule)?)?, heard))
+    Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
 }
 
 /// The default stream of a producer's device, as its API numbers it (STC-10, STC-11, STR-07). The core takes it for
@@ -221,16 +224,16 @@ fn ask(
 /// wanted elsewhere.
 fn default_stream(
     py: Python<'_>,
-    said: PyResult<Bound<'_, PyAny>>,
+    device: PyResult<Bound<'_, PyAny>>,
     wanted: Option<Device>,
 ) -> PyResult<Option<i64>> {
-    let said = match said {
-        Ok(said) => said.extract::<(i32, i32)>().ok(),
+    let device = match device {
+        Ok(pair) => pair.extract::<(i32, i32)>().ok(),
         // DEV-11: it has none, which the other method will say too.
         Err(error) if error.is_instance_of::<PyBufferError>(py) => None,
         Err(error) => return Err(error),
     };
-    let kind = said.map(|(kind, _)| DeviceType(kind));
+    let kind = device.map(|(kind, _)| DeviceType(kind));
     Ok(match kind {
         Some(kind) if wanted.is_some_and(|wanted| wanted.device_type != kind) => None,
         Some(DeviceType::CUDA) => Some(1),

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::class::tensor::tuple;
-use crate::exchange::found;
+use crate::exchange::lookup;
 use crate::export::capsule;
 
 /// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
@@ -65,7 +65,7 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
         object.call_method0("__dlpack__"),
     );
 
-    let table = match found::of_class(&object.get_type()) {
+    let table = match lookup::of_class(&object.get_type()) {
         None => "none".to_owned(),
         Some(table) => {
             let version = Version::from(table.api.header.version);

@@ -336,12 +336,13 @@ mod under_strict_lints {
 
     use std::sync::Arc;
 
+    use dlpack_core::element::AnyBits;
     use dlpack_core::{DLPack, Element, FromDLPack, Record};
 
     /// An image.
     #[derive(DLPack, FromDLPack, Debug)]
     #[dlpack(shape = [rows, _], order = "F")]
-    pub(crate) struct Image<T: Element> {
+    pub(crate) struct Image<T: AnyBits> {
         /// The pixels.
         #[dlpack(data, writable)]
         pub(crate) values: Vec<T>,

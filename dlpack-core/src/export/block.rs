@@ -77,6 +77,7 @@ impl<O: Send + 'static> Unfinished<O> {
         // SAFETY: a block is never of size 0; it begins with a header.
         let block = unsafe { alloc(layout) }.cast::<Block<O>>();
         let Some(block) = NonNull::new(block) else {
+            drop_aside(owner);
             return Err(());
         };
         // SAFETY: the place of the owner inside the block that was just allocated.
@@ -174,6 +175,11 @@ impl<O: Send + 'static> Unfinished<O> {
         NonNull::new(header).expect("inside a block")
     }
 }
+
+/// Drops what hardly ever has to be, out of the way.
+#[cold]
+#[inline(never)]
+fn drop_aside<O>(_: O) {}
 
 impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
     const STREAMED: &'static BlockTable = &BlockTable {

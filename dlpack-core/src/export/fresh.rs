@@ -1,6 +1,7 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
+use crate::abi::DLTensor;
 use crate::device::Device;
 use crate::dtype::DataType;
 use crate::error::Error;
@@ -14,6 +15,7 @@ use crate::memory::atomic::Word;
 use crate::memory::gather::gather;
 use crate::request::LegacyPolicy;
 use crate::request::plan::{Plan, Subject, plan_unasked};
+use crate::tensor::foreign;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
 
@@ -90,6 +92,27 @@ pub(crate) fn over_copy(
         ..Contents::over(&mut memory, tensor.shape, tensor.dtype, plan.device)
     };
     Ok(Unfinished::new(memory)?.finish(contents, plan))
+}
+
+/// As [`Managed::zeroed`], of the shape and the type of another tensor: what the allocator of the exchange table gives.
+///
+/// # Errors
+///
+/// As [`Managed::zeroed`], and where the other tensor names another device or no shape.
+///
+/// # Safety
+///
+/// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
+pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
+    let requested = Device::from(prototype.device);
+    if requested != Device::CPU {
+        return Err(Error::UnreachableDevice {
+            data: Device::CPU,
+            requested,
+        });
+    }
+    let shape = foreign::shape_of(prototype)?;
+    zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 
 /// New memory of zeros that all who get it may write.

@@ -146,7 +146,7 @@ fn with<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<T: Element> Buffer for CudaSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable_shared();
+    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
         let found = find(self.stream(), |stream| self.device_ptr(stream));
@@ -154,7 +154,7 @@ impl<T: Element> Buffer for CudaSlice<T> {
     }
 }
 
-impl<T: Element<Scalar: AnyBits>> Writable for CudaSlice<T> {}
+impl<T: AnyBits> Writable for CudaSlice<T> {}
 
 /// A part of a [`CudaSlice`], for `data = self.slice.slice(4..)`.
 impl<'a, T: Element> From<CudaView<'a, T>> for Loan<'a> {
@@ -179,7 +179,7 @@ impl<'a, T: Element> Lent<'a> for CudaView<'a, T> {
 /// Memory that both the processor and a GPU reach. Whoever has a `&UnifiedSlice` may be reading it, so a consumer may
 /// write only if it owns the slice.
 impl<T: Element> Buffer for UnifiedSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
 
     fn lend(&self) -> Loan<'_> {
         let (start, stream) = unified(self);
@@ -199,7 +199,7 @@ impl<T: Element> Buffer for UnifiedSlice<T> {
     }
 }
 
-impl<T: Element<Scalar: AnyBits>> Writable for UnifiedSlice<T> {}
+impl<T: AnyBits> Writable for UnifiedSlice<T> {}
 
 fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
     let stream = DeviceSlice::stream(slice);
@@ -209,7 +209,7 @@ fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
 
 /// Memory of the host that devices reach quickly, on the device type for it.
 impl<T: Element> Buffer for PinnedHostSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
 
     fn lend(&self) -> Loan<'_> {
         let (start, stream) = pinned(self);
@@ -230,7 +230,7 @@ impl<T: Element> Buffer for PinnedHostSlice<T> {
     }
 }
 
-impl<T: Element<Scalar: AnyBits>> Writable for PinnedHostSlice<T> {}
+impl<T: AnyBits> Writable for PinnedHostSlice<T> {}
 
 /// Asks pinned memory where it lies. It belongs to no stream, and `cudarc` would have the host wait for its last use:
 /// instead this thread's own default stream does, on which nothing else is pending as a rule.

@@ -59,7 +59,7 @@ where
 impl<P> Writable for ImageBuffer<P, Vec<P::Subpixel>>
 where
     P: Pixel + Send,
-    P::Subpixel: Element<Scalar: AnyBits>,
+    P::Subpixel: AnyBits,
 {
 }
 

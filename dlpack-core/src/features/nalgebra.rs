@@ -92,7 +92,7 @@ where
 
 impl<T, R, C, S> Writable for Matrix<T, R, C, S>
 where
-    T: Element<Scalar: AnyBits>,
+    T: AnyBits,
     R: Dim,
     C: Columns,
     S: RawStorageMut<T, R, C> + IsContiguous + Send,

@@ -132,7 +132,7 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
         unsafe { LoanMut::from_raw_layout(lowest, len, shape, strides, first) }
     }
 }
-impl<T: Element<Scalar: AnyBits>, D: Dimension> Writable for Array<T, D> {}
+impl<T: AnyBits, D: Dimension> Writable for Array<T, D> {}
 
 /// An array that is shared with others is read-only, even while there are none.
 ///

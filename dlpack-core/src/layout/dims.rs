@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 use crate::layout::few::{Few, INLINE};
 
 /// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
-pub const MAX_RANK: usize = 64;
+pub(crate) const MAX_RANK: usize = 64;
 
 /// The extents or the strides of a tensor, one `i64` an axis.
 ///

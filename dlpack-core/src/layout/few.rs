@@ -42,6 +42,7 @@ impl Few {
                 items = items.checked_mul(self.values[axis])?;
             }
         }
-        (usize::try_from(items).ok()? <= most).then_some(strides)
+        // A product of positive numbers.
+        (usize::try_from(items as u64).ok()? <= most).then_some(strides)
     }
 }

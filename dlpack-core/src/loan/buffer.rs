@@ -108,7 +108,7 @@ impl<T: Element> Buffer for [T] {
         LoanMut::from(self)
     }
 }
-impl<T: Element<Scalar: AnyBits>> Writable for [T] {}
+impl<T: AnyBits> Writable for [T] {}
 
 impl<T: Element, const N: usize> Buffer for [T; N] {
     const FACTS: Facts = Facts::list::<T>().writable();
@@ -123,7 +123,7 @@ impl<T: Element, const N: usize> Buffer for [T; N] {
         self.as_mut_slice().lend_mut()
     }
 }
-impl<T: Element<Scalar: AnyBits>, const N: usize> Writable for [T; N] {}
+impl<T: AnyBits, const N: usize> Writable for [T; N] {}
 
 impl<T: Element> Buffer for Vec<T> {
     const FACTS: Facts = Facts::list::<T>().writable();
@@ -138,7 +138,7 @@ impl<T: Element> Buffer for Vec<T> {
         self.as_mut_slice().lend_mut()
     }
 }
-impl<T: Element<Scalar: AnyBits>> Writable for Vec<T> {}
+impl<T: AnyBits> Writable for Vec<T> {}
 
 impl<B: Buffer + Sync + ?Sized> Buffer for &B {
     const FACTS: Facts = B::FACTS.shared();

@@ -12,6 +12,7 @@ pub struct Facts {
     leading: Option<usize>,
     trailing: usize,
     write: Write,
+    host: bool,
 }
 
 /// Which exports may be written for sure.
@@ -33,9 +34,10 @@ impl Facts {
         leading: None,
         trailing: 0,
         write: Write::None,
+        host: false,
     };
 
-    /// A list of `E`, one axis and those of `E`.
+    /// A list of `E` in memory of the processor, one axis and those of `E`.
     pub const fn list<E: Element>() -> Self {
         Self {
             dtype: Some(E::DTYPE),
@@ -46,6 +48,7 @@ impl Facts {
             } else {
                 Write::Never
             },
+            host: true,
         }
     }
 
@@ -78,6 +81,20 @@ impl Facts {
             trailing: 0,
             ..self
         }
+    }
+
+    /// The device is a value.
+    pub const fn dynamic_device(self) -> Self {
+        Self {
+            host: false,
+            ..self
+        }
+    }
+
+    /// Whether the data is in memory of the processor for sure.
+    #[must_use]
+    pub const fn is_on_host(self) -> bool {
+        self.host
     }
 
     /// No consumer may write.

@@ -260,10 +260,7 @@ impl<T: ?Sized> RouteMut<T> for NoRoute {
 pub trait RouteToWrite<T: ?Sized> {}
 
 impl<T: Writable + ?Sized> RouteToWrite<T> for ByBuffer {}
-impl<T: ?Sized + DerefMut<Target = [E]>, E: Element<Scalar: AnyBits>> RouteToWrite<T>
-    for ByDerefMut
-{
-}
+impl<T: ?Sized + DerefMut<Target = [E]>, E: AnyBits> RouteToWrite<T> for ByDerefMut {}
 impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.

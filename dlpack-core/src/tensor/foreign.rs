@@ -15,27 +15,14 @@ use crate::layout::extent::{self, packed_bytes};
 /// Gives the strides if the producer left them out.
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
     let malformed = |what, found| Err(Error::Malformed { what, found });
-    let rank = match usize::try_from(tensor.ndim) {
-        Ok(rank) if rank <= MAX_RANK => rank,
-        Ok(found) => {
-            return Err(Error::TooManyAxes {
-                found,
-                most: MAX_RANK,
-            });
-        }
-        Err(_) => return malformed("ndim is negative", tensor.ndim.into()),
-    };
+    let shape = shape_of(tensor)?;
     let device = Device::from(tensor.device);
     if !device.device_type.is_known() {
         return Err(Error::UnknownDevice { found: device });
     }
-    if rank != 0 && tensor.shape.is_null() {
-        return malformed("shape is null although ndim is not 0", tensor.ndim.into());
+    if !tensor.strides.is_aligned() {
+        return malformed(NOT_ALIGNED, 0);
     }
-    if !tensor.shape.is_aligned() || !tensor.strides.is_aligned() {
-        return malformed("shape or strides are not aligned", 0);
-    }
-    let shape = list(tensor.shape, tensor.ndim);
     if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
         return Err(Error::BadExtent {
             axis,
@@ -53,7 +40,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         });
     }
 
-    let computed = (rank != 0 && tensor.strides.is_null()).then(|| {
+    let computed = (!shape.is_empty() && tensor.strides.is_null()).then(|| {
         let mut strides = Dims::new();
         extent::push_row_major(&mut strides, shape, 1);
         Box::from(&strides[..])
@@ -75,6 +62,25 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         );
     }
     Ok(computed)
+}
+
+const NOT_ALIGNED: &str = "shape or strides are not aligned";
+
+/// The extents that a tensor names, of any number: nothing else of it is read.
+pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
+    let malformed = |what, found| Err(Error::Malformed { what, found });
+    match usize::try_from(tensor.ndim) {
+        Err(_) => malformed("ndim is negative", tensor.ndim.into()),
+        Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
+            found,
+            most: MAX_RANK,
+        }),
+        Ok(1..) if tensor.shape.is_null() => {
+            malformed("shape is null although ndim is not 0", tensor.ndim.into())
+        }
+        _ if !tensor.shape.is_aligned() => malformed(NOT_ALIGNED, 0),
+        _ => Ok(list(tensor.shape, tensor.ndim)),
+    }
 }
 
 /// Whether every item has an address, counted from that of the first.

@@ -95,6 +95,30 @@ impl<'a> TensorRef<'a> {
         extent::is_contiguous(self.shape, self.strides)
     }
 
+    /// Whether the items lie one after another, the first axis fastest.
+    ///
+    /// ```
+    /// use dlpack_core::DLPack;
+    ///
+    /// assert!([0_u16; 3].into_dlpack()?.view().is_column_major());
+    /// assert!(![[0_u16; 3]; 2].into_dlpack()?.view().is_column_major());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_column_major(&self) -> bool {
+        let mut items = 1;
+        self.shape.contains(&0)
+            || self
+                .shape
+                .iter()
+                .zip(self.strides)
+                .all(|(&extent, &stride)| {
+                    let fits = extent == 1 || stride == items;
+                    items *= extent;
+                    fits
+                })
+    }
+
     /// The elements, without a copy. An element with axes of its own, such as `[f32; 3]`, takes
     /// them from the end of the shape.
     ///

@@ -360,6 +360,9 @@ pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     if tensor.dtype.is_some() {
         facts.extend(quote!(.dynamic_dtype()));
     }
+    if tensor.device.is_some() {
+        facts.extend(quote!(.dynamic_device()));
+    }
     facts.extend(access_call(tensor.access));
     facts
 }

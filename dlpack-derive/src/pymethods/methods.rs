@@ -30,6 +30,7 @@ pub(crate) fn run(options: TokenStream, item: TokenStream, cx: &Ctxt) -> TokenSt
 struct Options {
     info: bool,
     buffer: bool,
+    stubs: bool,
     /// The class has tensors and is none.
     tensors: bool,
     krate: Krate,
@@ -40,17 +41,19 @@ impl Options {
         let attrs = attr::options(tokens, cx);
         let find = |role| attrs.iter().find(|attr| attr.role == role);
         let tensors = find(Role::Tensors).is_some();
-        let (info, buffer) = (find(Role::Info), find(Role::Buffer));
-        for other in [info, buffer].into_iter().flatten().filter(|_| tensors) {
+        let of_tensor = [Role::Info, Role::Buffer, Role::Stubs].map(find);
+        for other in of_tensor.into_iter().flatten().filter(|_| tensors) {
             let name = other.role.name();
             let message = format!(
                 "`{name}` belongs to a class that is a tensor: with `tensors` it only has some, remove one"
             );
             cx.error(&other.key, message);
         }
+        let [info, buffer, stubs] = of_tensor.map(|found| found.is_some());
         Self {
-            info: info.is_some(),
-            buffer: buffer.is_some(),
+            info,
+            buffer,
+            stubs,
             tensors,
             krate: Krate::of(&attrs, cx.root),
         }
@@ -191,7 +194,9 @@ fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
             "__dlpack__",
             "__dlpack_device__",
         ]);
-        items.extend(protocol(options));
+        if options.stubs {
+            items.extend(placeholders(options));
+        }
         if options.info {
             names.push("__dlpack_info__");
         }
@@ -210,33 +215,21 @@ fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
 }
 
 /// The methods of the protocol, as PyO3 writes them into stubs. With the class attribute come C functions
-/// of the same names, which is what runs.
-fn protocol(options: &Options) -> TokenStream {
-    let here = Span::call_site();
-    let k = options.krate.private(here);
-    let version = options.info.then(|| {
-        let doc =
-            quote!(#[doc = " version: the draft's form of max_version, 100 * major + 10 * minor"]);
-        let argument = quote!(, version: #k::Option<::core::primitive::i64>);
-        (doc, argument, quote!(, version=None))
-    });
-    let (version_doc, version, no_version) = version.unwrap_or_default();
-    let info = options.info.then(|| {
-        quote! {
-            /// The newest version of DLPack that is supported, as 100 * major + 10 * minor.
+/// of the same names, which is what runs, and whose text `help()` shows.
+fn placeholders(options: &Options) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    let (version, no_version, info) = if options.info {
+        let info = quote! {
             fn __dlpack_info__(slf: &#k::pyo3::Bound<'_, Self>) -> #k::pyo3::PyResult<::core::primitive::i64> {
                 #k::placeholder(slf)
             }
-        }
-    });
+        };
+        let argument = quote!(, version: #k::Option<::core::primitive::i64>);
+        (argument, quote!(, version=None), info)
+    } else {
+        Default::default()
+    };
     quote! {
-        /// A capsule with this object's data, for one consumer; it is not copied unless asked for.
-        ///
-        /// stream: the consumer's stream, for data on a GPU; None elsewhere
-        /// max_version: the newest (major, minor) of DLPack that the consumer understands
-        /// dl_device: the (type, id) of the device on which the data is wanted
-        /// copy: True for a copy, False for an error where one is needed
-        #version_doc
         #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None #no_version))]
         fn __dlpack__<'py>(
             slf: &#k::pyo3::Bound<'py, Self>,
@@ -249,7 +242,6 @@ fn protocol(options: &Options) -> TokenStream {
             #k::placeholder(slf)
         }
 
-        /// The (type, id) of the device on which this object's data lies.
         fn __dlpack_device__(
             slf: &#k::pyo3::Bound<'_, Self>,
         ) -> #k::pyo3::PyResult<(::core::primitive::i32, ::core::primitive::i32)> {

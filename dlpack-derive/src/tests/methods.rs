@@ -77,7 +77,7 @@ macro_rules! snapshots {
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}";
+    pymethods_with_all: "info, buffer, stubs", "#[pymethods]\nimpl Image {}";
     pymethods_of_tensors: "tensors", "#[pymethods]\nimpl Batch {}";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
@@ -173,7 +173,7 @@ fn every_way_to_say_pymethods_is_found() {
     ] {
         let (found, errors) = expand("", source);
         assert_eq!(errors, [], "{source}");
-        assert!(found.contains("__dlpack__"), "{source}");
+        assert!(found.contains("__dlpack_c_exchange_api__"), "{source}");
         let header = tokens(source).into_iter().count() - 1;
         let kept: TokenStream = tokens(&found).into_iter().take(header).collect();
         let own: TokenStream = tokens(source).into_iter().take(header).collect();
@@ -198,14 +198,14 @@ fn groups_of_macros_are_seen_through() {
         let cx = Ctxt::new(Root::Pyo3);
         let found = crate::pymethods::methods::run(TokenStream::new(), source, &cx);
         assert!(cx.check().is_some());
-        assert!(found.to_string().contains("__dlpack__"));
+        assert!(found.to_string().contains("__dlpack_c_exchange_api__"));
     }
 }
 
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `buffer`, `tensors`, `crate`";
+    const KNOWN: &str = "one of `info`, `buffer`, `stubs`, `tensors`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =

@@ -182,7 +182,7 @@ snapshots! {
             #[dlpack(device)] device: Device,
         }
     ";
-    run_time_layout: DLPack, USUAL, "
+    run_time_layout: DLPack, MORE, "
         #[dlpack(byte_offset = header + 8, device = Device::CPU)]
         struct File {
             #[dlpack(data)] map: Mmap,

@@ -1,4 +1,4 @@
-// #[dlpack_pymethods(info, buffer)]
+// #[dlpack_pymethods(info, buffer, stubs)]
 // #[pymethods]
 // impl Image {}
 
@@ -19,13 +19,6 @@ impl Image {
     /// The names of the tensors that are attributes of this class.
     #[doc(hidden)]
     pub const __dlpack_tensors__: ::dlpack_pyo3::TensorNames<Self> = ::dlpack_pyo3::TensorNames::new();
-    /// A capsule with this object's data, for one consumer; it is not copied unless asked for.
-    ///
-    /// stream: the consumer's stream, for data on a GPU; None elsewhere
-    /// max_version: the newest (major, minor) of DLPack that the consumer understands
-    /// dl_device: the (type, id) of the device on which the data is wanted
-    /// copy: True for a copy, False for an error where one is needed
-    /// version: the draft's form of max_version, 100 * major + 10 * minor
     #[pyo3(
         signature = (
             *,
@@ -55,7 +48,6 @@ impl Image {
     > {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
-    /// The (type, id) of the device on which this object's data lies.
     fn __dlpack_device__(
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
@@ -63,7 +55,6 @@ impl Image {
     > {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
-    /// The newest version of DLPack that is supported, as 100 * major + 10 * minor.
     fn __dlpack_info__(
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::core::primitive::i64> {

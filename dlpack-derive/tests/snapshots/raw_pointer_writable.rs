@@ -9,7 +9,7 @@ impl ::dlpack_core::DLPack for Tensor {
     >::NONE
         .facts({
             use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Facts::UNKNOWN.writable()
+            ::dlpack_core::__private::Facts::UNKNOWN.dynamic_device().writable()
         })
         .exclusive();
     #[inline]

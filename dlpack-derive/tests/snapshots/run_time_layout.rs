@@ -18,6 +18,7 @@ impl ::dlpack_core::DLPack for File {
             ::dlpack_core::__private::Probe::<Mmap>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
                 .dynamic_dtype()
+                .dynamic_device()
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

@@ -15,6 +15,7 @@ impl ::dlpack_core::DLPack for Page {
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<(usize, usize, usize)>::RANK)
+                .dynamic_device()
         });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

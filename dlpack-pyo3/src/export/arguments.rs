@@ -1,6 +1,7 @@
 //! The arguments of `__dlpack__`, read without a detour.
 #![expect(unsafe_code, reason = "reads arguments as C hands them over")]
 
+use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -126,6 +127,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
         let value = unsafe { self.values.add(index) };
         // SAFETY: as above.
         let value = unsafe { value.read() };
+        // SAFETY: no value of a call is null.
+        unsafe { assert_unchecked(!value.is_null()) };
         // SAFETY: an object, which the caller keeps for `'a`.
         unsafe { Borrowed::from_ptr(self.py, value) }
     }

@@ -9,13 +9,15 @@ use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
+use dlpack_core::binding::Handover;
 use dlpack_core::{DataType, ExportRequest, Managed};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::error::{OrFetch, OrRaise, Raised, contained, refuse};
-use crate::export::{Exports, Sink, export};
+use crate::class::vtable::{Exports, Vtable};
+use crate::error::{OrFetch, OrRaise, contained, refuse};
+use crate::export::export;
 
 /// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the
 /// stable ABI.
@@ -51,26 +53,6 @@ struct Lent {
     strides: Vec<ffi::Py_ssize_t>,
 }
 
-/// Into a tensor that can be asked what it is.
-struct Whole<'py>(Python<'py>);
-
-impl Sink for Whole<'_> {
-    type Output = Managed;
-    const UNORDERED: bool = false;
-
-    unsafe fn kept<G: Send + 'static>(
-        self,
-        tensor: NonNull<dlpack_core::abi::DLManagedTensorVersioned>,
-    ) -> Result<Managed, Raised> {
-        // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
-        unsafe { Managed::from_raw(tensor) }.map_err(|error| refuse(self.0, error))
-    }
-
-    fn other(self, tensor: Managed) -> Result<Managed, Raised> {
-        Ok(tensor)
-    }
-}
-
 /// Fills a buffer with what `object` exports.
 ///
 /// # Errors
@@ -85,7 +67,19 @@ pub unsafe fn get_buffer<T: Exports, V>(
     view: *mut V,
     flags: c_int,
 ) -> PyResult<()> {
-    let view = view.cast::<PyBuffer>();
+    // SAFETY: passed on to the caller; the object is one of this class.
+    unsafe { get_buffer_of(object.as_any(), view.cast(), flags, Vtable::of::<T>()) }
+}
+
+/// # Safety
+///
+/// As [`get_buffer`], and the object is one of the class.
+unsafe fn get_buffer_of<G: Send + 'static>(
+    object: &Bound<'_, PyAny>,
+    view: *mut PyBuffer,
+    flags: c_int,
+    class: &Vtable<G>,
+) -> PyResult<()> {
     if view.is_null() {
         return Err(PyBufferError::new_err("there is no buffer to fill"));
     }
@@ -95,7 +89,14 @@ pub unsafe fn get_buffer<T: Exports, V>(
     let py = object.py();
     let fill = || {
         let request = ExportRequest::versioned();
-        let tensor = export(object.as_borrowed(), &request, Whole(py))?;
+        // SAFETY: passed on to the caller.
+        let tensor = match unsafe { export(object, class, Some(&request)) }? {
+            Handover::Kept(tensor) => {
+                // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
+                unsafe { Managed::from_raw(tensor) }.map_err(|error| refuse(py, error))?
+            }
+            Handover::Other(tensor) => tensor,
+        };
         let filled = fill(tensor, flags).or_raise(py)?;
         // SAFETY: as above.
         unsafe { view.write(filled) };
@@ -127,7 +128,7 @@ fn fill(tensor: Managed, flags: c_int) -> PyResult<PyBuffer> {
     }
     let wants = |what: c_int| flags & what == what;
     let rows = view.is_contiguous();
-    let columns = is_column_major(view.shape(), view.strides());
+    let columns = view.is_column_major();
     if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
         return refuse("the data is not contiguous in row-major order".to_owned());
     }
@@ -202,16 +203,6 @@ pub unsafe fn release_buffer<V>(view: *mut V) {
     let lent = unsafe { Box::from_raw(lent) };
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(lent)));
     core::mem::forget(dropped);
-}
-
-fn is_column_major(shape: &[i64], strides: &[i64]) -> bool {
-    let mut packed = 1;
-    shape.contains(&0)
-        || shape.iter().zip(strides).all(|(&extent, &stride)| {
-            let fits = extent == 1 || stride == packed;
-            packed *= extent;
-            fits
-        })
 }
 
 /// The format of the `struct` module, and the bytes of an item.

@@ -1,21 +1,35 @@
-//! Puts the methods on a class, while PyO3 is making it.
+//! The methods of a class in Python: the C functions behind `__dlpack__`, `__dlpack_device__` and `__dlpack_info__`.
 #![expect(unsafe_code, reason = "defines methods, which are C functions")]
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_int};
+use core::ptr;
+use std::ffi::CString;
 
-use dlpack_core::{Device, Version};
+use dlpack_core::binding::Handover;
+use dlpack_core::{Device, ExportRequest, Version};
 use pyo3::IntoPyObjectExt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::error::{OrRaise, Raised, answer};
+use crate::class::vtable::{Exports, Vtable};
+use crate::error::{OrRaise, answer};
 use crate::export::arguments::{self, Arguments};
-use crate::export::{self, Exports};
+use crate::export::{capsule, device, export};
+use crate::hold::borrowing::Guard;
 use crate::hold::forever::keep_for_good;
 
-const DLPACK: &CStr =
-    c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
+/// The keyword and the line of text that the draft from before `max_version` adds.
+const DRAFT: [&str; 2] = [
+    ", version=None",
+    "\nversion: the draft's form of max_version, 100 * major + 10 * minor",
+];
+
+/// What `help()` shows, and before the line `--` what `inspect.signature` reads.
+fn dlpack_doc(draft: bool) -> String {
+    let [keyword, line] = if draft { DRAFT } else { [""; 2] };
+    format!(
+        "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None{keyword})
 --
 
 A capsule with this object's data, for one consumer; it is not copied unless asked for.
@@ -23,18 +37,9 @@ A capsule with this object's data, for one consumer; it is not copied unless ask
 stream: the consumer's stream, for data on a GPU; None elsewhere
 max_version: the newest (major, minor) of DLPack that the consumer understands
 dl_device: the (type, id) of the device on which the data is wanted
-copy: True for a copy, False for an error where one is needed";
-
-const DLPACK_DRAFT: &CStr = c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None, version=None)
---
-
-A capsule with this object's data, for one consumer; it is not copied unless asked for.
-
-stream: the consumer's stream, for data on a GPU; None elsewhere
-max_version: the newest (major, minor) of DLPack that the consumer understands
-dl_device: the (type, id) of the device on which the data is wanted
-copy: True for a copy, False for an error where one is needed
-version: the draft's form of max_version, 100 * major + 10 * minor";
+copy: True for a copy, False for an error where one is needed{line}"
+    )
+}
 
 const DLPACK_DEVICE: &CStr = c"__dlpack_device__($self, /)
 --
@@ -46,61 +51,68 @@ const DLPACK_INFO: &CStr = c"__dlpack_info__($self, /)
 
 The newest version of DLPack that is supported, as 100 * major + 10 * minor.";
 
-/// Gives the class `__dlpack__` and `__dlpack_device__`, and `__dlpack_info__` where that is wanted.
-pub(crate) fn methods<T: Exports>(class: &Bound<'_, PyType>, info: bool) -> PyResult<()> {
-    const {
-        // The one thing about a class that says whether it is `unsendable`.
-        assert!(
-            size_of::<T::ThreadChecker>() == 0,
-            "an `unsendable` class cannot be exported: a consumer may use and release its data on any thread"
-        );
-    };
-    arguments::prepare(class.py())?;
-    let (call, doc): (ffi::PyCFunctionFastWithKeywords, _) = if info {
-        (dlpack::<T, true>, DLPACK_DRAFT)
-    } else {
-        (dlpack::<T, false>, DLPACK)
-    };
-    let call = ffi::PyMethodDefPointer {
-        PyCFunctionFastWithKeywords: call,
-    };
-    method(
-        class,
-        c"__dlpack__",
-        call,
-        ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-        doc,
-    )?;
-    let call = ffi::PyMethodDefPointer {
-        PyCFunction: dlpack_device::<T>,
-    };
-    method(
-        class,
-        c"__dlpack_device__",
-        call,
-        ffi::METH_NOARGS,
-        DLPACK_DEVICE,
-    )?;
-    if info {
-        let call = ffi::PyMethodDefPointer {
-            PyCFunction: dlpack_info,
+/// The C functions of a class, each of which knows its table.
+pub(crate) struct Functions {
+    dlpack: ffi::PyCFunctionFastWithKeywords,
+    device: ffi::PyCFunction,
+    draft: bool,
+}
+
+impl Functions {
+    /// With `draft`, `__dlpack_info__` too, and the keyword `version`.
+    pub(crate) fn of<T: Exports>(draft: bool) -> Self {
+        const {
+            // The one thing about a class that says whether it is `unsendable`.
+            assert!(
+                size_of::<T::ThreadChecker>() == 0,
+                "an `unsendable` class cannot be exported: a consumer may use and release its data on any thread"
+            );
         };
-        method(
-            class,
-            c"__dlpack_info__",
-            call,
-            ffi::METH_NOARGS,
-            DLPACK_INFO,
-        )?;
+        Self {
+            dlpack: if draft {
+                dlpack::<T, true>
+            } else {
+                dlpack::<T, false>
+            },
+            device: const {
+                if T::EXTRAS.facts.is_on_host() {
+                    dlpack_device_of_host
+                } else {
+                    dlpack_device::<T>
+                }
+            },
+            draft,
+        }
     }
-    Ok(())
+
+    /// Makes them methods of the class, while PyO3 is making it.
+    pub(crate) fn install(&self, class: &Bound<'_, PyType>) -> PyResult<()> {
+        arguments::prepare(class.py())?;
+        let doc = CString::new(dlpack_doc(self.draft)).expect("no zero byte");
+        let call = ffi::PyMethodDefPointer {
+            PyCFunctionFastWithKeywords: self.dlpack,
+        };
+        let flags = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
+        method(class, c"__dlpack__", call, flags, keep_for_good(doc))?;
+        let no_arguments = |name, function, doc| {
+            let call = ffi::PyMethodDefPointer {
+                PyCFunction: function,
+            };
+            method(class, name, call, ffi::METH_NOARGS, doc)
+        };
+        no_arguments(c"__dlpack_device__", self.device, DLPACK_DEVICE)?;
+        if self.draft {
+            no_arguments(c"__dlpack_info__", dlpack_info, DLPACK_INFO)?;
+        }
+        Ok(())
+    }
 }
 
 fn method(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     call: ffi::PyMethodDefPointer,
-    flags: core::ffi::c_int,
+    flags: c_int,
     doc: &'static CStr,
 ) -> PyResult<()> {
     let definition = keep_for_good(ffi::PyMethodDef {
@@ -109,7 +121,7 @@ fn method(
         ml_flags: flags,
         ml_doc: doc.as_ptr(),
     });
-    let definition = core::ptr::from_ref(definition).cast_mut();
+    let definition = ptr::from_ref(definition).cast_mut();
     // SAFETY: a class, and a definition that lives for ever and is only read.
     let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
     // SAFETY: a new reference, or null with an exception.
@@ -120,49 +132,102 @@ fn method(
 /// The method that runs. PyO3's own wrapper would cost as much again as the export itself.
 unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     object: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
+    values: *const *mut ffi::PyObject,
     positional: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls a method attached.
+    // SAFETY: Python passes an object of this class, and the arguments of this very call.
+    unsafe { dlpack_of::<Guard<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
+}
+
+/// # Safety
+///
+/// The thread is attached, the object is one of the class, and the arguments are those of a call.
+unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
+    object: *mut ffi::PyObject,
+    values: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+    class: &Vtable<G>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: the arguments of this very call.
-    let arguments = unsafe { Arguments::new(py, args, positional, names) };
+    // SAFETY: passed on to the caller.
+    let arguments = unsafe { Arguments::new(py, values, positional, names) };
+    let plain = arguments.are_plain();
+    if plain {
+        // SAFETY: passed on to the caller.
+        if let Some(tensor) = unsafe { (class.usual)(object) } {
+            // SAFETY: it was given right above, for this type.
+            let capsule = unsafe { capsule::keep::<G>(py, tensor) };
+            return capsule.unwrap_or(ptr::null_mut());
+        }
+    }
+    let arguments = (!plain).then_some(arguments);
+    // SAFETY: passed on to the caller.
+    unsafe { dlpack_as_asked(py, object, arguments, DRAFT, class) }
+}
+
+/// The long way; without arguments, for a consumer that asks for nothing in particular.
+///
+/// # Safety
+///
+/// The object is one of the class.
+#[cold]
+#[inline(never)]
+unsafe fn dlpack_as_asked<G: Send + 'static>(
+    py: Python<'_>,
+    object: *mut ffi::PyObject,
+    arguments: Option<Arguments<'_, '_>>,
+    draft: bool,
+    class: &Vtable<G>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on to the caller.
+    let object = unsafe { Borrowed::from_ptr(py, object) };
     answer(py, || {
-        // SAFETY: the descriptor checked that the object is one of its class.
-        let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: as above.
-        let object = unsafe { object.cast_unchecked::<T>() };
-        if arguments.are_plain() {
-            export::to_capsule(object)
-        } else {
-            dlpack_as_asked(object, arguments, DRAFT)
+        let request = match arguments {
+            None => ExportRequest::versioned(),
+            Some(arguments) => arguments.request(draft).or_raise(py)?,
+        };
+        // SAFETY: passed on to the caller.
+        match unsafe { export(&object, class, Some(&request)) }? {
+            // SAFETY: it was given right above, for this type.
+            Handover::Kept(tensor) => unsafe { capsule::keep::<G>(py, tensor) },
+            Handover::Other(tensor) => capsule::wrap(py, tensor),
         }
     })
 }
 
-#[inline(never)]
-fn dlpack_as_asked<T: Exports>(
-    object: Borrowed<'_, '_, T>,
-    arguments: Arguments<'_, '_>,
-    draft: bool,
-) -> Result<*mut ffi::PyObject, Raised> {
-    let request = arguments.request(draft).or_raise(object.py())?;
-    export::to_capsule_with(object, &request)
+/// Of a class whose types say where the data is: nothing has to be borrowed, or can fail.
+unsafe extern "C" fn dlpack_device_of_host(
+    _: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    arguments::cpu()
 }
 
 unsafe extern "C" fn dlpack_device<T: Exports>(
     object: *mut ffi::PyObject,
     _: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls a method attached.
+    // SAFETY: Python passes an object of this class.
+    unsafe { dlpack_device_of(object, Vtable::of::<T>()) }
+}
+
+/// # Safety
+///
+/// The thread is attached, and the object is one of the class.
+unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
+    object: *mut ffi::PyObject,
+    class: &Vtable<G>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
     answer(py, || {
-        // SAFETY: the descriptor checked that the object is one of its class.
+        // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: as above.
-        let object = unsafe { object.cast_unchecked::<T>() };
-        let device = export::device(&object).or_raise(py)?;
+        // SAFETY: passed on to the caller.
+        let device = unsafe { device(&object, class) }.or_raise(py)?;
         if device == Device::CPU {
             return Ok(arguments::cpu());
         }

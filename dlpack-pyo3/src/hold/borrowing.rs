@@ -4,10 +4,7 @@
     reason = "keeps borrows of Python objects beyond the borrow checker's sight"
 )]
 
-use core::convert::Infallible;
-use core::marker::PhantomData;
-use core::mem::transmute;
-use core::ops::{Deref, DerefMut};
+use core::mem::MaybeUninit;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -16,40 +13,43 @@ use pyo3::{PyClass, PyClassGuard, PyClassGuardMut};
 
 /// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
-    /// The shared borrow.
+    /// What ends the borrow when it is dropped.
     #[doc(hidden)]
-    type Shared: Send + 'static;
+    type Guard: Send + 'static;
 
-    /// The exclusive borrow.
-    #[doc(hidden)]
-    type Exclusive: DerefMut<Target = T> + Send + 'static;
-
-    /// Borrows the contents of an object, which are given for as long as the borrow lives.
+    /// Borrows the contents of an object, which are given for as long as the borrow lives; nothing if it is borrowed
+    /// mutably.
     ///
     /// # Safety
     ///
-    /// The contents are not used after the borrow or the object is dropped.
+    /// The contents are not used after the guard or the object is dropped.
     #[doc(hidden)]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> PyResult<(&'a T, Self::Shared)>;
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, Self::Guard)>;
 
     /// Borrows the contents of an object exclusively, if its class can be and is not borrowed already.
+    ///
+    /// # Safety
+    ///
+    /// As [`share`](Borrowing::share).
     #[doc(hidden)]
-    fn exclude(object: &Bound<'_, T>) -> PyResult<Self::Exclusive>;
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, Self::Guard)>;
 }
+
+/// How an object of a class is borrowed.
+pub(crate) type Guard<T> = <<T as PyClass>::Frozen as Borrowing<T>>::Guard;
 
 /// What never changes needs no borrow: the object is enough.
 impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
-    type Shared = ();
-    type Exclusive = Never<T>;
+    type Guard = ();
 
     #[inline]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> PyResult<(&'a T, ())> {
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, ())> {
         let value: *const T = object.get();
         // SAFETY: the contents of a Python object do not move; the caller keeps it.
-        Ok((unsafe { &*value }, ()))
+        Some((unsafe { &*value }, ()))
     }
 
-    fn exclude(_: &Bound<'_, T>) -> PyResult<Never<T>> {
+    unsafe fn exclude<'a>(_: &Bound<'_, T>) -> PyResult<(&'a mut T, ())> {
         Err(PyBufferError::new_err(format!(
             "`{}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`",
             <T as PyClass>::NAME
@@ -58,63 +58,92 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
 }
 
 impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
-    type Shared = PyClassGuard<'static, T>;
-    type Exclusive = PyClassGuardMut<'static, T>;
+    type Guard = AnyGuard;
 
     #[inline]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> PyResult<(&'a T, Self::Shared)> {
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, AnyGuard)> {
         let object = object.as_any().as_borrowed();
-        let Ok(guard) = object.extract::<PyClassGuard<'_, T>>() else {
-            return Err(already_borrowed::<T>("mutably borrowed"));
-        };
-        // SAFETY: only the lifetime changes. The guard points into the object, whose contents do not
-        // move, and the caller keeps it until the guard is gone.
-        let guard = unsafe { transmute::<PyClassGuard<'_, T>, Self::Shared>(guard) };
+        let guard = object.extract::<PyClassGuard<'_, T>>().ok()?;
         let value: *const T = &raw const *guard;
+        // SAFETY: the guard points into the object, whose contents do not move, and the caller keeps it until the
+        // guard is gone.
+        let guard = unsafe { AnyGuard::new(guard) };
         // SAFETY: the guard keeps the contents borrowed, and the caller keeps the guard.
-        Ok((unsafe { &*value }, guard))
+        Some((unsafe { &*value }, guard))
     }
 
-    fn exclude(object: &Bound<'_, T>) -> PyResult<Self::Exclusive> {
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, AnyGuard)> {
         let object = object.as_any().as_borrowed();
-        let Ok(guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
-            return Err(already_borrowed::<T>("borrowed"));
+        let Ok(mut guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
+            return Err(already_borrowed(<T as PyClass>::NAME, "borrowed"));
         };
+        let value: *mut T = &raw mut *guard;
         // SAFETY: as above.
-        Ok(unsafe { transmute::<PyClassGuardMut<'_, T>, Self::Exclusive>(guard) })
+        let guard = unsafe { AnyGuard::new(guard) };
+        // SAFETY: the guard is the one way to the contents, and nobody uses it before it is dropped.
+        Ok((unsafe { &mut *value }, guard))
     }
+}
+
+/// One of PyO3's guards, of whatever class: what holds it need not be compiled for each.
+pub struct AnyGuard {
+    guard: MaybeUninit<*mut ()>,
+    drop: unsafe fn(*mut ()),
+}
+
+// SAFETY: `new` takes only guards that are `Send`, and nothing but their drop is done.
+unsafe impl Send for AnyGuard {}
+
+impl AnyGuard {
+    /// # Safety
+    ///
+    /// What the guard borrows outlives it.
+    #[inline]
+    unsafe fn new<G: Send>(guard: G) -> Self {
+        const {
+            assert!(size_of::<G>() <= size_of::<*mut ()>());
+            assert!(align_of::<G>() <= align_of::<*mut ()>());
+        }
+        let mut place = MaybeUninit::<*mut ()>::uninit();
+        // SAFETY: there is room for it, as was checked right above.
+        unsafe { place.as_mut_ptr().cast::<G>().write(guard) };
+        Self {
+            guard: place,
+            // SAFETY: only called by `drop` below, with the guard that was written right above.
+            drop: |place| unsafe { place.cast::<G>().drop_in_place() },
+        }
+    }
+}
+
+impl Drop for AnyGuard {
+    #[inline]
+    fn drop(&mut self) {
+        let place = self.guard.as_mut_ptr().cast();
+        // SAFETY: its one drop; what it borrows is still there.
+        unsafe { (self.drop)(place) };
+    }
+}
+
+/// As [`Borrowing::share`], with an exception where that fails.
+///
+/// # Safety
+///
+/// As [`Borrowing::share`].
+#[inline]
+pub(crate) unsafe fn share<'a, T>(object: &Bound<'_, T>) -> PyResult<(&'a T, Guard<T>)>
+where
+    T: PyClass<Frozen: Borrowing<T>>,
+{
+    // SAFETY: passed on to the caller.
+    let shared = unsafe { T::Frozen::share(object) };
+    shared.ok_or_else(|| already_borrowed(<T as PyClass>::NAME, "mutably borrowed"))
 }
 
 #[cold]
-fn already_borrowed<T: PyClass>(how: &str) -> PyErr {
+fn already_borrowed(class: &str, how: &str) -> PyErr {
     PyBufferError::new_err(format!(
-        "`{}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data",
-        <T as PyClass>::NAME
+        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data",
     ))
-}
-
-/// The exclusive borrow of what cannot be borrowed exclusively.
-pub enum Never<T> {
-    #[doc(hidden)]
-    Never(Infallible, PhantomData<fn() -> T>),
-}
-
-impl<T> Deref for Never<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        match *self {
-            Self::Never(never, _) => match never {},
-        }
-    }
-}
-
-impl<T> DerefMut for Never<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        match *self {
-            Self::Never(never, _) => match never {},
-        }
-    }
 }
 
 /// PyO3's shared borrow, with a `BufferError` where it fails because a consumer has the data.

@@ -53,7 +53,7 @@ impl<G> Held<G> {
 
 /// On whatever thread a consumer's last use ends, with the interpreter's lock or without (CAP-13).
 impl<G> Drop for Held<G> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: the one drop; the object that it borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.guard) };

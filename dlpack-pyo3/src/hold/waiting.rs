@@ -20,7 +20,7 @@ const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
 static CAN_BE_ASKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static SAID_SO: Cell<bool> = const { Cell::new(false) };
+    static SURE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// From now on whoever waits lets go. Called before anything can be exported, and before we wait ourselves.
@@ -38,11 +38,11 @@ pub(crate) fn while_attached<R>(_: Python<'_>, body: impl FnOnce() -> R) -> R {
 
     impl Drop for Back {
         fn drop(&mut self) {
-            SAID_SO.set(self.0);
+            SURE.set(self.0);
         }
     }
 
-    let _back = STABLE_ABI.then(|| Back(SAID_SO.replace(true)));
+    let _back = STABLE_ABI.then(|| Back(SURE.replace(true)));
     body()
 }
 
@@ -54,7 +54,7 @@ fn may_let_go() -> bool {
         // SAFETY: always allowed; null where this thread is not attached.
         !unsafe { ffi::PyThreadState_GetDict() }.is_null()
     } else {
-        SAID_SO.get()
+        SURE.get()
     };
     // While it ends there is only one thread left to it (CAP-14).
     // SAFETY: always allowed.

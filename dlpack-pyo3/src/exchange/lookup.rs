@@ -16,7 +16,7 @@ pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
 
 /// A table of ours, and what only we ask it.
 #[repr(C)]
-pub(crate) struct Table {
+pub(crate) struct OwnTable {
     pub(crate) api: DLPackExchangeAPI,
     pub(crate) device: DeviceOf,
 }
@@ -31,13 +31,13 @@ pub(crate) fn mark() -> *mut c_void {
 }
 
 /// The table of a class.
-pub(crate) struct Found {
+pub(crate) struct ClassTable {
     pub(crate) api: &'static DLPackExchangeAPI,
     /// It is a table of ours.
     device: Option<DeviceOf>,
 }
 
-impl Found {
+impl ClassTable {
     /// Where an object's data lies, if our own table knows it.
     #[inline]
     pub(crate) fn device_of(&self, object: &Bound<'_, PyAny>) -> Option<Device> {
@@ -46,7 +46,7 @@ impl Found {
 }
 
 /// The table of somebody else's class, if it has one that we can read (XAP-27).
-pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<Found> {
+pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
     let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
     let capsule = capsule.ok()?;
     let capsule = capsule.cast_into::<PyCapsule>().ok()?;
@@ -68,11 +68,11 @@ pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<Found> {
             let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
             let device = if context == mark() {
                 // SAFETY: only `install` marks capsules, around such tables.
-                Some(unsafe { (*table.cast::<Table>()).device })
+                Some(unsafe { (*table.cast::<OwnTable>()).device })
             } else {
                 None
             };
-            return Some(Found { api, device });
+            return Some(ClassTable { api, device });
         }
         header = found.prev_api;
     }

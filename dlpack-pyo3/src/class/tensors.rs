@@ -16,8 +16,9 @@ use pyo3::{IntoPyObjectExt, PyClass};
 use crate::class::tensor::Tensor;
 use crate::error::{OrRaise, answer, py_err};
 use crate::export::unordered;
+use crate::hold::borrowing::{Borrowing, share};
 use crate::hold::forever::keep_for_good;
-use crate::hold::{borrowing::Borrowing, held::Held};
+use crate::hold::held::Held;
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
@@ -85,7 +86,7 @@ where
     T: ExportsTensors,
 {
     // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-    let (value, guard) = unsafe { T::Frozen::share(object) }?;
+    let (value, guard) = unsafe { share(object) }?;
     let descriptor = value.describe_tensor(name).map_err(py_err)?;
     let request = unordered(descriptor.device());
     let owner = Held::new(guard, object.as_any());

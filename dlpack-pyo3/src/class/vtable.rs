@@ -1,0 +1,206 @@
+//! [`Vtable`]: what differs between classes, as one table of constants and functions for each.
+//!
+//! All that the compiler makes anew for a class is what stands in its table, and the C functions by which Python and
+//! consumers reach it, which do no more than pass the table on. What they pass it to is compiled once.
+#![expect(
+    unsafe_code,
+    reason = "forgets of which class an object is, and is told by the table"
+)]
+
+use core::hint::assert_unchecked;
+use core::marker::PhantomData;
+use core::panic::AssertUnwindSafe;
+use core::ptr::NonNull;
+use std::panic::catch_unwind;
+
+use dlpack_core::abi::DLManagedTensorVersioned;
+use dlpack_core::binding::{self, UsualHandover, hand_over_usual};
+use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
+use pyo3::PyClass;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::error::forget_panic;
+use crate::hold::borrowing::{Borrowing, Guard, share};
+use crate::hold::held::Held;
+
+/// A class whose objects are tensors.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be exported from Python",
+    label = "the class has `#[dlpack_pymethods]`, but is no tensor that any thread may read",
+    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
+    note = "a class with `tensor` or `columns` keys and no data of its own takes `#[dlpack_pymethods(tensors)]`"
+)]
+pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DLPack + PyClass<Frozen: Borrowing<T>> + Sync> Exports for T {}
+
+/// What is compiled for a class. `G` is how its objects are borrowed.
+pub(crate) struct Vtable<G> {
+    /// The class in Python.
+    pub(crate) name: &'static str,
+    pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
+    /// The short way to a tensor for a consumer that asks for nothing in particular.
+    pub(crate) usual: unsafe fn(*mut ffi::PyObject) -> Usual,
+    pub(crate) share: Borrow<G>,
+    pub(crate) describe: Describe,
+    /// Where consumers may write.
+    pub(crate) exclusive: Option<Exclusive<G>>,
+    /// Exports what a field keeps by itself, where the key `owner` says so.
+    pub(crate) share_field: Option<ShareField>,
+}
+
+/// The same for a class whose objects consumers may write.
+pub(crate) struct Exclusive<G> {
+    /// Where the data lies, if it needs the exclusive borrow: otherwise a shared one will do, as for a `SharedBuffer`.
+    pub(crate) needed: NeededOn,
+    pub(crate) exclude: Borrow<G>,
+    pub(crate) describe: Describe,
+}
+
+/// # Safety
+///
+/// As [`Describe`].
+type NeededOn = for<'a> unsafe fn(Contents<'a>) -> Option<Device>;
+
+/// Borrows an object of the class.
+///
+/// # Safety
+///
+/// The object is one of the class. Its contents are not used after the guard or the object is dropped.
+type Borrow<G> = for<'a> unsafe fn(&'a Bound<'_, PyAny>) -> PyResult<(Contents<'a>, G)>;
+
+/// Describes the contents of an object of the class.
+///
+/// # Safety
+///
+/// They are those of such an object, borrowed as [`Borrow`] beside it borrows.
+type Describe = for<'a> unsafe fn(Contents<'a>) -> Result<Descriptor<'a>, Error>;
+
+/// # Safety
+///
+/// As [`Describe`].
+type ShareField = for<'a> unsafe fn(Contents<'a>, &ExportRequest) -> Option<Result<Managed, Error>>;
+
+/// What an object of some class holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Contents<'a>(NonNull<()>, PhantomData<&'a ()>);
+
+impl Contents<'_> {
+    fn of<T>(value: NonNull<T>) -> Self {
+        Self(value.cast(), PhantomData)
+    }
+}
+
+/// A tensor that keeps the object by `Held<G>`, so that `take_back` may release it; nothing where the tensor is unusual
+/// or something is wrong, which the long way finds out.
+pub(crate) type Usual = Option<NonNull<DLManagedTensorVersioned>>;
+
+impl<G: Send + 'static> Vtable<G> {
+    /// The table of a class.
+    #[inline(always)]
+    pub(crate) const fn of<T: Exports>() -> &'static Self
+    where
+        T::Frozen: Borrowing<T, Guard = G>,
+    {
+        const {
+            &Self {
+                name: <T as PyClass>::NAME,
+                class: T::type_object_raw,
+                usual: usual::<T>,
+                share: |object| {
+                    // SAFETY: passed on to the caller.
+                    let object = unsafe { object.cast_unchecked::<T>() };
+                    // SAFETY: passed on to the caller.
+                    let (value, guard) = unsafe { share(object) }?;
+                    Ok((Contents::of(NonNull::from(value)), guard))
+                },
+                describe: |contents| {
+                    // SAFETY: passed on to the caller.
+                    unsafe { contents.0.cast::<T>().as_ref() }.describe()
+                },
+                exclusive: if T::EXTRAS.exclusive {
+                    Some(Exclusive {
+                        needed: |contents| {
+                            // SAFETY: passed on to the caller.
+                            let value = unsafe { contents.0.cast::<T>().as_ref() };
+                            match &value.describe() {
+                                Ok(it) if it.is_read_only() => Some(it.device()),
+                                _ => None,
+                            }
+                        },
+                        exclude: exclude::<T>,
+                        describe: |contents| {
+                            // SAFETY: passed on to the caller.
+                            unsafe { contents.0.cast::<T>().as_mut() }.describe_mut()
+                        },
+                    })
+                } else {
+                    None
+                },
+                share_field: if T::EXTRAS.share.is_some() {
+                    Some(|contents, request| {
+                        // SAFETY: passed on to the caller.
+                        binding::share(unsafe { contents.0.cast::<T>().as_ref() }, request)
+                    })
+                } else {
+                    None
+                },
+            }
+        }
+    }
+
+    /// Whether an object is one of the class.
+    pub(crate) fn has(&self, object: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: an object, and a class.
+        unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), (self.class)(object.py())) != 0 }
+    }
+}
+
+/// As [`Borrow`], exclusively.
+unsafe fn exclude<'a, T: Exports>(
+    object: &'a Bound<'_, PyAny>,
+) -> PyResult<(Contents<'a>, Guard<T>)> {
+    // SAFETY: passed on to the caller.
+    let object = unsafe { object.cast_unchecked::<T>() };
+    // SAFETY: passed on to the caller.
+    let (value, guard) = unsafe { T::Frozen::exclude(object) }?;
+    Ok((Contents::of(NonNull::from(value)), guard))
+}
+
+/// Exports an object as it is, if it is of the usual kind. That is all that most calls execute, so it is compiled for
+/// each class in one piece.
+///
+/// # Safety
+///
+/// The thread is attached, and the object is one of the class.
+#[inline(never)]
+pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
+    if T::EXTRAS.usual.is_none() || T::EXTRAS.exclusive {
+        return None;
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { assert_unchecked(!object.is_null()) };
+    // SAFETY: passed on to the caller.
+    let py = unsafe { Python::assume_attached() };
+    let export = || {
+        // SAFETY: an object, which the caller keeps.
+        let object = unsafe { Borrowed::from_ptr(py, object) };
+        // SAFETY: of this class, by the caller's contract.
+        let object = unsafe { object.cast_unchecked::<T>() };
+        // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+        let (value, guard) = unsafe { T::Frozen::share(&object) }?;
+        let owner = Held::new(guard, object.as_any());
+        // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
+        match unsafe { hand_over_usual(owner, || binding::usual(value)) } {
+            UsualHandover::Kept(tensor) => Some(tensor),
+            UsualHandover::Unusual | UsualHandover::OutOfMemory { .. } => None,
+        }
+    };
+    catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {
+        // On the long way it panics again.
+        forget_panic(payload);
+        None
+    })
+}
