@@ -72,7 +72,8 @@ pub fn derive_py_record(item: TokenStream) -> TokenStream {
 /// Gives a Python class the methods by which consumers ask for its tensor.
 #[proc_macro_attribute]
 pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream {
-    methods::expand(options.into(), item.into()).into()
+    let stubs = cfg!(feature = "stubs");
+    methods::expand(options.into(), item.into(), stubs).into()
 }
 
 fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {

@@ -71,6 +71,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream |
+//! | `stubs` | the signatures of what `#[dlpack_pymethods]` adds, for the type stubs that PyO3's `experimental-inspect` collects: build with it to generate stubs |
 //! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -110,7 +111,6 @@ pub use dlpack_core::*;
 /// |---|---|
 /// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
-/// | `stubs` | signatures of the methods for the type stubs that PyO3's `experimental-inspect` collects; Python has them anyway |
 /// | `tensors` | for a class that has tensors and is none: their attributes only |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///

@@ -10,17 +10,19 @@ use crate::syntax::krate::{Krate, site};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+/// The block, and errors. With `stubs` it has typed methods for PyO3 to write into type stubs: they take the compiler as long
+/// as all the rest of a class.
+pub(crate) fn expand(options: TokenStream, item: TokenStream, stubs: bool) -> TokenStream {
     let cx = Ctxt::new(Root::Pyo3);
-    let tokens = run(options, item, &cx);
+    let tokens = run(options, item, stubs, &cx);
     let mut errors = cx.into_compile_errors();
     errors.extend(tokens);
     errors
 }
 
 /// The block with our items; where a mistake was reported, with as much of them as keeps rustc quiet.
-pub(crate) fn run(options: TokenStream, item: TokenStream, cx: &Ctxt) -> TokenStream {
-    let options = Options::read(options, cx);
+pub(crate) fn run(options: TokenStream, item: TokenStream, stubs: bool, cx: &Ctxt) -> TokenStream {
+    let options = Options::read(options, stubs, cx);
     match Item::read(item) {
         Item::Impl(block) => of_impl(&options, block, cx),
         Item::Other { word, name, item } => of_other(&options, word, name, item, cx),
@@ -37,11 +39,11 @@ struct Options {
 }
 
 impl Options {
-    fn read(tokens: TokenStream, cx: &Ctxt) -> Self {
+    fn read(tokens: TokenStream, stubs: bool, cx: &Ctxt) -> Self {
         let attrs = attr::options(tokens, cx);
         let find = |role| attrs.iter().find(|attr| attr.role == role);
         let tensors = find(Role::Tensors).is_some();
-        let of_tensor = [Role::Info, Role::Buffer, Role::Stubs].map(find);
+        let of_tensor = [Role::Info, Role::Buffer].map(find);
         for other in of_tensor.into_iter().flatten().filter(|_| tensors) {
             let name = other.role.name();
             let message = format!(
@@ -49,7 +51,7 @@ impl Options {
             );
             cx.error(&other.key, message);
         }
-        let [info, buffer, stubs] = of_tensor.map(|found| found.is_some());
+        let [info, buffer] = of_tensor.map(|found| found.is_some());
         Self {
             info,
             buffer,

@@ -16,7 +16,7 @@ fn tokens(source: &str) -> TokenStream {
 /// The expansion, and the errors as messages with the text they point at.
 fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     let cx = Ctxt::new(Root::Pyo3);
-    let found = crate::pymethods::methods::run(tokens(options), tokens(source), &cx);
+    let found = crate::pymethods::methods::run(tokens(options), tokens(source), false, &cx);
     let error = |error: &syn::Error| {
         let at = place(error).map_or_else(String::new, |(text, _)| text);
         (error.to_string(), at)
@@ -45,8 +45,8 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-fn check(options: &str, source: &str) -> String {
-    let found = crate::pymethods::methods::expand(tokens(options), tokens(source));
+fn check(options: &str, source: &str, stubs: bool) -> String {
+    let found = crate::pymethods::methods::expand(tokens(options), tokens(source), stubs);
     let checked = without_signatures(found.clone());
     assert_eq!(
         has_unsafe(&found),
@@ -67,17 +67,17 @@ fn check(options: &str, source: &str) -> String {
 }
 
 macro_rules! snapshots {
-    ($($name:ident: $options:literal, $source:literal;)*) => {
+    ($($name:ident: $options:literal, $source:literal $(, stubs: $stubs:literal)?;)*) => {
         $(#[test]
         fn $name() {
-            let found = check($options, $source);
+            let found = check($options, $source, false $(|| $stubs)?);
             expect_file![concat!("../../tests/snapshots/", stringify!($name), ".rs")].assert_eq(&found);
         })*
     };
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info, buffer, stubs", "#[pymethods]\nimpl Image {}";
+    pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}", stubs: true;
     pymethods_of_tensors: "tensors", "#[pymethods]\nimpl Batch {}";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
@@ -196,7 +196,7 @@ fn groups_of_macros_are_seen_through() {
         quote::quote!(#[pymethods] impl #ty {}),
     ] {
         let cx = Ctxt::new(Root::Pyo3);
-        let found = crate::pymethods::methods::run(TokenStream::new(), source, &cx);
+        let found = crate::pymethods::methods::run(TokenStream::new(), source, false, &cx);
         assert!(cx.check().is_some());
         assert!(found.to_string().contains("__dlpack_c_exchange_api__"));
     }
@@ -205,7 +205,7 @@ fn groups_of_macros_are_seen_through() {
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `buffer`, `stubs`, `tensors`, `crate`";
+    const KNOWN: &str = "one of `info`, `buffer`, `tensors`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =

@@ -1,4 +1,4 @@
-// #[dlpack_pymethods(info, buffer, stubs)]
+// #[dlpack_pymethods(info, buffer)]
 // #[pymethods]
 // impl Image {}
 
