@@ -113,21 +113,37 @@ assert_exports!(Adopted: f32, writable);
 #[test]
 fn memory_is_adopted_strides_and_all() -> Result<(), Error> {
     #[derive(DLPack)]
-    #[dlpack(shape = [2, 2], strides = [3, 1])]
-    struct Padded(Vec<f32>);
+    #[dlpack(shape = [2, 3], strides = [1, 2])]
+    struct Columns(Vec<f32>);
 
-    let padded = Padded(vec![0.0, 1.0, 2.0, 3.0, 4.0]);
-    let data = padded.0.as_ptr();
-    let adopted = Adopted::from_dlpack(padded.into_dlpack()?)?;
+    let columns = Columns(vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    let data = columns.0.as_ptr();
+    let adopted = Adopted::from_dlpack(columns.into_dlpack()?)?;
     assert_eq!(adopted.values.as_ptr().cast_const(), data);
     assert_eq!(
         (&adopted.shape[..], &adopted.strides[..]),
-        (&[2, 2][..], &[3, 1][..])
+        (&[2, 3][..], &[1, 2][..])
     );
     assert_eq!((adopted.first, adopted.device), (0, Device::CPU));
     let again = Arc::new(adopted).to_dlpack()?;
     assert_eq!(again.view().as_ptr(), data.cast());
-    assert_eq!(again.view().to_vec::<f32>()?, [0.0, 1.0, 3.0, 4.0]);
+    assert_eq!(
+        again.view().to_vec::<f32>()?,
+        [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    );
+    Ok(())
+}
+
+/// What lies between the items may be somebody else's.
+#[test]
+fn gaps_are_not_adopted() -> Result<(), Error> {
+    #[derive(DLPack)]
+    #[dlpack(shape = [2, 2], strides = [3, 1])]
+    struct Padded(Vec<f32>);
+
+    let padded = Padded(vec![0.0, 1.0, 2.0, 3.0, 4.0]).into_dlpack()?;
+    let error = Adopted::from_dlpack(padded).map(drop).unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
     Ok(())
 }
 
