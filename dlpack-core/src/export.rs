@@ -18,11 +18,11 @@
 //! | `extras` | what a type says beside its description: one hidden table |
 //! | `tensors` | the door of structs with several tensors |
 //! | `again` | the door of tensors that were exported before |
-//! | `hand_over` | the door of a binding, and the way back: an owner that is released without its deleter |
-//! | `ways` | moved, shared, cloned or borrowed: from there to the one finisher |
+//! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
+//! | `ways` | from each door to `finish`, the one function that follows a plan |
 //! | `fresh` | copies that the processor makes, and zeros: memory that is new |
 //! | `device` | memory of devices: in the order of streams, or copied by drivers |
-//! | `copies` | those copies |
+//! | `copies` | copies that drivers make |
 //! | `contents` | what goes into a block beside the owner: shape and strides where the consumer finds them |
 //! | `block` | the allocation, and the deleter that ends it |
 //!

@@ -1,6 +1,7 @@
 //! Extents and strides: what may name them, how they are kept, and the arithmetic over them.
 //!
-//! Numbers only, no memory: whether a layout fits its data is asked in `describe`.
+//! Numbers only, no memory. Here each number is checked by itself; whether strides lead outside the data is asked in
+//! `describe::check` for a tensor of ours, and in `tensor::foreign` for somebody else's.
 //!
 //! ```text
 //! [usize; 3] ─┐
@@ -10,8 +11,8 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `shape` | what may name extents, strides and offsets; each number is checked here |
-//! | `rank` | how many axes a list has by its type, and which strides fit which shape |
+//! | `shape` | what may name extents, strides and offsets, and that each number can be one |
+//! | `rank` | how many axes a list has by its type, and that strides have as many as the shape |
 //! | `dims` | any number of `i64`s, up to six of them inline |
 //! | `few` | those six, for the usual tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |

@@ -1,5 +1,8 @@
 //! Memory that is lent to a tensor: where it is, what it holds, who may write. Safe from a slice, by unsafe constructors else.
 //!
+//! What may be written begins with the memory, in `access`; `describe::check` adds what the annotation and the layout say; and
+//! `request::plan` decides what a consumer is told.
+//!
 //! ```text
 //! Vec<f32> ──────────────┐
 //! ndarray, image, .. ────┼──[ Buffer ]──┐
@@ -10,7 +13,7 @@
 //! | file | job |
 //! |---|---|
 //! | this one | `Loan` and `LoanMut`, and all their constructors |
-//! | `access` | who may write: nobody, one, all; where read-only begins |
+//! | `access` | who may write: nobody, one, all; and what nobody may, such as memory of `bool` |
 //! | `buffer` | what a type vouches for that lends its elements, and where that memory may lie |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
 //! | `lent` | what an expression may give that lends |

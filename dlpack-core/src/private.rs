@@ -1,8 +1,8 @@
 //! What the derive calls, and nobody else.
 //!
 //! An expansion is made of calls, each at the user's own tokens: what a bound here asks for is what rustc says to her.
-//! It stands at the crate's root under a name with the patch version in it, as the derive of the same release writes it:
-//! another release's does not compile, rather than mean something else.
+//! It may change with every release, so a derive of another release must not find it: the name at the crate's root has the
+//! patch version in it.
 //!
 //! | file | answers |
 //! |---|---|

@@ -16,14 +16,14 @@
 //! | `origin` | where memory comes from, as far as streams go; plain data |
 //! | `rules` | whose stream is whose: what must be ordered, and what is already; pure |
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
-//! | `driver` | their entry points, one table for both, and who is current |
-//! | `visit` | what is done with them: events, waits, copies |
-//! | `order` | the left half of the picture: here the producer's event is recorded |
-//! | `release` | the right half: here the consumer's is |
+//! | `driver` | their entry points, one table for both, and which context is current |
+//! | `visit` | what is done with them: events are recorded and waited for, memory is copied |
+//! | `order` | the left half of the picture: the producer's event |
+//! | `release` | the right half: the consumer's event |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `unfreed` | owners that could not be dropped yet, and when they are tried again |
 //! | `ledger` | on which stream a thread exported last, for who asks without a stream |
-//! | `without_std` | the same where no driver can be found |
+//! | `without_std` | the same in a build without the feature `std`, which finds no driver |
 //!
 //! What the consumer's number means is read in [`request`](crate::request); copies that devices make belong to exports.
 //!

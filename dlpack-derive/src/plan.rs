@@ -1,4 +1,4 @@
-//! From what the user wrote to what is emitted: the rules over more than one tensor, field or variant.
+//! From what the user wrote to what is emitted: every rule over more than one attribute, field or variant.
 //!
 //! ```text
 //! Input ──[ claims ]──┬── the tensor ────────┐
