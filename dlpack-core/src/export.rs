@@ -47,7 +47,7 @@ use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::Parts;
 use crate::describe::usual::usual;
 use crate::error::Error;
-use crate::export::extras::{Extras, share};
+use crate::export::extras::{Extras, of_types, share};
 use crate::export::ways::{
     export_moved, export_moved_unasked, export_shared, export_shared_unasked,
 };
@@ -221,9 +221,8 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
 }
 
 impl<B: Buffer + ?Sized> DLPack for B {
-    const EXTRAS: Extras<Self> = Extras::NONE
-        .facts(<B as Buffer>::FACTS)
-        .usual(|buffer| usual(buffer.lend(), None, None));
+    const EXTRAS: Extras<Self> =
+        of_types(<B as Buffer>::FACTS).usual(|buffer| usual(buffer.lend(), None, None));
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {

@@ -35,7 +35,7 @@ pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
-pub use crate::export::extras::{Extras, Shared};
+pub use crate::export::extras::{Extras, Shared, of_types};
 pub use crate::import::reader::Import;
 pub use crate::layout::LentLists;
 pub use crate::layout::rank::RankOf;

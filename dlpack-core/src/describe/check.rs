@@ -35,37 +35,10 @@ impl Annotation {
     /// The tensor over memory that stays for as long as the caller says.
     #[inline(always)]
     pub(super) fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        match self.usual(&memory) {
-            Some(descriptor) => {
-                // Neither holds anything on the heap then, and without the code that would look for it
-                // the compiler sees through both.
-                core::mem::forget(self);
-                core::mem::forget(memory);
-                Ok(descriptor)
-            }
-            None => self.general(memory),
-        }
-    }
-
-    /// The usual tensor: packed in row-major order from the start of its memory. `None` for any other,
-    /// and where something is wrong; `general` tells these apart.
-    ///
-    /// Inlined into each description, where nearly all of these questions answer themselves, it takes
-    /// some sixty instructions; `general` takes ten times as many.
-    #[inline(always)]
-    fn usual<'a>(&self, memory: &Memory) -> Option<Descriptor<'a>> {
-        let plain = self.reading.is_none()
-            && matches!(self.strides, StrideRule::None)
-            && self.offset == 0
-            && self.byte_offset == 0
-            && self.device.is_none_or(|given| given == memory.device)
-            && self.stream.is_none()
-            && memory.stream.is_none();
-        if !plain {
-            return None;
-        }
-        let usual = Usual::over(memory, self.shape.as_ref().map(Dims::few), None)?;
-        Some(Descriptor {
+        let Some(usual) = self.usual(&memory) else {
+            return self.general(memory);
+        };
+        let descriptor = Descriptor {
             data: usual.data,
             byte_offset: 0,
             shape: Dims::of_few(usual.shape, usual.rank),
@@ -79,7 +52,32 @@ impl Annotation {
             release: self.release,
             own: None,
             lifetime: PhantomData,
-        })
+        };
+        // Neither holds anything on the heap then, and without the code that would look for it
+        // the compiler sees through both.
+        core::mem::forget(self);
+        core::mem::forget(memory);
+        Ok(descriptor)
+    }
+
+    /// The usual tensor: packed in row-major order from the start of its memory. `None` for any other,
+    /// and where something is wrong; `general` tells these apart.
+    ///
+    /// Inlined into each description, where nearly all of these questions answer themselves, it takes
+    /// some sixty instructions; `general` takes ten times as many.
+    #[inline(always)]
+    fn usual(&self, memory: &Memory) -> Option<Usual<'_>> {
+        let plain = self.reading.is_none()
+            && matches!(self.strides, StrideRule::None)
+            && self.offset == 0
+            && self.byte_offset == 0
+            && self.device.is_none_or(|given| given == memory.device)
+            && self.stream.is_none()
+            && memory.stream.is_none();
+        if !plain {
+            return None;
+        }
+        Usual::over(memory, self.shape.as_ref().map(Dims::few), None)
     }
 
     #[cold]

@@ -142,8 +142,9 @@ impl<O: Send + 'static> Unfinished<O> {
         tensor: Contents,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
-        let block = self.0.as_ptr();
+        let whole = self.0;
         core::mem::forget(self);
+        let block = whole.as_ptr();
         // SAFETY: the place of the lists inside the block that `new` allocated.
         let place_of_lists = unsafe { addr_of_mut!((*block).lists) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
@@ -168,11 +169,11 @@ impl<O: Send + 'static> Unfinished<O> {
                 byte_offset: tensor.byte_offset,
             },
         };
-        // SAFETY: the place of the header inside the block.
-        let header = unsafe { addr_of_mut!((*block).header.versioned) };
+        // A block begins with its header.
+        let header = whole.cast::<abi::DLManagedTensorVersioned>();
         // SAFETY: it is aligned and only ours.
         unsafe { header.write(managed) };
-        NonNull::new(header).expect("inside a block")
+        header
     }
 }
 

@@ -38,11 +38,6 @@ impl<T: ?Sized> Extras<T> {
         share: None,
     };
 
-    /// With these facts.
-    pub const fn facts(self, facts: Facts) -> Self {
-        Self { facts, ..self }
-    }
-
     /// Written by a consumer.
     pub const fn exclusive(self) -> Self {
         Self {
@@ -77,6 +72,15 @@ impl<T: ?Sized> Extras<T> {
             share: Some(share),
             ..self
         }
+    }
+}
+
+/// Nothing but what the types say. A function, since the compiler finds it sooner than a method of [`Extras::NONE`]; most
+/// derives call it alone.
+pub const fn of_types<T: ?Sized>(facts: Facts) -> Extras<T> {
+    Extras {
+        facts,
+        ..Extras::NONE
     }
 }
 

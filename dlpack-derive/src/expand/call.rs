@@ -69,11 +69,10 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The table of what is known beside how the value is described: these calls, one after another.
-    pub(crate) fn extras(&self, calls: &TokenStream) -> Option<TokenStream> {
+    /// The table of what is known beside how the value is described: what the types say, and these calls.
+    pub(crate) fn extras(&self, facts: &TokenStream, calls: &TokenStream) -> TokenStream {
         let k = &self.k;
-        (!calls.is_empty())
-            .then(|| quote!(const EXTRAS: #k::Extras<Self> = #k::Extras::<Self>::NONE #calls;))
+        quote!(const EXTRAS: #k::Extras<Self> = #k::of_types::<Self>(#facts) #calls;)
     }
 
     /// How the value is exported without being kept.

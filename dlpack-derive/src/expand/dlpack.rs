@@ -51,7 +51,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     let Paths { c, k, .. } = paths;
     let facts = facts(paths, tensor);
     let facts = quote!({ use #k::Unsaid as _; #facts });
-    let mut extras = quote!(.facts(#facts));
+    let mut extras = TokenStream::new();
     if tensor.access == Access::Writable {
         extras.extend(quote!(.exclusive()));
     }
@@ -68,7 +68,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
             }));
         }
     }
-    let mut items = TokenStream::from_iter(paths.extras(&extras));
+    let mut items = paths.extras(&facts, &extras);
     items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = parts(paths, tensor, Borrow::Exclusive);
@@ -124,7 +124,7 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
         let usual = quote_spanned!(at=> #at_k::whole_usual::<#args>(&#this.#member, #route));
         quote!(.usual(|#this_of_all| #usual))
     });
-    let extras = paths.extras(&quote!(.facts(#facts) #usual #share));
+    let extras = paths.extras(&facts, &quote!(#usual #share));
     quote!(#extras #(#methods)*)
 }
 
@@ -169,6 +169,6 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         Some(quote!(request,)),
         &|_| quote!(#k::None),
     ));
-    let extras = paths.extras(&share);
+    let extras = paths.extras(&quote!(#k::Facts::UNKNOWN), &share);
     quote!(#extras #(#methods)*)
 }

@@ -3,10 +3,9 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_pyo3::DLPack for Image {
-    const EXTRAS: ::dlpack_pyo3::__private::Extras<Self> = ::dlpack_pyo3::__private::Extras::<
+    const EXTRAS: ::dlpack_pyo3::__private::Extras<Self> = ::dlpack_pyo3::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
+    >({
             use ::dlpack_pyo3::__private::Unsaid as _;
             ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
         })

@@ -15,14 +15,13 @@ where
     E: Element,
     Vec<E>: Send,
 {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
-                .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
-        });
+    >({
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<Vec<E>>::FACTS
+            .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
+    });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -4,14 +4,13 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl crate::private::dl::DLPack for Rooted {
-    const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::Extras::<
+    const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use crate::private::dl::__private::Unsaid as _;
-            crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
-                .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
-        });
+    >({
+        use crate::private::dl::__private::Unsaid as _;
+        crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
+            .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
+    });
     #[inline]
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
         crate::private::dl::Parts::new()

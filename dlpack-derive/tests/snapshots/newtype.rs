@@ -3,10 +3,9 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
+    >({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
         })

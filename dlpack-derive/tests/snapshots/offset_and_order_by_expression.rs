@@ -4,19 +4,16 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Part {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Probe::<Pool>::FACTS
-                .rank(
-                    ::dlpack_core::__private::RankOf::<
-                        [::dlpack_core::__private::I64],
-                    >::RANK,
-                )
-                .dynamic_dtype()
-        });
+    >({
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<Pool>::FACTS
+            .rank(
+                ::dlpack_core::__private::RankOf::<[::dlpack_core::__private::I64]>::RANK,
+            )
+            .dynamic_dtype()
+    });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

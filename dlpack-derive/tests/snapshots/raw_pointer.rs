@@ -8,14 +8,13 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Facts::UNKNOWN
-                .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
-        });
+    >({
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Facts::UNKNOWN
+            .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
+    });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -4,10 +4,9 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Tensor {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
+    >({
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Facts::UNKNOWN.dynamic_device().writable()
         })

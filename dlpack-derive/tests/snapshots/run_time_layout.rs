@@ -10,16 +10,15 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for File {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Probe::<Mmap>::FACTS
-                .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
-                .dynamic_dtype()
-                .dynamic_device()
-        });
+    >({
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<Mmap>::FACTS
+            .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
+            .dynamic_dtype()
+            .dynamic_device()
+    });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -8,15 +8,14 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Page {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
-                .rank(::dlpack_core::__private::RankOf::<(usize, usize, usize)>::RANK)
-                .dynamic_device()
-        });
+    >({
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
+            .rank(::dlpack_core::__private::RankOf::<(usize, usize, usize)>::RANK)
+            .dynamic_device()
+    });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

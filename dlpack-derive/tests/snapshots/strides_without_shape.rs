@@ -4,13 +4,12 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Every {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
-        .facts({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-        });
+    >({
+        use ::dlpack_core::__private::Unsaid as _;
+        ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
+    });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()

@@ -9,9 +9,9 @@
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPack for Audio {
-    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::Extras::<
+    const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >::NONE
+    >(::dlpack_core::__private::Facts::UNKNOWN)
         .share(|this, request| match this {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_share::<
