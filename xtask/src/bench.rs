@@ -4,6 +4,7 @@
 //!   instructions   how many instructions it executes; says so and goes on where valgrind is missing
 //!   copies         strided copies beside NumPy and memcpy; installs NumPy into a cache folder where it is missing
 //!   compile-time   200 derived structs beside those of serde and thiserror
+//!   classes        what 100 classes cost the compiler and the library
 //!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, and installs NumPy,
 //!                  apache-tvm-ffi and nanobind into an environment in the cache folder; about ten minutes
 //! usage: `cargo xtask bench [NAME] [--quick]`
@@ -16,21 +17,27 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let only: String = args.opt_free_from_str()?.unwrap_or_default();
     finish(args)?;
-    let bench = |name| Step::command(name, format!("cargo bench --quiet -p benches --bench {name}"));
     let mut steps = vec![
-        bench("export"),
-        bench("instructions"),
-        Step::command("copies", "python3 benches/copies.py"),
-        Step::command("compile-time", "python3 benches/compile_time.py --trees"),
+        Step::line("export: cargo bench --quiet -p benches --bench export"),
+        Step::line("instructions: cargo bench --quiet -p benches --bench instructions"),
+        Step::line("copies: python3 benches/copies.py"),
+        Step::line("compile-time: python3 benches/compile_time.py --trees"),
+        Step::line("classes: python3 benches/classes.py"),
         Step::new("python", move |sh| {
-            let quick = quick.then(|| "--builds thin --processes 1 --rounds 11".split(' '));
             // What it imports, and nanobind, whose sources it compiles.
-            let run = venv(sh, "bench", &["numpy", "apache-tvm-ffi", "nanobind"])?.run(sh);
-            Ok(run.arg("benches/python/run.py").args(quick.into_iter().flatten()).run()?)
+            let packages = ["numpy", "apache-tvm-ffi", "nanobind"];
+            let venv = venv(sh, &interpreter()?, "bench", &packages)?;
+            let quick = quick.then_some("--builds thin --processes 1 --rounds 11");
+            let words = quick.into_iter().flat_map(|words| words.split(' '));
+            Ok(venv
+                .run(sh)
+                .arg("benches/python/run.py")
+                .args(words)
+                .run()?)
         }),
     ];
     let names: Vec<_> = steps.iter().map(|step| step.name.clone()).collect();
     steps.retain(|step| only.is_empty() || step.name == only);
-    ensure!(!steps.is_empty(), "there is no benchmark `{only}`, only {}", names.join(", "));
+    ensure!(!steps.is_empty(), "no `{only}`, only {}", names.join(", "));
     run_all(sh, "bench", steps, true)
 }

@@ -8,97 +8,114 @@
 //!   --only NAME   only this library, such as `torch` or `numpy 1.26`
 
 use crate::prelude::*;
-use crate::pytests::module;
-
-/// Libraries that can live in one environment: its name, the Python that they need, if it is not the usual one, what is
-/// installed, and the columns of the table, each with its adapter in adapters.py if that has another name.
-type Group = (&'static str, Option<(u32, u32)>, &'static [&'static str], &'static [&'static str]);
-
-#[rustfmt::skip]
-const QUICK: Group = ("test", None, TESTED, &["numpy", "array-api-strict", "jax 0.10=jax", "tvm-ffi", "tvm-ffi call",
-    "pyarrow", "nanobind", "nanobind ro"]);
-
-/// What is worth running though some of it cannot be had.
-#[rustfmt::skip]
-const OTHERS: [Group; 7] = [
-    ("newest", Some((3, 12)), &["numpy", "jax", "ml_dtypes"],
-        &["numpy on 3.12=numpy", "numpy and ml_dtypes", "jax on 3.12=jax"]),
-    ("numpy1", None, &["numpy==1.26.*"], &["numpy 1.26=numpy"]),
-    ("torch", None, &["numpy", "torch"], &["torch"]),
-    ("tensorflow", None, &["tensorflow"], &["tensorflow"]),
-    ("paddle", None, &["numpy", "paddlepaddle"], &["paddle"]),
-    ("small", None, &["numpy", "mlx[cpu]", "onnxruntime", "warp-lang", "mpi4py", "mpich", "cuda-core",
-        "cuda-bindings", "ml_dtypes"], &["mlx", "onnxruntime", "warp", "mpi4py", "cuda.core"]),
-    ("dpnp", None, &["dpnp"], &["dpnp"]),
-];
+use crate::pytest::module;
 
 const FOLDER: &str = "dlpack-pyo3/pytests/consumers";
+const LIBRARIES: &str = include_str!("../../dlpack-pyo3/pytests/consumers/libraries.tsv");
+/// The environment without which nothing is tested; that another cannot be had, the table says.
+const QUICK: &str = "test";
+
+/// A line of libraries.tsv, whose head says what the columns are.
+struct Group {
+    name: &'static str,
+    minor: Option<u32>,
+    requirements: Vec<&'static str>,
+    /// Title and adapter of each.
+    libraries: Vec<(&'static str, &'static str)>,
+}
+
+fn group(line: &'static str) -> Option<Group> {
+    let [name, minor, requirements, libraries] = line.split('\t').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let libraries = libraries.split(", ");
+    let adapter = |title: &'static str| title.split_once('=').unwrap_or((title, title));
+    Some(Group {
+        name,
+        minor: minor.parse().ok(),
+        requirements: requirements.split(' ').collect(),
+        libraries: libraries.map(adapter).collect(),
+    })
+}
+
+impl Group {
+    /// The environment, and the folder with our module, built for its Python.
+    fn environment(&self, sh: &Shell) -> Result<(Venv, PathBuf)> {
+        let special = |minor| interpreter_of(minor).with_context(|| format!("no Python 3.{minor}"));
+        let python = self.minor.map_or_else(interpreter, special)?;
+        let venv = venv(sh, &python, self.name, &self.requirements)?;
+        Ok((venv, module(sh, &python)?))
+    }
+}
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
-    if quick && only.is_none() {
-        return always(sh);
+    match quick && only.is_none() {
+        true => always(sh),
+        false => check(sh, quick, only.as_deref()),
     }
-    let groups: Vec<_> = core::iter::once(&QUICK).chain(OTHERS.iter().filter(|_| !quick)).collect();
-    check(sh, &groups, only.as_deref(), only.is_none().then_some("spec/consumers.md"))
 }
 
 /// The libraries that install quickly, and the tests of the matrix itself, with libraries that lie.
 pub(crate) fn always(sh: &Shell) -> Result<()> {
-    check(sh, &[&QUICK], None, None)?;
-    let python = interpreter()?;
-    let tests = venv_of(sh, &python, QUICK.0, QUICK.2)?.pytest(sh, FOLDER);
-    Ok(tests.env("PYTHONPATH", module(sh, &python)?).run()?)
+    check(sh, true, None)?;
+    let (venv, module) = usual(sh)?;
+    Ok(venv.pytest(sh, FOLDER).env("PYTHONPATH", module).run()?)
 }
 
-fn check(sh: &Shell, groups: &[&Group], only: Option<&str>, table: Option<&str>) -> Result<()> {
+/// The environment of the libraries that install quickly.
+pub(crate) fn usual(sh: &Shell) -> Result<(Venv, PathBuf)> {
+    let group = LIBRARIES.lines().find_map(group);
+    group.context("no libraries")?.environment(sh)
+}
+
+fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {
     let mut run = sh.cmd(interpreter()?).arg(format!("{FOLDER}/run.py"));
-    let mut titles = Vec::new();
-    for (name, version, requirements, libraries) in groups {
-        let libraries = libraries.iter().map(|title| title.split_once('=').unwrap_or((title, title)));
-        titles.extend(libraries.clone().map(|(title, _)| title));
-        let chosen: Vec<_> = libraries.filter(|(title, _)| only.is_none_or(|only| only == *title)).collect();
-        if chosen.is_empty() {
+    let mut groups: Vec<_> = LIBRARIES.lines().filter_map(group).collect();
+    groups.retain(|group| !quick || group.name == QUICK);
+    let all = groups.iter().flat_map(|group| &group.libraries);
+    let titles: Vec<_> = all.map(|(title, _)| *title).collect();
+    if let Some(only) = only {
+        let titles = titles.join(", ");
+        ensure!(
+            titles.contains(&only),
+            "no library `{only}`; there are {titles}"
+        );
+    }
+    for mut group in groups {
+        group
+            .libraries
+            .retain(|(title, _)| only.is_none_or(|only| only == *title));
+        if group.libraries.is_empty() {
             continue;
         }
-        // Why one cannot be had is the reason that the table gives.
-        let (venv, module) = match environment(sh, name, *version, requirements) {
-            Err(error) if *name != QUICK.0 => {
-                let reason = format!("cannot be installed: {error:#}");
-                for (title, _) in chosen {
-                    run = run.args(["--skipped", title, &reason]);
-                }
-                continue;
+        let environment = group.environment(sh);
+        if let (Err(error), true) = (&environment, group.name != QUICK) {
+            let reason = format!("cannot be installed: {error:#}");
+            for (title, _) in group.libraries {
+                run = run.args(["--skipped", title, &reason]);
             }
-            environment => environment?,
-        };
-        for (title, adapter) in chosen {
+            continue;
+        }
+        let (venv, module) = environment?;
+        for (title, adapter) in group.libraries {
             let mut folders = vec![module.clone()];
             if adapter.starts_with("nanobind") {
                 // With the C++ library that takes tensors through it.
                 let folder = target_dir().join("python/nanobind");
-                venv.run(sh).arg(format!("{FOLDER}/nanobind_build.py")).arg(&folder).run()?;
+                let build = venv.run(sh).arg(format!("{FOLDER}/nanobind_build.py"));
+                build.arg(&folder).run()?;
                 folders.push(folder);
             }
             run = run.args(["--library", title, adapter]);
             run = run.arg(venv.python()).arg(std::env::join_paths(folders)?);
         }
     }
-    if let Some(only) = only {
-        ensure!(titles.contains(&only), "no library `{only}`; there are {}", titles.join(", "));
-    }
-    Ok(run.args(table.iter().flat_map(|table| ["--table", table])).run()?)
-}
-
-/// The environment, and the folder with our module, built for its Python.
-fn environment(sh: &Shell, name: &str, version: Option<(u32, u32)>, requirements: &[&str]) -> Result<(Venv, PathBuf)> {
-    let special = |version: (u32, u32)| {
-        interpreter_of(version).with_context(|| format!("no Python {}.{} here", version.0, version.1))
-    };
-    let python = version.map_or_else(interpreter, special)?;
-    Ok((venv_of(sh, &python, name, requirements)?, module(sh, &python)?))
+    let writes = !quick && only.is_none();
+    let table = writes.then_some(["--table", "spec/consumers.md"]);
+    Ok(run.args(table.iter().flatten()).run()?)
 }
 
 #[cfg(test)]
@@ -109,15 +126,16 @@ mod tests {
     fn every_library_has_a_column_of_its_own_and_an_adapter() {
         let sh = shell().unwrap();
         let adapters = sh.read_file(format!("{FOLDER}/adapters.py")).unwrap();
+        let groups: Vec<_> = LIBRARIES.lines().filter_map(group).collect();
+        let lines = LIBRARIES.lines().filter(|line| !line.starts_with('#'));
+        assert_eq!((groups.len(), groups[0].name), (lines.count(), QUICK));
         let mut seen = std::collections::HashSet::new();
-        for (_, _, _, libraries) in core::iter::once(&QUICK).chain(&OTHERS) {
-            for library in *libraries {
-                let (title, adapter) = library.split_once('=').unwrap_or((library, library));
-                assert!(seen.insert(title), "{title} twice");
-                assert!(adapters.contains(&format!("    \"{adapter}\": ")), "{title}: no adapter `{adapter}`");
-            }
+        for (title, adapter) in groups.into_iter().flat_map(|group| group.libraries) {
+            assert!(seen.insert(title), "{title} twice");
+            let entry = format!("    \"{adapter}\": ");
+            assert!(adapters.contains(&entry), "{title}: no adapter `{adapter}`");
         }
-        let error = check(&sh, &[&QUICK], Some("nunpy"), None).unwrap_err().to_string();
-        assert!(error.contains("nunpy") && error.contains("pyarrow"), "{error}");
+        let error = check(&sh, true, Some("nunpy")).unwrap_err().to_string();
+        assert!(error.contains("`nunpy`; there are numpy, "), "{error}");
     }
 }

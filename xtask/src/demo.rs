@@ -9,34 +9,35 @@
 
 use crate::prelude::*;
 
-/// The oldest one that takes read-only memory without a copy.
-const NUMPY: &str = "numpy>=2.1";
-const MATURIN: &str = "maturin>=1.9,<2";
+/// NumPy from the first that takes read-only memory without a copy.
+const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.9,<2"];
+const TESTED: [&str; 4] = ["pytest", "mypy", "array-api-strict", "jax"];
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let test = args.contains("--test");
     finish(args)?;
     if test {
-        return run_all(sh, "demo", vec![Step::new("tests of examples/showcase", tests)], false);
+        return Step::new("tests of examples/showcase", tests).alone(sh, "demo");
     }
     println!("The Rust demonstration: annotated structs become tensors, nothing is copied.");
     cmd!(sh, "cargo run --quiet -p quickstart").run()?;
-
     println!("\nThe Python demonstration: annotated classes become arrays, nothing is copied.");
-    if let Err(reason) = interpreter() {
-        println!("SKIPPED: {reason}");
-        return Ok(());
-    }
-    let venv = venv(sh, "demo", &[NUMPY, MATURIN])?;
-    let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]).arg(target_dir().join("demo"));
+    let python = match interpreter() {
+        Err(reason) => return Ok(println!("SKIPPED: {reason}")),
+        Ok(python) => python,
+    };
+    let venv = venv(sh, &python, "demo", &PACKAGES)?;
+    let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]);
+    let show = show.arg(target_dir().join("demo"));
     Ok(show.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
 }
 
 /// The tests of the package.
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
-    let venv = venv(sh, "showcase", &[NUMPY, MATURIN, "pytest", "mypy", "array-api-strict", "jax"])?;
-    let site = showcase(sh, &venv)?;
-    Ok(venv.pytest(sh, "examples/showcase/tests").env("PYTHONPATH", site).run()?)
+    let packages: Vec<_> = PACKAGES.into_iter().chain(TESTED).collect();
+    let venv = venv(sh, &interpreter()?, "showcase", &packages)?;
+    let tests = venv.pytest(sh, "examples/showcase/tests");
+    Ok(tests.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
 }
 
 /// Builds the package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.
@@ -46,11 +47,22 @@ fn showcase(sh: &Shell, venv: &Venv) -> Result<PathBuf> {
     let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
     sh.remove_path(&wheels)?;
     sh.remove_path(&site)?;
-    let words = "-m maturin build --quiet --release --manifest-path examples/showcase/Cargo.toml --interpreter";
-    let build = venv.run(sh).args(words.split(' ')).arg(venv.python()).arg("--out").arg(&wheels);
+    let build = venv
+        .run(sh)
+        .line("-m maturin build --quiet --release --manifest-path");
+    let build = build
+        .line("examples/showcase/Cargo.toml --interpreter")
+        .arg(venv.python());
+    let build = build.arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;
-    let wheel = sh.read_dir(&wheels)?.pop().context("maturin left no wheel")?;
-    let words = "-m pip install --quiet --no-deps --no-index --disable-pip-version-check --target";
-    venv.run(sh).args(words.split(' ')).args([&site, &wheel]).run()?;
+    let wheel = sh
+        .read_dir(&wheels)?
+        .pop()
+        .context("maturin left no wheel")?;
+    let install = venv
+        .run(sh)
+        .line("-m pip install --quiet --no-deps --no-index");
+    let install = install.args(["--disable-pip-version-check", "--target"]);
+    install.args([&site, &wheel]).run()?;
     Ok(site)
 }

@@ -12,9 +12,10 @@
 //!   --rounds N       how often each exit is tried (default 20)
 //!   --only WORD      only the steps whose name contains the word
 
-use super::{Run, TESTS, build, interpreters};
 use crate::asan::{SANITIZED, nightly};
 use crate::prelude::*;
+use crate::pytest::{Run, build};
+use crate::{interpreters, valgrind};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let build = args.contains("--interpreters");
@@ -27,17 +28,21 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         run_all(sh, "faults: interpreters", interpreters::steps(), true)?;
     }
     let mut steps = vec![Step::new("threads, exits and forks, for long", move |sh| {
-        let pytest = Run::new(sh, &interpreter()?)?.pytest(sh).args(["-k", "threads or exit"]);
-        let pytest = pytest.env("DLPACK_SECONDS", seconds.to_string()).env("DLPACK_ROUNDS", rounds.to_string());
-        Ok(pytest.env("DLPACK_FORKS", "200").run()?)
+        let pytest = Run::new(sh, &interpreter()?)?.pytest(sh);
+        let pytest = pytest.env("DLPACK_SECONDS", seconds.to_string());
+        let pytest = pytest.env("DLPACK_ROUNDS", rounds.to_string());
+        let pytest = pytest.env("DLPACK_FORKS", "200");
+        Ok(pytest.args(["-k", "threads or exit"]).run()?)
     })];
     for (name, python) in interpreters::found() {
-        steps.push(Step::new(format!("Python {name}"), move |sh| Ok(Run::new(sh, &python)?.pytest(sh).run()?)));
+        steps.push(Step::new(format!("Python {name}"), move |sh| {
+            Ok(Run::new(sh, &python)?.pytest(sh).run()?)
+        }));
     }
     steps.extend([
         Step::new("one module for all Pythons (abi3)", stable_abi),
         Step::new("AddressSanitizer in CPython", address_sanitizer),
-        Step::new("valgrind over CPython", valgrind),
+        Step::new("valgrind over CPython", under_valgrind),
     ]);
     steps.retain(|step| step.name.contains(&only));
     run_all(sh, "faults", steps, true)
@@ -51,46 +56,60 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     let Some((_, oldest)) = pythons.first() else {
         return skip("no Python is found");
     };
-    let command = cmd!(sh, "cargo build --no-default-features --features pyo3/abi3-py310");
-    let module = build(sh, oldest, command, &target_dir().join("stable-python"), "debug")?;
+    let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
+    let target = target_dir().join("stable-python");
+    let module = build(oldest, command, &target, "debug")?;
     for (_, python) in &pythons {
-        Run::with_module(sh, python, module.clone())?.pytest(sh).run()?;
+        let run = Run::with_module(sh, python, module.clone())?;
+        run.pytest(sh).run()?;
     }
     Ok(())
 }
 
+/// The tests themselves must see a fault, and pytest catch nothing.
+const UNCAUGHT: [&str; 3] = ["-p", "no:faulthandler", "--capture=sys"];
+
 fn address_sanitizer(sh: &Shell) -> Result<()> {
-    let command = nightly(sh)?.args(["build", "--target", SANITIZED]).env("RUSTFLAGS", "-Zsanitizer=address");
+    let command = nightly(sh)?.args(["build", "--target", SANITIZED]);
+    let command = command.env("RUSTFLAGS", "-Zsanitizer=address");
     let gcc = cmd!(sh, "gcc -print-file-name=libasan.so").quiet().read();
     // Without it gcc gives the name back.
-    let Some(library) = gcc.ok().map(PathBuf::from).filter(|path| path.is_absolute()) else {
+    let Some(library) = gcc.ok().filter(|path| path.starts_with('/')) else {
         return skip("gcc's libasan.so is not installed");
     };
-    let python = interpreter()?;
-    let built = format!("{SANITIZED}/debug");
-    let module = build(sh, &python, command, &target_dir().join("asan-python"), &built)?;
-    // The interpreter never frees all of its own, so the tests count leaks themselves; and pytest catches nothing.
-    let pytest = Run::with_module(sh, &python, module)?.pytest(sh).args(["-p", "no:faulthandler", "--capture=sys"]);
+    let (python, target) = (interpreter()?, target_dir().join("asan-python"));
+    let module = build(&python, command, &target, &format!("{SANITIZED}/debug"))?;
+    let pytest = Run::with_module(sh, &python, module)?.pytest(sh);
+    let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
+    // The interpreter never frees all of its own, so the tests count leaks themselves.
     let options = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
-    let pytest = pytest.env("LD_PRELOAD", library).env("PYTHONMALLOC", "malloc");
-    Ok(pytest.env("ASAN_OPTIONS", options).run()?)
+    let pytest = pytest.env("ASAN_OPTIONS", options);
+    Ok(pytest.env("LD_PRELOAD", library).run()?)
 }
 
 /// The tests that touch memory in every way; all of them would take an hour.
-const UNDER_VALGRIND: &str = "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
+const UNDER_VALGRIND: &str =
+    "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
 
-fn valgrind(sh: &Shell) -> Result<()> {
-    crate::valgrind::needed(sh)?;
-    let Run { venv, module, driver } = Run::new(sh, &interpreter()?)?;
+fn under_valgrind(sh: &Shell) -> Result<()> {
+    valgrind::needed(sh)?;
+    let run = Run::new(sh, &interpreter()?)?;
     // The interpreter reads what it has not written, such as the header of a compiled module; we must not.
-    let (file, objects) = (target_dir().join("python.supp"), ["libpython", "bin/python"]);
-    let block = |kind, object| format!("{{\n   {kind}\n   Memcheck:{kind}\n   obj:*/{object}*\n}}\n");
-    sh.write_file(&file, objects.map(|object| block("Cond", object) + &block("Value8", object)).concat())?;
-    let python = venv.python();
-    let valgrind = ["--quiet", "--error-exitcode=9", "--leak-check=no"];
-    let pytest = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "--rootdir", TESTS, TESTS];
-    let pytest = pytest.into_iter().chain(["-k", UNDER_VALGRIND]);
-    let tests = cmd!(sh, "valgrind {valgrind...} --suppressions={file} {python} -m pytest {pytest...}");
-    let tests = tests.env("PYTHONPATH", &module).env("DLPACK_SIMULATOR", &driver);
-    Ok(tests.envs([("PYTHONMALLOC", "malloc"), ("PYTHONDONTWRITEBYTECODE", "1")]).run()?)
+    let file = target_dir().join("python.supp");
+    let mut text = String::new();
+    for (kind, object) in [
+        ("Cond", "libpython"),
+        ("Value8", "libpython"),
+        ("Cond", "bin/python"),
+        ("Value8", "bin/python"),
+    ] {
+        text += &format!("{{\n   {kind}\n   Memcheck:{kind}\n   obj:*/{object}*\n}}\n");
+    }
+    sh.write_file(&file, text)?;
+    let valgrind = sh.line("valgrind --quiet --error-exitcode=9 --leak-check=no");
+    let valgrind = valgrind.arg(format!("--suppressions={}", file.display()));
+    let valgrind = valgrind.env("PYTHONDONTWRITEBYTECODE", "1");
+    let pytest = run.pytest_of(valgrind.arg(run.venv.python()));
+    let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
+    Ok(pytest.args(["-k", UNDER_VALGRIND]).run()?)
 }

@@ -7,14 +7,19 @@ use crate::debian::{self, Archive};
 use crate::prelude::*;
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.
-const SPECIAL: [(&str, u32, &str); 3] =
-    [("3.13d", 13, "--with-pydebug"), ("3.14d", 14, "--with-pydebug"), ("3.14t", 14, "--disable-gil")];
+const SPECIAL: [(&str, u32, &str); 3] = [
+    ("3.13d", 13, "--with-pydebug"),
+    ("3.14d", 14, "--with-pydebug"),
+    ("3.14t", 14, "--disable-gil"),
+];
 
 /// Every Python found, by name.
-pub(super) fn found() -> Vec<(String, PathBuf)> {
-    let ordinary = (10..16).filter_map(|minor| Some((format!("3.{minor}"), interpreter_of((3, minor))?)));
-    let special = SPECIAL.iter().filter_map(|(name, ..)| Some((name.to_string(), special(name)?)));
-    ordinary.chain(special).collect()
+pub(crate) fn found() -> Vec<(String, PathBuf)> {
+    let ordinary = (10..16).map(|minor| (format!("3.{minor}"), interpreter_of(minor)));
+    let special = SPECIAL.map(|(name, ..)| (name.to_owned(), special(name)));
+    let all = ordinary.chain(special);
+    all.filter_map(|(name, python)| Some((name, python?)))
+        .collect()
 }
 
 /// A Python that was built before.
@@ -24,28 +29,35 @@ fn special(name: &str) -> Option<PathBuf> {
 }
 
 /// One step for each that is missing.
-pub(super) fn steps() -> Vec<Step> {
-    let missing = SPECIAL.iter().filter(|(name, ..)| special(name).is_none());
-    let step =
-        |&(name, minor, option)| Step::new(format!("build Python {name}"), move |sh| build(sh, name, minor, option));
+pub(crate) fn steps() -> Vec<Step> {
+    let missing = SPECIAL
+        .into_iter()
+        .filter(|(name, ..)| special(name).is_none());
+    let step = |(name, minor, option)| {
+        let build = move |sh: &Shell| build(sh, name, minor, option);
+        Step::new(format!("build Python {name}"), build)
+    };
     missing.map(step).collect()
 }
 
 fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {
-    if !debian::is_here(sh) {
-        return skip("the sources come with Debian's package manager, which is not here");
-    }
     let sources = sh.create_dir(cache()?.join("python-sources"))?;
     if unpacked(sh, &sources, minor)?.is_none() {
-        let by_hand = || format!("unpack Python-3.{minor}.N into {} by hand", sources.display());
-        fetch(sh, &sources, &format!("python3.{minor}")).with_context(by_hand)?;
+        if !debian::is_here(sh) {
+            return skip("the sources come with Debian's package manager, which is not here");
+        }
+        let fetched = fetch(sh, &sources, &format!("python3.{minor}"));
+        fetched.with_context(|| format!("unpack them into {} by hand", sources.display()))?;
     }
-    let configure = unpacked(sh, &sources, minor)?.context("the archive holds no Python")?.join("configure");
+    let sources_of = unpacked(sh, &sources, minor)?.context("the archive holds no Python")?;
+    let configure = sources_of.join("configure");
     let place = sh.create_dir(sources.join(format!("build-{name}")))?;
     let prefix = cache()?.join(format!("python-{name}"));
     let there = sh.push_dir(&place);
-    let configure = cmd!(sh, "{configure} --quiet --prefix={prefix} --with-ensurepip=install {option}");
-    for command in [configure, cmd!(sh, "nice make -j2"), cmd!(sh, "nice make install")] {
+    let words = ["--quiet", "--with-ensurepip=install", option];
+    let configure = cmd!(sh, "{configure} --prefix={prefix} {words...}");
+    let [make, install] = ["make -j2", "make install"].map(|words| sh.cmd("nice").line(words));
+    for command in [configure, make, install] {
         command.ignore_stdout().ignore_stderr().run()?;
     }
     drop(there);
@@ -55,23 +67,30 @@ fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {
 
 /// The sources of this version, if they are there already.
 fn unpacked(sh: &Shell, sources: &Path, minor: u32) -> Result<Option<PathBuf>> {
-    Ok(newest(sh, sources, &format!("Python-3.{minor}."), "")?.filter(|path| path.join("configure").exists()))
+    let found = newest(sh, sources, &format!("Python-3.{minor}."), "")?;
+    Ok(found.filter(|path| path.join("configure").exists()))
 }
 
+/// The last file whose name begins and ends like this.
 fn newest(sh: &Shell, folder: &Path, beginning: &str, end: &str) -> Result<Option<PathBuf>> {
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let fits = |path: &PathBuf| name(path).starts_with(beginning) && name(path).ends_with(end);
-    Ok(sh.read_dir(folder)?.into_iter().rev().find(fits))
+    let mut files = sh.read_dir(folder)?;
+    files.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(beginning) && name.ends_with(end)
+    });
+    Ok(files.pop())
 }
 
 /// Fetches the archive of the original source, as the newest suite that still has it holds it, and unpacks it.
 fn fetch(sh: &Shell, sources: &Path, package: &str) -> Result<()> {
-    let archive = Archive::open(sh, sources, &["deb-src {} sid main", "deb-src {} trixie main"])?;
-    let listed = archive.apt("apt-cache", &["showsrc", package]).read()?;
+    let suites = "deb-src {} sid main\ndeb-src {} trixie main\n";
+    let archive = Archive::open(sh, sources, suites)?;
+    let listed = archive.apt("apt-cache", "showsrc").arg(package).read()?;
     let _there = sh.push_dir(sources);
+    let lines = listed.lines();
     // An index may name what its archive has replaced since.
-    for version in listed.lines().filter_map(|line| line.strip_prefix("Version: ")) {
-        let source = archive.apt("apt-get", &["source", "--download-only", "--only-source"]);
+    for version in lines.filter_map(|line| line.strip_prefix("Version: ")) {
+        let source = archive.apt("apt-get", "source --download-only --only-source");
         // The original source may come though Debian's patches do not, and is all that is needed.
         let _ = source.arg(format!("{package}={version}")).run();
         if let Some(source) = newest(sh, sources, &format!("{package}_"), ".orig.tar.xz")? {
