@@ -27,13 +27,11 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
             // What it imports, and nanobind, whose sources it compiles.
             let packages = ["numpy", "apache-tvm-ffi", "nanobind"];
             let venv = venv(sh, &interpreter()?, "bench", &packages)?;
-            let quick = quick.then_some("--builds thin --processes 1 --rounds 11");
-            let words = quick.into_iter().flat_map(|words| words.split(' '));
-            Ok(venv
-                .run(sh)
-                .arg("benches/python/run.py")
-                .args(words)
-                .run()?)
+            let mut run = venv.run(sh).arg("benches/python/run.py");
+            if quick {
+                run = run.line("--builds thin --processes 1 --rounds 11");
+            }
+            Ok(run.run()?)
         }),
     ];
     let names: Vec<_> = steps.iter().map(|step| step.name.clone()).collect();

@@ -15,47 +15,42 @@ const LIBRARIES: &str = include_str!("../../dlpack-pyo3/pytests/consumers/librar
 /// The environment without which nothing is tested; that another cannot be had, the table says.
 const QUICK: &str = "test";
 
-/// A line of libraries.tsv, whose head says what the columns are.
-struct Group {
-    name: &'static str,
-    minor: Option<u32>,
-    requirements: Vec<&'static str>,
-    /// Title and adapter of each.
-    libraries: Vec<(&'static str, &'static str)>,
-}
-
-fn group(line: &'static str) -> Option<Group> {
-    let [name, minor, requirements, libraries] = line.split('\t').collect::<Vec<_>>()[..] else {
-        return None;
-    };
-    let libraries = libraries.split(", ");
-    let adapter = |title: &'static str| title.split_once('=').unwrap_or((title, title));
-    Some(Group {
-        name,
-        minor: minor.parse().ok(),
-        requirements: requirements.split(' ').collect(),
-        libraries: libraries.map(adapter).collect(),
+/// The lines of libraries.tsv, whose head says what the columns are.
+fn groups() -> impl Iterator<Item = [&'static str; 4]> {
+    let lines = LIBRARIES.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        *line
+            .split('\t')
+            .collect::<Vec<_>>()
+            .first_chunk()
+            .expect("4 columns")
     })
 }
 
-impl Group {
-    /// The environment, and the folder with our module, built for its Python.
-    fn environment(&self, sh: &Shell) -> Result<(Venv, PathBuf)> {
-        let special = |minor| interpreter_of(minor).with_context(|| format!("no Python 3.{minor}"));
-        let python = self.minor.map_or_else(interpreter, special)?;
-        let venv = venv(sh, &python, self.name, &self.requirements)?;
-        Ok((venv, module(sh, &python)?))
-    }
+/// Title and adapter of each library in a line.
+fn libraries(column: &str) -> impl Iterator<Item = (&str, &str)> {
+    let titles = column.split(", ");
+    titles.map(|title| title.split_once('=').unwrap_or((title, title)))
+}
+
+/// The environment of a line, and the folder with our module, built for its Python.
+fn environment(sh: &Shell, [name, minor, packages, _]: [&str; 4]) -> Result<(Venv, PathBuf)> {
+    let python = match minor.parse() {
+        Ok(minor) => interpreter_of(minor).with_context(|| format!("no Python 3.{minor}"))?,
+        Err(_) => interpreter()?,
+    };
+    let packages: Vec<_> = packages.split(' ').collect();
+    Ok((venv(sh, &python, name, &packages)?, module(sh, &python)?))
 }
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
-    match quick && only.is_none() {
-        true => always(sh),
-        false => check(sh, quick, only.as_deref()),
+    if quick && only.is_none() {
+        return always(sh);
     }
+    check(sh, quick, only.as_deref())
 }
 
 /// The libraries that install quickly, and the tests of the matrix itself, with libraries that lie.
@@ -67,40 +62,29 @@ pub(crate) fn always(sh: &Shell) -> Result<()> {
 
 /// The environment of the libraries that install quickly.
 pub(crate) fn usual(sh: &Shell) -> Result<(Venv, PathBuf)> {
-    let group = LIBRARIES.lines().find_map(group);
-    group.context("no libraries")?.environment(sh)
+    environment(sh, groups().next().context("no libraries")?)
 }
 
 fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {
     let mut run = sh.cmd(interpreter()?).arg(format!("{FOLDER}/run.py"));
-    let mut groups: Vec<_> = LIBRARIES.lines().filter_map(group).collect();
-    groups.retain(|group| !quick || group.name == QUICK);
-    let all = groups.iter().flat_map(|group| &group.libraries);
-    let titles: Vec<_> = all.map(|(title, _)| *title).collect();
-    if let Some(only) = only {
-        let titles = titles.join(", ");
-        ensure!(
-            titles.contains(&only),
-            "no library `{only}`; there are {titles}"
-        );
-    }
-    for mut group in groups {
-        group
-            .libraries
-            .retain(|(title, _)| only.is_none_or(|only| only == *title));
-        if group.libraries.is_empty() {
+    let mut known = Vec::new();
+    for group in groups().filter(|group| !quick || group[0] == QUICK) {
+        known.extend(libraries(group[3]).map(|(title, _)| title));
+        let mut chosen: Vec<_> = libraries(group[3]).collect();
+        chosen.retain(|(title, _)| only.is_none_or(|only| only == *title));
+        if chosen.is_empty() {
             continue;
         }
-        let environment = group.environment(sh);
-        if let (Err(error), true) = (&environment, group.name != QUICK) {
+        let environment = environment(sh, group);
+        if let (Err(error), true) = (&environment, group[0] != QUICK) {
             let reason = format!("cannot be installed: {error:#}");
-            for (title, _) in group.libraries {
+            for (title, _) in chosen {
                 run = run.args(["--skipped", title, &reason]);
             }
             continue;
         }
         let (venv, module) = environment?;
-        for (title, adapter) in group.libraries {
+        for (title, adapter) in chosen {
             let mut folders = vec![module.clone()];
             if adapter.starts_with("nanobind") {
                 // With the C++ library that takes tensors through it.
@@ -113,6 +97,8 @@ fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {
             run = run.arg(venv.python()).arg(std::env::join_paths(folders)?);
         }
     }
+    let is_known = only.is_none_or(|only| known.contains(&only));
+    ensure!(is_known, "no such library; there are {}", known.join(", "));
     let writes = !quick && only.is_none();
     let table = writes.then_some(["--table", "spec/consumers.md"]);
     Ok(run.args(table.iter().flatten()).run()?)
@@ -126,16 +112,17 @@ mod tests {
     fn every_library_has_a_column_of_its_own_and_an_adapter() {
         let sh = shell().unwrap();
         let adapters = sh.read_file(format!("{FOLDER}/adapters.py")).unwrap();
-        let groups: Vec<_> = LIBRARIES.lines().filter_map(group).collect();
-        let lines = LIBRARIES.lines().filter(|line| !line.starts_with('#'));
-        assert_eq!((groups.len(), groups[0].name), (lines.count(), QUICK));
+        assert_eq!(groups().next().unwrap()[0], QUICK);
         let mut seen = std::collections::HashSet::new();
-        for (title, adapter) in groups.into_iter().flat_map(|group| group.libraries) {
+        for (title, adapter) in groups().flat_map(|group| libraries(group[3])) {
             assert!(seen.insert(title), "{title} twice");
             let entry = format!("    \"{adapter}\": ");
             assert!(adapters.contains(&entry), "{title}: no adapter `{adapter}`");
         }
         let error = check(&sh, true, Some("nunpy")).unwrap_err().to_string();
-        assert!(error.contains("`nunpy`; there are numpy, "), "{error}");
+        assert!(
+            error.contains("no such library; there are numpy, "),
+            "{error}"
+        );
     }
 }

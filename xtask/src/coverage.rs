@@ -77,17 +77,11 @@ fn check_row(row: &Row<'_>, speaks_of: Option<&&str>, sources: &Sources) -> Resu
     // What stands between pairs of backticks.
     let mut tests = tests.split('`').skip(1).step_by(2).peekable();
     let has_test = tests.peek().is_some();
-    let has_reason = reason.chars().count() >= 20;
     match *status {
         "open" => bail!("still open"),
         "tested" => ensure!(has_test, "tested, but names no test (in backticks)"),
-        "not here" | "later" => {
-            let is_plain = has_test || has_reason;
-            ensure!(
-                is_plain,
-                "a row without a test needs a reason of 20 characters"
-            );
-        }
+        "not here" | "later" if has_test || reason.chars().count() >= 20 => {}
+        "not here" | "later" => bail!("a row without a test needs a reason of 20 characters"),
         status => bail!("`{status}` is no status"),
     }
     tests.try_for_each(|test| check_name(id, test, sources))
@@ -113,9 +107,9 @@ fn check_name(id: &str, test: &str, sources: &Sources) -> Result<()> {
             let is_named = words.any(|word| word == id);
             ensure!(is_named, "the test `{test}` does not name it");
         }
-        [..] => bail!(
+        all => bail!(
             "{} tests are called `{test}`; write `path::{test}`",
-            texts.len()
+            all.len()
         ),
     }
     Ok(())
@@ -130,29 +124,27 @@ fn body(path: &str, text: &str, name: &str) -> Option<String> {
     let start = trimmed.position(|line| line.starts_with(&start))?;
     let above = lines[..start].iter().rposition(|line| line.is_empty());
     let above = above.map_or(0, |empty| empty + 1);
-    let is_test = lines[above..start]
-        .iter()
-        .any(|line| line.trim() == "#[test]");
-    if !(is_test || is_python && name.starts_with("test_")) {
+    let mut head = lines[above..start].iter().map(|line| line.trim());
+    if !(head.any(|line| line == "#[test]") || is_python && name.starts_with("test_")) {
         return None;
     }
     // Up to the next line that is not indented more than the function.
     let indent = lines[start].len() - lines[start].trim_start().len();
     let deeper = format!("{:indent$} ", "");
-    let is_end =
-        |line: &&str| !(line.starts_with(&deeper) || line.is_empty() || line.trim() == "):");
-    let length = lines[start + 1..].iter().position(is_end);
-    let end = length.map_or(lines.len(), |length| start + 1 + length);
-    let head = lines.iter().take_while(|line| line.starts_with("//!"));
+    let is_inside = |line: &&&str| line.starts_with(&deeper) || ["", "):"].contains(&line.trim());
+    let end = start + 1 + lines[start + 1..].iter().take_while(is_inside).count();
+    let head: Vec<_> = lines
+        .iter()
+        .take_while(|line| line.starts_with("//!"))
+        .copied()
+        .collect();
     let docstring = text
         .strip_prefix("\"\"\"")
-        .map(|rest| rest.split("\"\"\"").next());
-    let head = head.copied().chain(docstring.flatten());
-    Some(
-        head.chain(lines[above..end].iter().copied())
-            .collect::<Vec<_>>()
-            .join("\n"),
-    )
+        .unwrap_or_default()
+        .split("\"\"\"")
+        .next();
+    let parts = [&head.join("\n"), docstring?, &lines[above..end].join("\n")];
+    Some(parts.join("\n"))
 }
 
 #[cfg(test)]

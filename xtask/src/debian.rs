@@ -2,11 +2,6 @@
 
 use crate::prelude::*;
 
-/// Whether this machine has the package manager at all.
-pub(crate) fn is_here(sh: &Shell) -> bool {
-    succeeds(cmd!(sh, "apt-get --version"))
-}
-
 /// The archive that this machine installs its packages from, with lists and settings that are ours alone.
 pub(crate) struct Archive<'a> {
     sh: &'a Shell,
@@ -16,6 +11,9 @@ pub(crate) struct Archive<'a> {
 impl<'a> Archive<'a> {
     /// Learns what the archive holds. Each source is a line of `sources.list`, with `{}` for the archive's address.
     pub(crate) fn open(sh: &'a Shell, folder: &Path, sources: &str) -> Result<Self> {
+        if !succeeds(cmd!(sh, "apt-get --version")) {
+            return skip("it comes with Debian's package manager, which is not here");
+        }
         let state = folder.join("apt");
         sh.create_dir(state.join("state/lists/partial"))?;
         sh.create_dir(state.join("cache/archives/partial"))?;
@@ -70,9 +68,9 @@ impl<'a> Archive<'a> {
         let mut packages = self.sh.read_dir(&fetched)?;
         packages.retain(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
         ensure!(!packages.is_empty(), "the archive sent no {package}");
-        let mut unpack = packages
-            .iter()
-            .map(|package| cmd!(self.sh, "dpkg -x {package} {into}"));
-        Ok(unpack.try_for_each(|unpack| unpack.run())?)
+        for package in packages {
+            cmd!(self.sh, "dpkg -x {package} {into}").run()?;
+        }
+        Ok(())
     }
 }

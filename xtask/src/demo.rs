@@ -47,22 +47,13 @@ fn showcase(sh: &Shell, venv: &Venv) -> Result<PathBuf> {
     let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
     sh.remove_path(&wheels)?;
     sh.remove_path(&site)?;
-    let build = venv
-        .run(sh)
-        .line("-m maturin build --quiet --release --manifest-path");
-    let build = build
-        .line("examples/showcase/Cargo.toml --interpreter")
-        .arg(venv.python());
-    let build = build.arg("--out").arg(&wheels);
+    let words = "-m maturin build --quiet --release --manifest-path examples/showcase/Cargo.toml";
+    let build = venv.run(sh).line(words).arg("--interpreter");
+    let build = build.arg(venv.python()).arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;
-    let wheel = sh
-        .read_dir(&wheels)?
-        .pop()
-        .context("maturin left no wheel")?;
-    let install = venv
-        .run(sh)
-        .line("-m pip install --quiet --no-deps --no-index");
-    let install = install.args(["--disable-pip-version-check", "--target"]);
-    install.args([&site, &wheel]).run()?;
+    let wheel = sh.read_dir(&wheels)?.pop();
+    let wheel = wheel.context("maturin left no wheel")?;
+    let words = "-m pip install --quiet --no-deps --no-index --disable-pip-version-check --target";
+    venv.run(sh).line(words).args([site.clone(), wheel]).run()?;
     Ok(site)
 }

@@ -58,12 +58,11 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     };
     let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
     let target = target_dir().join("stable-python");
-    let module = build(oldest, command, &target, "debug")?;
-    for (_, python) in &pythons {
-        let run = Run::with_module(sh, python, module.clone())?;
-        run.pytest(sh).run()?;
-    }
-    Ok(())
+    let module = &build(oldest, command, &target, "debug")?;
+    let mut runs = pythons
+        .iter()
+        .map(|(_, python)| Run::with_module(sh, python, module));
+    runs.try_for_each(|run| Ok(run?.pytest(sh).run()?))
 }
 
 /// The tests themselves must see a fault, and pytest catch nothing.
@@ -79,7 +78,7 @@ fn address_sanitizer(sh: &Shell) -> Result<()> {
     };
     let (python, target) = (interpreter()?, target_dir().join("asan-python"));
     let module = build(&python, command, &target, &format!("{SANITIZED}/debug"))?;
-    let pytest = Run::with_module(sh, &python, module)?.pytest(sh);
+    let pytest = Run::with_module(sh, &python, &module)?.pytest(sh);
     let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
     // The interpreter never frees all of its own, so the tests count leaks themselves.
     let options = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
@@ -94,20 +93,8 @@ const UNDER_VALGRIND: &str =
 fn under_valgrind(sh: &Shell) -> Result<()> {
     valgrind::needed(sh)?;
     let run = Run::new(sh, &interpreter()?)?;
-    // The interpreter reads what it has not written, such as the header of a compiled module; we must not.
-    let file = target_dir().join("python.supp");
-    let mut text = String::new();
-    for (kind, object) in [
-        ("Cond", "libpython"),
-        ("Value8", "libpython"),
-        ("Cond", "bin/python"),
-        ("Value8", "bin/python"),
-    ] {
-        text += &format!("{{\n   {kind}\n   Memcheck:{kind}\n   obj:*/{object}*\n}}\n");
-    }
-    sh.write_file(&file, text)?;
     let valgrind = sh.line("valgrind --quiet --error-exitcode=9 --leak-check=no");
-    let valgrind = valgrind.arg(format!("--suppressions={}", file.display()));
+    let valgrind = valgrind.arg("--suppressions=dlpack-pyo3/pytests/valgrind.supp");
     let valgrind = valgrind.env("PYTHONDONTWRITEBYTECODE", "1");
     let pytest = run.pytest_of(valgrind.arg(run.venv.python()));
     let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");

@@ -3,7 +3,7 @@
 //! free-threaded one has no GIL that would hide a race. Both come from the source packages of Debian, whose signatures the
 //! package manager checks, or from sources in the cache folder; nothing is installed outside of it.
 
-use crate::debian::{self, Archive};
+use crate::debian::Archive;
 use crate::prelude::*;
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.
@@ -17,9 +17,10 @@ const SPECIAL: [(&str, u32, &str); 3] = [
 pub(crate) fn found() -> Vec<(String, PathBuf)> {
     let ordinary = (10..16).map(|minor| (format!("3.{minor}"), interpreter_of(minor)));
     let special = SPECIAL.map(|(name, ..)| (name.to_owned(), special(name)));
-    let all = ordinary.chain(special);
-    all.filter_map(|(name, python)| Some((name, python?)))
-        .collect()
+    let all = ordinary
+        .chain(special)
+        .map(|(name, python)| Some((name, python?)));
+    all.flatten().collect()
 }
 
 /// A Python that was built before.
@@ -30,22 +31,19 @@ fn special(name: &str) -> Option<PathBuf> {
 
 /// One step for each that is missing.
 pub(crate) fn steps() -> Vec<Step> {
-    let missing = SPECIAL
-        .into_iter()
-        .filter(|(name, ..)| special(name).is_none());
-    let step = |(name, minor, option)| {
-        let build = move |sh: &Shell| build(sh, name, minor, option);
-        Step::new(format!("build Python {name}"), build)
-    };
-    missing.map(step).collect()
+    let mut steps = Vec::new();
+    for (name, minor, option) in SPECIAL {
+        if special(name).is_none() {
+            let build = move |sh: &Shell| build(sh, name, minor, option);
+            steps.push(Step::new(format!("build Python {name}"), build));
+        }
+    }
+    steps
 }
 
 fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {
     let sources = sh.create_dir(cache()?.join("python-sources"))?;
     if unpacked(sh, &sources, minor)?.is_none() {
-        if !debian::is_here(sh) {
-            return skip("the sources come with Debian's package manager, which is not here");
-        }
         let fetched = fetch(sh, &sources, &format!("python3.{minor}"));
         fetched.with_context(|| format!("unpack them into {} by hand", sources.display()))?;
     }

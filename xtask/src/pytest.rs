@@ -25,15 +25,12 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 
 /// What `test` runs: the tests with the newest PyO3 that dlpack-pyo3 accepts, and with each older one.
 pub(crate) fn steps() -> impl Iterator<Item = Step> {
-    let newest = Step::new("Python tests", |sh| {
-        Ok(Run::new(sh, &interpreter()?)?.pytest(sh).run()?)
-    });
+    let newest = |sh: &Shell| Ok(Run::new(sh, &interpreter()?)?.pytest(sh).run()?);
     let older = OLDER_PYO3.into_iter().map(|version| {
-        Step::new(format!("Python tests with PyO3 {version}"), move |sh| {
-            Ok(Run::with_pyo3(sh, version)?.pytest(sh).run()?)
-        })
+        let tests = move |sh: &Shell| Ok(Run::with_pyo3(sh, version)?.pytest(sh).run()?);
+        Step::new(format!("Python tests with PyO3 {version}"), tests)
     });
-    core::iter::once(newest).chain(older)
+    core::iter::once(Step::new("Python tests", newest)).chain(older)
 }
 
 /// One interpreter with its environment and the module built for it, and the driver that all of them use.
@@ -45,14 +42,14 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(sh: &Shell, python: &Path) -> Result<Self> {
-        Self::with_module(sh, python, module(sh, python)?)
+        Self::with_module(sh, python, &module(sh, python)?)
     }
 
-    pub(crate) fn with_module(sh: &Shell, python: &Path, module: PathBuf) -> Result<Self> {
+    pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
         let venv_of = |packages: &[&str]| venv(sh, python, "pytest", packages);
         // The tests that need numpy skip themselves where it cannot be had.
         let venv = venv_of(&["pytest", "numpy"]).or_else(|_| venv_of(&["pytest"]))?;
-        let driver = driver(sh)?;
+        let (module, driver) = (module.to_owned(), driver(sh)?);
         Ok(Self {
             venv,
             module,
@@ -66,22 +63,13 @@ impl Run {
         let python = interpreter()?;
         let folder = target_dir().join(format!("pyo3-{version}"));
         let manifest = folder.join("Cargo.toml");
-        let library = root().join("dlpack-pyo3");
-        let sources = library.join("pytests/src/lib.rs");
-        let text = format!(
-            "workspace = {{}}
-package = {{ name = {PACKAGE:?}, edition = \"2024\" }}
-lib = {{ name = \"dlpack_probe\", path = {sources:?}, crate-type = [\"cdylib\"] }}
-features = {{ default = [\"own-abi\"], own-abi = [] }}
-[dependencies]
-dlpack-pyo3.path = {library:?}
-pyo3 = {{ version = {version:?}, default-features = false, features = [\"macros\", \"extension-module\"] }}
-"
-        );
+        let text = sh.read_file("dlpack-pyo3/pytests/older-pyo3.toml")?;
+        let text = text.replace("{{root}}", &root().display().to_string());
+        let text = text.replace("{{version}}", version);
         sh.write_file(&manifest, text)?;
         let command = cmd!(sh, "cargo build --manifest-path {manifest}");
         let module = build(&python, command, &folder.join("target"), "debug")?;
-        Self::with_module(sh, &python, module)
+        Self::with_module(sh, &python, &module)
     }
 
     /// All tests.

@@ -11,9 +11,7 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
     let program = named.as_deref().unwrap_or("python3");
     match ask(program) {
         Some((minor, path)) if minor >= OLDEST => Ok(path),
-        Some(_) => skip(format!(
-            "set PYTHON to a Python from 3.{OLDEST} on; {program} is older"
-        )),
+        Some(_) => skip(format!("`{program}` is older than 3.{OLDEST}; set PYTHON")),
         None => skip(format!("`{program}` is not a Python that runs")),
     }
 }
@@ -50,12 +48,8 @@ pub(crate) struct Venv(PathBuf);
 impl Venv {
     /// The environment's interpreter.
     pub(crate) fn python(&self) -> PathBuf {
-        let python = if cfg!(windows) {
-            "Scripts/python.exe"
-        } else {
-            "bin/python"
-        };
-        self.0.join(python)
+        let (windows, unix) = ("Scripts/python.exe", "bin/python");
+        self.0.join(if cfg!(windows) { windows } else { unix })
     }
 
     /// The environment's interpreter, which writes nothing into the checkout.
@@ -87,10 +81,8 @@ pub(crate) fn venv(sh: &Shell, python: &Path, name: &str, packages: &[&str]) -> 
         return Ok(venv);
     }
     sh.remove_path(&venv.0)?;
-    println!(
-        "python: installing {packages:?} into {} (once)",
-        venv.0.display()
-    );
+    let place = venv.0.display();
+    println!("python: installing {packages:?} into {place} (once)");
     // Made beside its place and moved there when it is whole: nobody uses half of one, not a second run either.
     let draft = Venv(venv.0.with_extension(std::process::id().to_string()));
     let done = install(sh, python, &draft, packages);
@@ -99,17 +91,15 @@ pub(crate) fn venv(sh: &Shell, python: &Path, name: &str, packages: &[&str]) -> 
         let _ = sh.remove_path(&draft.0);
     }
     done?;
-    ensure!(venv.works(sh), "cannot make {}", venv.0.display());
+    ensure!(venv.works(sh), "cannot make {place}");
     Ok(venv)
 }
 
-fn install(sh: &Shell, python: &Path, Venv(folder): &Venv, packages: &[&str]) -> Result<()> {
+fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &[&str]) -> Result<()> {
+    let folder = &venv.0;
     cmd!(sh, "{python} -m venv {folder}").run()?;
-    let pip = Venv(folder.clone()).run(sh).line("-m pip install --quiet");
-    Ok(pip
-        .arg("--disable-pip-version-check")
-        .args(packages)
-        .run()?)
+    let pip = "-m pip install --quiet --disable-pip-version-check";
+    Ok(venv.run(sh).line(pip).args(packages).run()?)
 }
 
 /// Stands for interpreter and requirements in a folder's name: FNV-1a, which is the same with every compiler.

@@ -19,13 +19,10 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         let host = cmd!(sh, "rustc --print host-tuple").quiet().read()?;
         let host = host.to_uppercase().replace('-', "_");
         let tests = sh.line("cargo test -p dlpack-core --all-features --lib --tests");
-        let tests = tests
-            .line("--no-fail-fast -- --test-threads=1")
-            .args(filter);
+        let tests = tests.line("--no-fail-fast -- --test-threads=1");
         let tests = tests.env("DLPACK_CASES", cases.unwrap_or(500).to_string());
-        Ok(tests
-            .env(format!("CARGO_TARGET_{host}_RUNNER"), runner)
-            .run()?)
+        let tests = tests.env(format!("CARGO_TARGET_{host}_RUNNER"), runner);
+        Ok(tests.args(filter).run()?)
     });
     step.alone(sh, "valgrind")
 }
