@@ -19,11 +19,8 @@ const QUICK: &str = "test";
 fn groups() -> impl Iterator<Item = [&'static str; 4]> {
     let lines = LIBRARIES.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| {
-        *line
-            .split('\t')
-            .collect::<Vec<_>>()
-            .first_chunk()
-            .expect("4 columns")
+        let columns: Vec<_> = line.split('\t').collect();
+        *columns.first_chunk().expect("4 columns")
     })
 }
 

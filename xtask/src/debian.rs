@@ -2,6 +2,15 @@
 
 use crate::prelude::*;
 
+/// The file with the shortest path of this pattern below a folder; a link that leads nowhere is none.
+pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> {
+    let pattern = folder.join(pattern);
+    let find = cmd!(sh, "find {folder} -path {pattern} -xtype f");
+    let found = find.quiet().read().ok()?;
+    let path = found.lines().min_by_key(|path| (path.len(), *path));
+    path.map(PathBuf::from)
+}
+
 /// The archive that this machine installs its packages from, with lists and settings that are ours alone.
 pub(crate) struct Archive<'a> {
     sh: &'a Shell,
@@ -23,6 +32,8 @@ impl<'a> Archive<'a> {
         let mirror = sites.lines().find(is_mirror);
         let mirror = mirror.context("this machine installs from no archive of Debian")?;
         sh.write_file(state.join("sources.list"), sources.replace("{}", mirror))?;
+        let settings = include_str!("../apt.conf").replace("{}", &state.display().to_string());
+        sh.write_file(state.join("settings"), settings)?;
         let folder = folder.to_owned();
         let archive = Self { sh, folder };
         // Without this word, an archive that cannot be reached is no failure.
@@ -33,14 +44,9 @@ impl<'a> Archive<'a> {
 
     /// A program of `apt` that knows this archive only.
     pub(crate) fn apt(&self, name: &str, words: &str) -> Cmd<'a> {
-        let state = self.folder.join("apt");
-        let [list, lists, cache] = ["sources.list", "state", "cache"].map(|name| state.join(name));
-        let apt = self.sh.cmd(name).args(["-qq", "-o"]);
-        let apt = apt.arg(format!("Dir::Etc::sourcelist={}", list.display()));
-        let apt = apt.line("-o Dir::Etc::sourceparts=- -o APT::Sandbox::User=root -o");
-        let apt = apt.arg(format!("Dir::State={}", lists.display()));
-        let apt = apt.arg("-o").arg(format!("Dir::Cache={}", cache.display()));
-        apt.line(words)
+        let settings = self.folder.join("apt/settings");
+        let apt = self.sh.cmd(name).env("APT_CONFIG", settings);
+        apt.arg("-qq").line(words)
     }
 
     /// The version of a package that this archive would install, if it has one.
@@ -57,8 +63,7 @@ impl<'a> Archive<'a> {
         self.sh.create_dir(fetched.join("partial"))?;
         let mut fetch = self.apt("apt-get", "download");
         if !alone {
-            // What is missing follows from what the machine has; this file is only read.
-            fetch = self.apt("apt-get", "-o Dir::State::status=/var/lib/dpkg/status -o");
+            fetch = self.apt("apt-get", "-o");
             fetch = fetch.arg(format!("Dir::Cache::archives={}", fetched.display()));
             fetch = fetch.line("--no-install-recommends --download-only --reinstall --yes install");
         }

@@ -1,6 +1,6 @@
 //! The real libraries of NVIDIA and AMD on a machine without a GPU: each entry point is there, each failure an error.
 
-use crate::debian::Archive;
+use crate::debian::{Archive, find};
 use crate::prelude::*;
 
 /// A library that core opens: the variable that tells the tests where it lies, the packages of Debian of which the first
@@ -35,7 +35,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
 /// The library in our cache folder, which is filled at the first call.
 fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
     let place = sh.create_dir(cache()?.join("drivers"))?;
-    if unpacked(sh, &place, library)?.is_none() {
+    if unpacked(sh, &place, library).is_none() {
         // A folder of this process: the package manager locks its own, and another run may be at the same work.
         let draft = sh.create_dir(cache()?.join(format!("drivers-{}", std::process::id())))?;
         let done = fetch(sh, &draft, &place, library);
@@ -43,22 +43,16 @@ fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
         let _ = sh.remove_path(&draft);
         done?;
     }
-    unpacked(sh, &place, library)?.with_context(|| format!("the package holds no {}", library.3))
+    unpacked(sh, &place, library).with_context(|| format!("the package holds no {}", library.3))
 }
 
 /// The library as an earlier run unpacked it, whichever version that was: the shortest name of its beginning.
-fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Result<Option<PathBuf>> {
-    let name = format!("{}*", library.3);
-    for package in library.1 {
-        let below = format!("{}/{package}_*", place.display());
-        // Without the links that lead nowhere.
-        let find = cmd!(sh, "find {place} -path {below} -name {name} -xtype f");
-        let found = find.quiet().read()?;
-        if let Some(path) = found.lines().min_by_key(|path| (path.len(), *path)) {
-            return Ok(Some(path.into()));
-        }
-    }
-    Ok(None)
+fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Option<PathBuf> {
+    let mut patterns = library
+        .1
+        .iter()
+        .map(|package| format!("{package}_*/{}*", library.3));
+    patterns.find_map(|pattern| find(sh, place, &pattern))
 }
 
 fn fetch(sh: &Shell, draft: &Path, place: &Path, library: &Library) -> Result<()> {
@@ -89,7 +83,7 @@ mod tests {
     fn what_was_unpacked_is_found_without_the_package_manager() {
         let sh = Shell::new().unwrap();
         let place = sh.create_temp_dir().unwrap();
-        let found = || LIBRARIES.map(|library| unpacked(&sh, place.path(), &library).unwrap());
+        let found = || LIBRARIES.map(|library| unpacked(&sh, place.path(), &library));
         let folder = place.path().join("libcuda1_535-1/usr/lib");
         let link = folder.join("libcuda.so.1");
         sh.write_file(folder.join("libcuda.so.535"), "").unwrap();

@@ -35,9 +35,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Ok(pytest.args(["-k", "threads or exit"]).run()?)
     })];
     for (name, python) in interpreters::found() {
-        steps.push(Step::new(format!("Python {name}"), move |sh| {
-            Ok(Run::new(sh, &python)?.pytest(sh).run()?)
-        }));
+        let tests = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).run()?);
+        steps.push(Step::new(format!("Python {name}"), tests));
     }
     steps.extend([
         Step::new("one module for all Pythons (abi3)", stable_abi),
@@ -59,10 +58,8 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
     let target = target_dir().join("stable-python");
     let module = &build(oldest, command, &target, "debug")?;
-    let mut runs = pythons
-        .iter()
-        .map(|(_, python)| Run::with_module(sh, python, module));
-    runs.try_for_each(|run| Ok(run?.pytest(sh).run()?))
+    let test = |python| Ok(Run::with_module(sh, python, module)?.pytest(sh).run()?);
+    pythons.iter().try_for_each(|(_, python)| test(python))
 }
 
 /// The tests themselves must see a fault, and pytest catch nothing.

@@ -3,7 +3,7 @@
 //! free-threaded one has no GIL that would hide a race. Both come from the source packages of Debian, whose signatures the
 //! package manager checks, or from sources in the cache folder; nothing is installed outside of it.
 
-use crate::debian::Archive;
+use crate::debian::{Archive, find};
 use crate::prelude::*;
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.
@@ -17,10 +17,11 @@ const SPECIAL: [(&str, u32, &str); 3] = [
 pub(crate) fn found() -> Vec<(String, PathBuf)> {
     let ordinary = (10..16).map(|minor| (format!("3.{minor}"), interpreter_of(minor)));
     let special = SPECIAL.map(|(name, ..)| (name.to_owned(), special(name)));
-    let all = ordinary
-        .chain(special)
-        .map(|(name, python)| Some((name, python?)));
-    all.flatten().collect()
+    let mut found = Vec::new();
+    for (name, python) in ordinary.chain(special) {
+        found.extend(python.map(|python| (name, python)));
+    }
+    found
 }
 
 /// A Python that was built before.
@@ -43,12 +44,12 @@ pub(crate) fn steps() -> Vec<Step> {
 
 fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {
     let sources = sh.create_dir(cache()?.join("python-sources"))?;
-    if unpacked(sh, &sources, minor)?.is_none() {
+    let configure = || find(sh, &sources, &format!("Python-3.{minor}.*/configure"));
+    if configure().is_none() {
         let fetched = fetch(sh, &sources, &format!("python3.{minor}"));
         fetched.with_context(|| format!("unpack them into {} by hand", sources.display()))?;
     }
-    let sources_of = unpacked(sh, &sources, minor)?.context("the archive holds no Python")?;
-    let configure = sources_of.join("configure");
+    let configure = configure().context("the archive holds no Python")?;
     let place = sh.create_dir(sources.join(format!("build-{name}")))?;
     let prefix = cache()?.join(format!("python-{name}"));
     let there = sh.push_dir(&place);
@@ -63,22 +64,6 @@ fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {
     Ok(sh.remove_path(&place)?)
 }
 
-/// The sources of this version, if they are there already.
-fn unpacked(sh: &Shell, sources: &Path, minor: u32) -> Result<Option<PathBuf>> {
-    let found = newest(sh, sources, &format!("Python-3.{minor}."), "")?;
-    Ok(found.filter(|path| path.join("configure").exists()))
-}
-
-/// The last file whose name begins and ends like this.
-fn newest(sh: &Shell, folder: &Path, beginning: &str, end: &str) -> Result<Option<PathBuf>> {
-    let mut files = sh.read_dir(folder)?;
-    files.retain(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(beginning) && name.ends_with(end)
-    });
-    Ok(files.pop())
-}
-
 /// Fetches the archive of the original source, as the newest suite that still has it holds it, and unpacks it.
 fn fetch(sh: &Shell, sources: &Path, package: &str) -> Result<()> {
     let suites = "deb-src {} sid main\ndeb-src {} trixie main\n";
@@ -91,7 +76,7 @@ fn fetch(sh: &Shell, sources: &Path, package: &str) -> Result<()> {
         let source = archive.apt("apt-get", "source --download-only --only-source");
         // The original source may come though Debian's patches do not, and is all that is needed.
         let _ = source.arg(format!("{package}={version}")).run();
-        if let Some(source) = newest(sh, sources, &format!("{package}_"), ".orig.tar.xz")? {
+        if let Some(source) = find(sh, sources, &format!("{package}_*.orig.tar.xz")) {
             return Ok(cmd!(sh, "tar xf {source}").run()?);
         }
     }
