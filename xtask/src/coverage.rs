@@ -1,7 +1,7 @@
 //! Check that every requirement has a test that names it, or a reason.
 //!
 //! Reads spec/coverage.md and checks it against spec/ids.tsv and the sources:
-//!   every requirement of the groups named under `Groups covered:` has exactly one row
+//!   every requirement has exactly one row
 //!   every test that a row names exists, and names the requirement
 //!   every row without a test has a reason
 
@@ -20,7 +20,7 @@ pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
 pub(crate) fn check(sh: &Shell) -> Result<()> {
     let (ids, table) = (sh.read_file(REQUIREMENTS)?, sh.read_file(TABLE)?);
     let (rows, sources) = (rows(&table)?, texts(sh, &["*.rs", "*.py"])?);
-    none(errors(&ids, &table, &rows, &sources)?)?;
+    none(errors(&ids, &rows, &sources)?)?;
     let tested = rows.iter().filter(|row| row[2] == "tested").count();
     let all = rows.len();
     println!("coverage: {all} requirements, {tested} tested, the others with a reason");
@@ -45,23 +45,15 @@ fn rows(table: &str) -> Result<Vec<Row<'_>>> {
 
 type Sources = [(String, String)];
 
-fn errors(ids: &str, table: &str, rows: &[Row<'_>], sources: &Sources) -> Result<Vec<String>> {
-    let mut lines = table.lines();
-    let groups = lines.find_map(|line| line.strip_prefix("Groups covered: "));
-    let groups = groups.with_context(|| format!("{TABLE} has no line `Groups covered: ..`"))?;
-    let groups: Vec<_> = groups.split(", ").collect();
+fn errors(ids: &str, rows: &[Row<'_>], sources: &Sources) -> Result<Vec<String>> {
     let (mut errors, mut speaks_of) = (Vec::new(), BTreeMap::new());
     for line in ids.lines().filter(|line| !line.starts_with('#')) {
         let [id, _level, who] = line.split('\t').collect::<Vec<_>>()[..] else {
             bail!("{REQUIREMENTS}: `{line}` has not 3 columns");
         };
         speaks_of.insert(id, who);
-        let (group, _) = id.split_once('-').unwrap_or((id, ""));
-        match rows.iter().filter(|row| row[0] == id).count() {
-            0 if groups.contains(&group) => errors.push(format!("{id}: no row")),
-            0 | 1 => {}
-            rows => errors.push(format!("{id}: {rows} rows, not one")),
-        }
+        let count = rows.iter().filter(|row| row[0] == id).count();
+        errors.extend((count != 1).then(|| format!("{id}: {count} rows, not one")));
     }
     for row in rows {
         let outcome = check_row(row, speaks_of.get(row[0]), sources);
@@ -147,8 +139,7 @@ mod tests {
 
     const IDS: &str = "# id\tlevel\twho
 A-1\tMUST\tboth
-A-2\tMUST†\tproducer
-B-1\tMUST\tproducer";
+A-2\tMUST†\tproducer";
     const ONE: &str = "//! B-1.\n
 #[test]\nfn a() {\n    // A-1\n}\n
 /// A-2\n#[test]\nfn b() {}\n
@@ -169,15 +160,15 @@ def g():\n  # A-1";
     const BREAKS: &str = include_str!("../broken-tables.txt");
 
     fn found(rows: &str) -> String {
-        let table = format!("Groups covered: A, C\n| ID | who |\n|---|\n{rows}");
+        let table = format!("| ID | who |\n|---|\n{rows}");
         let sources = SOURCES.map(|(path, text)| (path.to_owned(), text.to_owned()));
-        let found = errors(IDS, &table, &super::rows(&table).unwrap(), &sources);
+        let found = errors(IDS, &super::rows(&table).unwrap(), &sources);
         found.unwrap().join("; ")
     }
 
     #[test]
     fn each_broken_table_is_an_error() {
-        assert_eq!(found(FIRST), "A-2: no row");
+        assert_eq!(found(FIRST), "A-2: 0 rows, not one");
         for line in BREAKS.lines().skip(1) {
             let [from, to, error] = line.split("=>").map(str::trim).collect::<Vec<_>>()[..] else {
                 panic!("{line}");

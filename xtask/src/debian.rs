@@ -2,15 +2,6 @@
 
 use crate::prelude::*;
 
-/// The file with the shortest path of this pattern below a folder; a link that leads nowhere is none.
-pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> {
-    let pattern = folder.join(pattern);
-    let find = cmd!(sh, "find {folder} -path {pattern} -xtype f");
-    let found = find.quiet().read().ok()?;
-    let path = found.lines().min_by_key(|path| (path.len(), *path));
-    path.map(PathBuf::from)
-}
-
 /// The archive that this machine installs its packages from, with lists and settings that are ours alone.
 pub(crate) struct Archive<'a> {
     sh: &'a Shell,

@@ -1,9 +1,8 @@
 //! Run the demonstration: annotated structs, exported and read back.
 //!
-//! Builds and runs examples/quickstart: an annotated image, a point cloud with columns, a newtype, an enum over data
-//! types and a frame with padded rows. Then it builds the Python package examples/showcase with maturin, in an environment
-//! of its own, and lets NumPy read each of its classes. Two pictures are written to target/demo: image.png and cloud.png.
-//! Both assert what they print: when the command ends without an error, every line was true.
+//! Runs examples/quickstart, builds the Python package examples/showcase with maturin, in an environment of its own, and
+//! lets NumPy read each of its classes. Two pictures are written to target/demo: image.png and cloud.png. Both assert
+//! what they print: when the command ends without an error, every line was true.
 //! usage: `cargo xtask demo [--test]`
 //!   --test   run the tests of the Python package instead: each class, the conformance kit, the type stubs
 

@@ -1,6 +1,6 @@
 //! The real libraries of NVIDIA and AMD on a machine without a GPU: each entry point is there, each failure an error.
 
-use crate::debian::{Archive, find};
+use crate::debian::Archive;
 use crate::prelude::*;
 
 /// A library that core opens: the variable that tells the tests where it lies, the packages of Debian of which the first
@@ -57,11 +57,8 @@ fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Option<PathBuf> {
 
 fn fetch(sh: &Shell, draft: &Path, place: &Path, library: &Library) -> Result<()> {
     // The release that this machine runs; its C library fits.
-    let release = sh.read_file("/etc/os-release")?;
-    let mut lines = release.lines();
-    let suite = lines.find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let suite = suite.context("the system does not tell its release")?;
-    let suite = suite.trim_matches('"');
+    let script = ". /etc/os-release && echo $VERSION_CODENAME";
+    let suite = cmd!(sh, "sh -c {script}").quiet().read()?;
     // NVIDIA's library lies in the second part.
     let archive = Archive::open(sh, draft, &format!("deb {{}} {suite} main non-free\n"))?;
     let mut packages = library.1.iter();

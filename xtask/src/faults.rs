@@ -1,9 +1,7 @@
 //! Run the Python tests where faults show that an ordinary run hides.
 //!
-//!   every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI
-//!   debug and free-threaded Pythons, where `--interpreters` built them
-//!   threads for a minute, processes that end or fork again and again
-//!   AddressSanitizer in CPython, and valgrind
+//! Every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI; debug and
+//! free-threaded ones; threads for a minute; processes that end or fork again and again; AddressSanitizer; valgrind.
 //! What cannot be done on this machine is skipped, and the last lines say so.
 //! usage: `cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WORD]`
 //!   --interpreters   first build the debug and free-threaded Pythons that are missing, from the sources that the

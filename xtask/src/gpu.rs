@@ -66,10 +66,7 @@ pub(crate) fn kernels(sh: &Shell) -> Result<()> {
     let Ok(venv) = venv(sh, &interpreter()?, "ptxas", &packages) else {
         return skip("NVIDIA's assembler cannot be had");
     };
-    let script = "
-import nvidia, pathlib
-print(next(path for root in nvidia.__path__ for path in pathlib.Path(root).rglob('ptxas')))";
-    let ptxas = venv.run(sh).args(["-c", script]).quiet().read()?;
+    let ptxas = find(sh, &venv.0, "*/bin/ptxas").context("the package holds no ptxas")?;
     let output = target_dir().join("kernels.cubin");
     let kernels = "xtask/gpu/src/kernels.ptx";
     for generation in ["sm_75", "sm_80", "sm_90", "sm_100"] {

@@ -3,7 +3,7 @@
 //! free-threaded one has no GIL that would hide a race. Both come from the source packages of Debian, whose signatures the
 //! package manager checks, or from sources in the cache folder; nothing is installed outside of it.
 
-use crate::debian::{Archive, find};
+use crate::debian::Archive;
 use crate::prelude::*;
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.
@@ -15,13 +15,9 @@ const SPECIAL: [(&str, u32, &str); 3] = [
 
 /// Every Python found, by name.
 pub(crate) fn found() -> Vec<(String, PathBuf)> {
-    let ordinary = (10..16).map(|minor| (format!("3.{minor}"), interpreter_of(minor)));
-    let special = SPECIAL.map(|(name, ..)| (name.to_owned(), special(name)));
-    let mut found = Vec::new();
-    for (name, python) in ordinary.chain(special) {
-        found.extend(python.map(|python| (name, python)));
-    }
-    found
+    let usual = (10..16).map(|minor| Some((format!("3.{minor}"), interpreter_of(minor)?)));
+    let special = SPECIAL.map(|(name, ..)| Some((name.to_owned(), special(name)?)));
+    usual.chain(special).flatten().collect()
 }
 
 /// A Python that was built before.

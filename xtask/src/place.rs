@@ -69,6 +69,15 @@ pub(crate) fn succeeds(command: Cmd<'_>) -> bool {
     command.run().is_ok()
 }
 
+/// The file with the shortest path of this pattern below a folder; a link that leads nowhere is none.
+pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> {
+    let pattern = folder.join(pattern);
+    let find = cmd!(sh, "find {folder} -path {pattern} -xtype f");
+    let found = find.quiet().read().ok()?;
+    let path = found.lines().min_by_key(|path| (path.len(), *path));
+    path.map(PathBuf::from)
+}
+
 /// A cargo subcommand from the registry, installed into the cache folder where it is missing.
 pub(crate) fn tool(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
     let folder = cache()?.join(format!("{name}-{version}"));

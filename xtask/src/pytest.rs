@@ -1,9 +1,8 @@
 //! Run the Python tests of dlpack-pyo3, in an environment of their own that has pytest and numpy.
 //!
 //! The variable PYTHON chooses the interpreter.
-//! usage: `cargo xtask pytest [-k EXPRESSION] [-x]`
-//!   -k EXPRESSION   only the tests whose names fit, as pytest understands it
-//!   -x              stop at the first failure
+//! usage: `cargo xtask pytest [WORDS]`
+//!   WORDS   what pytest understands, such as `-x` to stop at the first failure or `-k NAME` to choose
 
 use crate::prelude::*;
 
@@ -11,13 +10,8 @@ const PACKAGE: &str = "dlpack-pytests";
 /// The minor versions of PyO3 before the newest, which every other step uses.
 const OLDER_PYO3: [&str; 2] = ["0.28", "0.29"];
 
-pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
-    let expression: Option<String> = args.opt_value_from_str("-k")?;
-    let mut words: Vec<String> = Vec::new();
-    words.extend(expression.map(|expression| format!("-k={expression}")));
-    words.extend(args.contains("-x").then(|| "-x".into()));
-    finish(args)?;
-    let python = interpreter()?;
+pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
+    let (python, words) = (interpreter()?, args.finish());
     let name = format!("Python tests with {}", python.display());
     let step = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).args(words).run()?);
     Step::new(name, step).alone(sh, "pytest")

@@ -43,7 +43,7 @@ fn parse(answer: &str) -> Option<(u32, PathBuf)> {
 /// A virtual environment outside the checkout.
 ///
 /// Start its programs as modules (`-m pytest`): the scripts in its `bin` name a folder that is gone.
-pub(crate) struct Venv(PathBuf);
+pub(crate) struct Venv(pub(crate) PathBuf);
 
 impl Venv {
     /// The environment's interpreter.

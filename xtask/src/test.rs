@@ -6,8 +6,6 @@
 //! usage: `cargo xtask test [--keep-going]`
 //!   --keep-going   run the other steps after one has failed
 
-use cargo_metadata::Package;
-
 use crate::prelude::*;
 use crate::{consumers, coverage, demo, drivers, gpu, pytest};
 
@@ -27,16 +25,13 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
         Step::new("minimum Rust version", minimum_version),
     ];
     let folder = root().join("examples");
-    for Package {
-        name,
-        targets,
-        manifest_path,
-        ..
-    } in packages(|_| true)?
-    {
+    for package in packages(|package| package.manifest_path.starts_with(&folder))? {
         // The others are for Python.
-        let mut programs = targets.iter().filter(|target| target.is_bin());
-        if manifest_path.starts_with(&folder) && programs.any(|program| program.name == name) {
+        let (name, targets) = (&package.name, &package.targets);
+        if targets
+            .iter()
+            .any(|target| target.is_bin() && target.name == *name)
+        {
             let run = format!("example `{name}`: cargo run --quiet -p {name}");
             steps.push(Step::line(run));
         }

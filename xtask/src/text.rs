@@ -52,10 +52,9 @@ pub(crate) fn readme(sh: &Shell) -> Result<()> {
 }
 
 fn shows(readme: &str, fence: &str, program: &str) -> bool {
-    // The first line says to the reader of the file what the README says in its own words.
-    let is_head = |line: &&str| line.starts_with("//!") || line.is_empty();
-    let lines: Vec<_> = program.lines().skip_while(is_head).collect();
-    readme.contains(&format!("```{fence}\n{}\n```\n", lines.join("\n")))
+    // The first lines say to the reader of the file what the README says in its own words.
+    let (_, program) = program.split_once("\n\n").unwrap_or_default();
+    readme.contains(&format!("```{fence}\n{program}```\n"))
 }
 
 const REASON: &str = "Longer than 500 lines because";
