@@ -54,7 +54,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 pub(crate) fn always(sh: &Shell) -> Result<()> {
     check(sh, true, None)?;
     let (venv, module) = usual(sh)?;
-    Ok(venv.pytest(sh, FOLDER).env("PYTHONPATH", module).run()?)
+    let tests = pytest(venv.run(sh), FOLDER).env("PYTHONPATH", module);
+    Ok(tests.run()?)
 }
 
 /// The environment of the libraries that install quickly.

@@ -157,7 +157,7 @@ def g():\n  # A-1";
     ];
     const FIRST: &str = "| A-1 | both | tested | `a` | |\n";
     const SECOND: &str = "| A-2 | producer | tested | `one.rs::b`, `ui-tests/no-data.rs` | |\n";
-    const BREAKS: &str = include_str!("../broken-tables.txt");
+    const BREAKS: &str = include_str!("../cases/coverage.txt");
 
     fn found(rows: &str) -> String {
         let table = format!("| ID | who |\n|---|\n{rows}");

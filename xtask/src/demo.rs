@@ -21,11 +21,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     println!("The Rust demonstration: annotated structs become tensors, nothing is copied.");
     cmd!(sh, "cargo run --quiet -p quickstart").run()?;
     println!("\nThe Python demonstration: annotated classes become arrays, nothing is copied.");
-    let python = match interpreter() {
-        Err(reason) => return Ok(println!("SKIPPED: {reason}")),
-        Ok(python) => python,
-    };
-    let venv = venv(sh, &python, "demo", &PACKAGES)?;
+    let venv = venv(sh, &interpreter()?, "demo", &PACKAGES)?;
     let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]);
     let show = show.arg(target_dir().join("demo"));
     Ok(show.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
@@ -35,7 +31,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
     let packages: Vec<_> = PACKAGES.into_iter().chain(TESTED).collect();
     let venv = venv(sh, &interpreter()?, "showcase", &packages)?;
-    let tests = venv.pytest(sh, "examples/showcase/tests");
+    let tests = pytest(venv.run(sh), "examples/showcase/tests");
     Ok(tests.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
 }
 

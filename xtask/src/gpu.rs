@@ -15,11 +15,13 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
     if carry {
+        let folder = build(sh)?;
         println!(
-            "\n{} works with every Python from 3.10 on;",
-            build(sh)?.display()
+            "Take {} to a machine with Python from 3.10 on,",
+            folder.display()
         );
-        return Ok(println!("there, run\n    python run.py --table gpu.md"));
+        println!("and run there: python run.py --table gpu.md");
+        return Ok(());
     }
     let checks = move |sh: &Shell| checks(sh, only.as_deref());
     Step::new("checks on a GPU", checks).alone(sh, "gpu")

@@ -73,7 +73,7 @@ impl Run {
 
     /// The same, the interpreter started in a way of its own.
     pub(crate) fn pytest_of<'a>(&self, python: Cmd<'a>) -> Cmd<'a> {
-        let pytest = with_pytest(python, "dlpack-pyo3/pytests/tests");
+        let pytest = pytest(python, "dlpack-pyo3/pytests/tests");
         let pytest = pytest.env("DLPACK_SIMULATOR", &self.driver);
         pytest.env("PYTHONPATH", &self.module)
     }

@@ -57,19 +57,14 @@ impl Venv {
         sh.cmd(self.python()).env("PYTHONDONTWRITEBYTECODE", "1")
     }
 
-    /// The tests in a folder, as [`with_pytest`] runs them.
-    pub(crate) fn pytest<'a>(&self, sh: &'a Shell, folder: &str) -> Cmd<'a> {
-        with_pytest(self.run(sh), folder)
-    }
-
     /// Whether it still fits its interpreter, which may have become a newer version at the same place.
     fn works(&self, sh: &Shell) -> bool {
         succeeds(self.run(sh).args(["-c", "import pip"]))
     }
 }
 
-/// pytest without plugins of the user's and without a cache in the checkout.
-pub(crate) fn with_pytest<'a>(python: Cmd<'a>, folder: &str) -> Cmd<'a> {
+/// pytest without a cache in the checkout.
+pub(crate) fn pytest<'a>(python: Cmd<'a>, folder: &str) -> Cmd<'a> {
     let pytest = python.line("-m pytest -q -p no:cacheprovider --rootdir");
     pytest.args([folder, folder])
 }

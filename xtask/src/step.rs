@@ -38,10 +38,12 @@ impl<'a> Line<'a> for &'a Shell {
     }
 }
 
+type Action = dyn FnOnce(&Shell) -> Result<()>;
+
 /// One thing to do, with the name it has on the screen.
 pub(crate) struct Step {
     pub(crate) name: String,
-    action: Box<dyn FnOnce(&Shell) -> Result<()>>,
+    action: Box<Action>,
 }
 
 impl Step {
