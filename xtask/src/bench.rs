@@ -5,8 +5,7 @@
 //!   copies         strided copies beside NumPy and memcpy; installs NumPy into a cache folder where it is missing
 //!   compile-time   200 derived structs beside those of serde and thiserror
 //!   classes        what 100 classes cost the compiler and the library
-//!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, and installs NumPy,
-//!                  apache-tvm-ffi and nanobind into an environment in the cache folder; about ten minutes
+//!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, in about ten minutes
 //! usage: `cargo xtask bench [NAME] [--quick]`
 //!   NAME      only this one
 //!   --quick   python: one build, fewer rounds; to see that it works, not to compare

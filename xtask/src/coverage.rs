@@ -140,28 +140,17 @@ mod tests {
     const IDS: &str = "# id\tlevel\twho
 A-1\tMUST\tboth
 A-2\tMUST†\tproducer";
-    const ONE: &str = "//! B-1.\n
-#[test]\nfn a() {\n    // A-1\n}\n
-/// A-2\n#[test]\nfn b() {}\n
-// A-1\nfn c() {}";
-    const FOUR: &str = "\"\"\"B-1\"\"\"\n
-@a # A-2\ndef test_e(n):\n  # A-1\n\n
-def test_f():\n  1\n\n
-def g():\n  # A-1";
-    const SOURCES: [(&str, &str); 5] = [
-        ("one.rs", ONE),
-        ("two.rs", "//! All of A-12.\n\n#[test]\nfn d() {}\n"),
-        ("three.rs", "//! A-1.\n\n    #[test]\n    fn d() {\n    }\n"),
-        ("ui-tests/no-data.rs", "// A-2\nstruct A;\n"),
-        ("four.py", FOUR),
-    ];
     const FIRST: &str = "| A-1 | both | tested | `a` | |\n";
     const SECOND: &str = "| A-2 | producer | tested | `one.rs::b`, `ui-tests/no-data.rs` | |\n";
     const BREAKS: &str = include_str!("../cases/coverage.txt");
 
     fn found(rows: &str) -> String {
         let table = format!("| ID | who |\n|---|\n{rows}");
-        let sources = SOURCES.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let sources = include_str!("../cases/sources.txt").split("=== ").skip(1);
+        let sources = sources.filter_map(|source| source.split_once('\n'));
+        let sources: Vec<_> = sources
+            .map(|(path, text)| (path.into(), text.into()))
+            .collect();
         let found = errors(IDS, &super::rows(&table).unwrap(), &sources);
         found.unwrap().join("; ")
     }

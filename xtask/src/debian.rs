@@ -40,14 +40,6 @@ impl<'a> Archive<'a> {
         apt.arg("-qq").line(words)
     }
 
-    /// The version of a package that this archive would install, if it has one.
-    pub(crate) fn version(&self, package: &str) -> Option<String> {
-        let policy = self.apt("apt-cache", "policy").arg(package).read().ok()?;
-        let mut lines = policy.lines().map(str::trim);
-        let version = lines.find_map(|line| line.strip_prefix("Candidate: "))?;
-        (version != "(none)").then(|| version.to_owned())
-    }
-
     /// Unpacks a package into a folder, alone or with all that it needs and this machine lacks.
     pub(crate) fn unpack(&self, package: &str, alone: bool, into: &Path) -> Result<()> {
         let fetched = self.folder.join(format!("fetched-{package}"));

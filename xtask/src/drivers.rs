@@ -61,12 +61,11 @@ fn fetch(sh: &Shell, draft: &Path, place: &Path, library: &Library) -> Result<()
     let suite = cmd!(sh, "sh -c {script}").quiet().read()?;
     // NVIDIA's library lies in the second part.
     let archive = Archive::open(sh, draft, &format!("deb {{}} {suite} main non-free\n"))?;
-    let mut packages = library.1.iter();
-    let known = packages.find_map(|package| Some((package, archive.version(package)?)));
-    let (package, version) = known.context("the archive has none for this processor")?;
     let unpacked = draft.join("unpacked");
-    archive.unpack(package, library.2, &unpacked)?;
-    let target = place.join(format!("{package}_{}", version.replace(':', "_")));
+    let mut packages = library.1.iter();
+    let package = packages.find(|package| archive.unpack(package, library.2, &unpacked).is_ok());
+    let package = package.context("the archive sends none for this processor")?;
+    let target = place.join(format!("{package}_{suite}"));
     let moved = std::fs::rename(&unpacked, &target);
     // Another run may have been first, with the same files.
     Ok(moved.or_else(|error| if target.exists() { Ok(()) } else { Err(error) })?)

@@ -1,8 +1,7 @@
 //! Check on a real GPU that work on streams is ordered, and write the table spec/gpu.md.
 //!
-//! Runs the checks of xtask/gpu/run.py on the first NVIDIA GPU: that no consumer reads too early, that no memory is freed
-//! too early, that the host does not wait where it need not, captures, contexts, threads, and what it all costs. PyTorch,
-//! CuPy and JAX take part where the Python that the variable PYTHON names has them. Without a GPU the last line says so.
+//! Runs the checks of xtask/gpu/run.py, whose head lists them, on the first NVIDIA GPU. PyTorch, CuPy and JAX take part
+//! where the Python that the variable PYTHON names has them. Without a GPU the last line says so.
 //! usage: `cargo xtask gpu [--only CHECK] [--carry]`
 //!   --only CHECK   one check, such as `race`; no table is written
 //!   --carry        only build: what a machine with a GPU and without Rust needs, in one folder
@@ -15,12 +14,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
     if carry {
-        let folder = build(sh)?;
-        println!(
-            "Take {} to a machine with Python from 3.10 on,",
-            folder.display()
-        );
-        println!("and run there: python run.py --table gpu.md");
+        println!("With Python from 3.10 on, in {}", build(sh)?.display());
+        println!("or wherever you take it: python run.py --table gpu.md");
         return Ok(());
     }
     let checks = move |sh: &Shell| checks(sh, only.as_deref());
@@ -29,14 +24,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 
 pub(crate) fn checks(sh: &Shell, only: Option<&str>) -> Result<()> {
     let (python, folder) = (interpreter()?, build(sh)?);
-    // That the module cannot even be imported is an error.
-    let script = "
-import dlpack_gpu
-try:
-    dlpack_gpu.describe()
-except RuntimeError as error:
-    print(error)";
-    let ask = cmd!(sh, "{python} -c {script}").env("PYTHONPATH", &folder);
+    let ask = cmd!(sh, "{python} xtask/gpu/ask.py").env("PYTHONPATH", &folder);
     let answer = ask.quiet().read()?;
     if let Some(reason) = answer.trim().lines().next() {
         return skip(format!("nothing is checked on a GPU: {reason}"));

@@ -114,10 +114,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_stops_the_rest_unless_told_otherwise() {
-        for (keep_going, counts) in [
-            (false, "1 passed, 1 skipped, 1 not run in "),
-            (true, "2 passed, 1 skipped, 0 not run in "),
-        ] {
+        for (keep_going, passed) in [(false, 1), (true, 2)] {
             let steps = vec![
                 Step::line("one: cargo --version"),
                 Step::new("two", |_| skip("not here")),
@@ -126,6 +123,7 @@ mod tests {
             ];
             let outcome = run_all(&Shell::new().unwrap(), "test", steps, keep_going);
             let error = outcome.unwrap_err().to_string();
+            let counts = format!("{passed} passed, 1 skipped, {} not run", 2 - passed);
             assert!(error.starts_with(&format!("1 FAILED (three), {counts}")));
         }
     }
