@@ -47,8 +47,8 @@ fn list(sh: &Shell, name: &str) -> Result<String> {
     if !sh.read_file(&json)?.contains(FORMAT) {
         return skip("this version of rustdoc writes another format than is read here");
     }
-    let api = Builder::from_rustdoc_json(json).omit_blanket_impls(true);
-    let api = api.build()?;
+    let api = Builder::from_rustdoc_json(json);
+    let api = api.omit_blanket_impls(true).build()?;
     let lines = api.items().map(|item| format!("{item}\n"));
     // Of what the compiler finds out by itself, users rely on `Send` and `Sync`.
     let is_silent = |line: &str| {

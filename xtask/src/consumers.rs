@@ -44,10 +44,10 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
-    if quick && only.is_none() {
-        return always(sh);
+    match only {
+        None if quick => always(sh),
+        _ => check(sh, quick, only.as_deref()),
     }
-    check(sh, quick, only.as_deref())
 }
 
 /// The libraries that install quickly, and the tests of the matrix itself, with libraries that lie.
@@ -117,10 +117,7 @@ mod tests {
             let entry = format!("    \"{adapter}\": ");
             assert!(adapters.contains(&entry), "{title}: no adapter `{adapter}`");
         }
-        let error = check(&sh, true, Some("nunpy")).unwrap_err().to_string();
-        assert!(
-            error.contains("no such library; there are numpy, "),
-            "{error}"
-        );
+        let error = check(&sh, true, Some("nunpy")).unwrap_err();
+        assert!(error.to_string().contains("there are numpy, "), "{error}");
     }
 }

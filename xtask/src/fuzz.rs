@@ -15,8 +15,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     targets.retain(|path| chosen.is_empty() || path.file_stem() == Some(chosen.as_ref()));
     ensure!(!targets.is_empty(), "no `{chosen}`, there are {known}");
     if !succeeds(cargo_of(sh, "nightly").args(["fuzz", "--version"])) {
-        println!("cargo-fuzz is not installed; installing it, which takes a minute or two");
-        let install = cargo_of(sh, "nightly").args(["install", "cargo-fuzz", "--locked"]);
+        let install = cargo_of(sh, "nightly").line("install cargo-fuzz --locked");
         install.run()?;
     }
     let step = |path: PathBuf| {

@@ -35,12 +35,7 @@ mod prelude {
     pub(crate) use xshell::{Cmd, Shell, cmd};
 }
 
-/// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
-type Command = (
-    &'static str,
-    &'static str,
-    fn(&Shell, Arguments) -> Result<()>,
-);
+type Action = fn(&Shell, Arguments) -> Result<()>;
 
 macro_rules! commands {
     ($($name:ident)*) => {
@@ -48,36 +43,38 @@ macro_rules! commands {
     };
 }
 
-const COMMANDS: [Command; 13] =
+/// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
+const COMMANDS: [(&str, &str, Action); 13] =
     commands!(demo test ci coverage api consumers gpu pytest faults asan valgrind fuzz bench);
 
 fn main() -> ExitCode {
+    if let Err(error) = start() {
+        eprintln!("xtask {error:#}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn start() -> Result<()> {
     let mut words: Vec<_> = std::env::args().skip(1).collect();
     let all = words.len();
     words.retain(|word| !["help", "--help", "-h"].contains(&&**word));
-    let asks_for_help = words.len() < all;
     let Some(name) = words.first() else {
         println!("usage: cargo xtask <command> [options]\n\ncommands:");
         for (name, file, _) in COMMANDS {
             println!("  {name:<10}{}", help(file).next().unwrap_or_default());
         }
         println!("\n`cargo xtask <command> --help` says more about one of them.");
-        return ExitCode::SUCCESS;
+        return Ok(());
     };
-    let Some((_, file, action)) = COMMANDS.iter().find(|command| command.0 == name) else {
-        eprintln!("xtask: unknown command `{name}`; `cargo xtask --help` lists the commands");
-        return ExitCode::from(2);
-    };
-    if asks_for_help {
+    let command = COMMANDS.iter().find(|command| command.0 == name);
+    let (_, file, action) = command.with_context(|| format!("--help does not know `{name}`"))?;
+    if words.len() < all {
         help(file).for_each(|line| println!("{line}"));
-        return ExitCode::SUCCESS;
+        return Ok(());
     }
     let args = Arguments::from_vec(words[1..].iter().map(Into::into).collect());
-    if let Err(error) = shell().and_then(|sh| action(&sh, args)) {
-        eprintln!("xtask {name}: {error:#}");
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    action(&shell()?, args).with_context(|| name.clone())
 }
 
 /// What the head of a file says.

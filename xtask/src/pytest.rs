@@ -90,13 +90,8 @@ pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
 }
 
 /// The same with a command that builds it in another way, into the folder `built` of `target`.
-pub(crate) fn build(
-    python: &Path,
-    command: Cmd<'_>,
-    target: &Path,
-    built: &str,
-) -> Result<PathBuf> {
-    let mut command = command.args(["--quiet", "-p", PACKAGE]);
+pub(crate) fn build(python: &Path, cargo: Cmd<'_>, target: &Path, built: &str) -> Result<PathBuf> {
+    let mut command = cargo.args(["--quiet", "-p", PACKAGE]);
     if target != target_dir() {
         // Or it would want to link what the interpreter brings. Where everything else is built, all would be built anew.
         command = command.env("PYO3_BUILD_EXTENSION_MODULE", "1");

@@ -1,8 +1,7 @@
 //! Run every test: unit, doc, ui, features, no_std, examples, drivers, Python, array libraries, coverage.
 //!
-//! With all features, with none, and with each alone; for targets without an operating system; with the minimum Rust
-//! version; with the real drivers of CUDA and HIP, which find no GPU and say so; with each version of PyO3 that we accept.
-//! What cannot be checked on this machine is skipped, and the last lines say so.
+//! With each feature, target, Rust, driver and PyO3 that matters. What cannot be checked on this machine is skipped, and
+//! the last lines say so.
 //! usage: `cargo xtask test [--keep-going]`
 //!   --keep-going   run the other steps after one has failed
 
