@@ -10,8 +10,7 @@ use public_api::Builder;
 
 use crate::prelude::*;
 
-/// What the version of `public-api` in our manifest reads. Another compiler may write another format, and the step is
-/// skipped until both move.
+/// What `public-api` reads. Another compiler may write another format: the step is skipped until both move.
 const FORMAT: &str = "\"format_version\":57";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {

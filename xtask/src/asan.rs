@@ -1,6 +1,5 @@
 //! Run the tests of core and derive under AddressSanitizer, leaks included.
 //!
-//! Skips, saying so, where no nightly toolchain is installed, whose compiler has the sanitizer.
 //! usage: `cargo xtask asan [--cases N]`
 //!   --cases N   cases per property test (default 20000; the sanitizer makes each a few times slower)
 

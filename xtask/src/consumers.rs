@@ -1,8 +1,7 @@
 //! Let every array library read every kind of tensor, and write the table spec/consumers.md.
 //!
-//! Installs the libraries into environments of their own in the cache folder, and runs every case of
-//! dlpack-pyo3/pytests/consumers with each of them. Fails if a cell is neither right nor known; what is known of each
-//! library stands in adapters.py there. The first full run installs 12 GB and takes half an hour, later ones take minutes.
+//! Runs every case of dlpack-pyo3/pytests/consumers with each library, in environments in the cache folder. Fails if a cell
+//! is neither right nor known (adapters.py). The first full run installs 12 GB and takes half an hour, later ones minutes.
 //! usage: `cargo xtask consumers [--quick] [--only NAME]`, both without writing the table
 //!   --quick       what CI runs: the libraries that install in a minute, and the tests of the matrix itself
 //!   --only NAME   only this library, such as `torch` or `numpy 1.26`

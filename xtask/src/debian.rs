@@ -17,8 +17,7 @@ impl<'a> Archive<'a> {
         let state = folder.join("apt");
         sh.create_dir(state.join("state/lists/partial"))?;
         sh.create_dir(state.join("cache/archives/partial"))?;
-        let sites = sh.line("apt-get indextargets --format $(SITE)");
-        let sites = sites.quiet().read()?;
+        let sites = sh.line("apt-get indextargets --format $(SITE)").read()?;
         let is_mirror = |site: &&str| site.trim_end_matches('/').ends_with("/debian");
         let mirror = sites.lines().find(is_mirror);
         let mirror = mirror.context("this machine installs from no archive of Debian")?;

@@ -4,8 +4,7 @@
 //! free-threaded ones; threads for a minute; processes that end or fork again and again; AddressSanitizer; valgrind.
 //! What cannot be done on this machine is skipped, and the last lines say so.
 //! usage: `cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WORD]`
-//!   --interpreters   first build the debug and free-threaded Pythons that are missing, from the sources that the
-//!                    system's package manager has (Debian; once, a quarter of an hour)
+//!   --interpreters   first build the debug and free-threaded Pythons that are missing (on Debian; a quarter of an hour)
 //!   --seconds N      how long each test with threads runs (default 10: a minute for all of them)
 //!   --rounds N       how often each exit is tried (default 20)
 //!   --only WORD      only the steps whose name contains the word
@@ -50,9 +49,7 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     let mut pythons = interpreters::found();
     // A free-threaded Python has an ABI of its own.
     pythons.retain(|(name, _)| !name.ends_with('t'));
-    let Some((_, oldest)) = pythons.first() else {
-        return skip("no Python is found");
-    };
+    let (_, oldest) = pythons.first().context("no Python is found")?;
     let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
     let target = target_dir().join("stable-python");
     let module = &build(oldest, command, &target, "debug")?;
@@ -82,8 +79,7 @@ fn address_sanitizer(sh: &Shell) -> Result<()> {
 }
 
 /// The tests that touch memory in every way; all of them would take an hour.
-const UNDER_VALGRIND: &str =
-    "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
+const FEW: &str = "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
 
 fn under_valgrind(sh: &Shell) -> Result<()> {
     valgrind::needed(sh)?;
@@ -93,5 +89,5 @@ fn under_valgrind(sh: &Shell) -> Result<()> {
     let valgrind = valgrind.env("PYTHONDONTWRITEBYTECODE", "1");
     let pytest = run.pytest_of(valgrind.arg(run.venv.python()));
     let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
-    Ok(pytest.args(["-k", UNDER_VALGRIND]).run()?)
+    Ok(pytest.args(["-k", FEW]).run()?)
 }

@@ -43,8 +43,11 @@ fn build(sh: &Shell) -> Result<PathBuf> {
     let release = target.join("release");
     let folder = place_module(&release, "dlpack_gpu", &target.join("carry"))?;
     for script in ["run.py", "calibrate.py"] {
-        let from = root().join("xtask/gpu").join(script);
-        replace(sh, &from, &folder.join(script))?;
+        replace(
+            sh,
+            &root().join("xtask/gpu").join(script),
+            &folder.join(script),
+        )?;
     }
     Ok(folder)
 }

@@ -1,7 +1,6 @@
 //! Which Pythons there are to test with, and how to build those that no package manager installs: a debug build notices
 //! what a release build lets pass, such as a count changed without the GIL or a call with an exception pending, and a
-//! free-threaded one has no GIL that would hide a race. Both come from the source packages of Debian, whose signatures the
-//! package manager checks, or from sources in the cache folder; nothing is installed outside of it.
+//! free-threaded one has no GIL that would hide a race. Both come from Debian's sources, or from some in the cache folder.
 
 use crate::debian::Archive;
 use crate::prelude::*;

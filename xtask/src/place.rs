@@ -44,8 +44,8 @@ pub(crate) fn texts(sh: &Shell, patterns: &[&str]) -> Result<Vec<(String, String
     let list = list.args(patterns).quiet().read()?;
     // What was removed and is not committed yet is listed all the same.
     let paths = list.lines().filter(|path| sh.path_exists(path));
-    let texts = paths.map(|path| Ok((path.to_owned(), sh.read_file(path)?)));
-    texts.collect()
+    let read = |path: &str| Ok((path.to_owned(), sh.read_file(path)?));
+    paths.map(read).collect()
 }
 
 /// The packages of the workspace of which this is true.
@@ -81,10 +81,8 @@ pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> 
 /// A cargo subcommand from the registry, installed into the cache folder where it is missing.
 pub(crate) fn tool(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
     let folder = cache()?.join(format!("{name}-{version}"));
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let program = folder.join("bin").join(file);
+    let program = folder.join(format!("bin/{name}{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
-        println!("{name} is not installed; installing it (once), which takes a minute or two");
         let install = sh.line("cargo install --quiet --locked --root").arg(folder);
         install.arg(format!("{name}@{version}")).run()?;
     }

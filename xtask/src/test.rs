@@ -26,15 +26,14 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
     let folder = root().join("examples");
     for package in packages(|package| package.manifest_path.starts_with(&folder))? {
         // The others are for Python.
-        let (name, targets) = (&package.name, &package.targets);
-        if targets
-            .iter()
-            .any(|target| target.is_bin() && target.name == *name)
-        {
+        let name = &package.name;
+        let mut programs = package.targets.iter().filter(|target| target.is_bin());
+        if programs.any(|target| target.name == *name) {
             let run = format!("example `{name}`: cargo run --quiet -p {name}");
             steps.push(Step::line(run));
         }
     }
+    steps.extend(pytest::steps());
     let drivers = "the real CUDA and HIP drivers without a GPU";
     let fake = "checks on a GPU, with the fake driver";
     steps.extend([
@@ -42,9 +41,6 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
         Step::new("kernels of the checks on a GPU", gpu::kernels),
         Step::new(fake, gpu::on_the_fake_driver),
         Step::new("checks on a GPU", |sh| gpu::checks(sh, Some("race"))),
-    ]);
-    steps.extend(pytest::steps());
-    steps.extend([
         Step::new("tests of examples/showcase", demo::tests),
         Step::new("array libraries", consumers::always),
         Step::new("requirement coverage", coverage::check),

@@ -1,6 +1,5 @@
 //! Run the tests of core under valgrind; a wrong access or a lost block fails them.
 //!
-//! Skips, saying so, where valgrind is missing.
 //! usage: `cargo xtask valgrind [--cases N] [filter]`
 //!   --cases N   cases per property test (default 500; valgrind makes each some fifty times slower)
 //!   filter      only tests whose name contains it
