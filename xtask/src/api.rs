@@ -27,8 +27,7 @@ pub(crate) fn check(sh: &Shell, bless: bool) -> Result<()> {
         if bless {
             sh.write_file(&path, &found)?;
         }
-        let expected = sh.read_file(&path);
-        let expected = expected.context("`cargo xtask api --bless` writes it")?;
+        let expected = sh.read_file(&path).context("`--bless` writes it")?;
         errors.extend(difference(&expected, &found));
     }
     none(errors).context("if this is meant: `cargo xtask api --bless`, and a line in CHANGELOG.md")

@@ -53,8 +53,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 pub(crate) fn always(sh: &Shell) -> Result<()> {
     check(sh, true, None)?;
     let (venv, module) = usual(sh)?;
-    let tests = pytest(venv.run(sh), FOLDER).env("PYTHONPATH", module);
-    Ok(tests.run()?)
+    let tests = pytest(venv.run(sh), FOLDER);
+    Ok(tests.env("PYTHONPATH", module).run()?)
 }
 
 /// The environment of the libraries that install quickly.

@@ -16,7 +16,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
         let mut lines = block.lines().take_while(|line| *line != "```");
         let folder = format!("{}/src/", lines.next().context("a block without a name")?);
         let floors: Vec<_> = lines.filter_map(|line| line.split(' ').next()).collect();
-        let found = errors_of(&texts(sh, &[&folder])?, &folder, &floors);
+        let found = errors_of(&texts(sh, &[&format!("{folder}*.rs")])?, &folder, &floors);
         errors.extend(found.iter().map(|error| format!("{folder}: {error}")));
     }
     none(errors)

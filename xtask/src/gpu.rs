@@ -74,7 +74,7 @@ pub(crate) fn kernels(sh: &Shell) -> Result<()> {
 }
 
 /// The whole script where order is right or wrong already, and what takes a clock is at least seen to work.
-pub(crate) fn on_the_fake_driver(sh: &Shell) -> Result<()> {
+pub(crate) fn simulated(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the fake driver is one of Linux");
     }

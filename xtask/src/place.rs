@@ -34,8 +34,8 @@ pub(crate) fn folder(variable: &str, usual: &str) -> Result<PathBuf> {
 
 /// Where this project keeps what outlives a checkout; the same folder as in `.ci/run`.
 pub(crate) fn cache() -> Result<PathBuf> {
-    let base = folder("XDG_CACHE_HOME", ".cache")?;
-    Ok(shell()?.create_dir(base.join("dlpack-derive"))?)
+    let cache = folder("XDG_CACHE_HOME", ".cache")?.join("dlpack-derive");
+    Ok(shell()?.create_dir(cache)?)
 }
 
 /// The files of the checkout with these patterns, by their paths in git, and their texts: nothing that was built.

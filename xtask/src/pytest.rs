@@ -51,8 +51,7 @@ impl Run {
         })
     }
 
-    /// Cargo resolves a range to its newest version, so an older one takes a package of its own, with its own
-    /// lock file, over the same sources.
+    /// Cargo resolves a range to its newest version, so an older one takes a package of its own over the same sources.
     fn with_pyo3(sh: &Shell, version: &str) -> Result<Self> {
         let python = interpreter()?;
         let folder = target_dir().join(format!("pyo3-{version}"));

@@ -77,8 +77,7 @@ pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: boo
         println!("\n=== [{number}/{total}] {name}");
         let clock = Instant::now();
         let outcome = action(sh);
-        let shown = format!("--- [{number}/{total}] {name}:");
-        let elapsed = clock.elapsed();
+        let (shown, elapsed) = (format!("--- [{number}/{total}] {name}:"), clock.elapsed());
         match outcome {
             Ok(()) => {
                 println!("{shown} passed in {elapsed:.1?}");
@@ -97,8 +96,7 @@ pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: boo
             break;
         }
     }
-    println!();
-    skipped.iter().for_each(|line| println!("{line}"));
+    println!("\n{}", skipped.join("\n"));
     let (skipped, wrong, names) = (skipped.len(), failed.len(), failed.join("; "));
     let rest = total - passed - skipped - wrong;
     let counts = format!("{passed} passed, {skipped} skipped, {rest} not run");

@@ -34,12 +34,10 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
         }
     }
     steps.extend(pytest::steps());
-    let drivers = "the real CUDA and HIP drivers without a GPU";
-    let fake = "checks on a GPU, with the fake driver";
     steps.extend([
-        Step::new(drivers, drivers::check),
+        Step::new("the CUDA and HIP drivers without a GPU", drivers::check),
         Step::new("kernels of the checks on a GPU", gpu::kernels),
-        Step::new(fake, gpu::on_the_fake_driver),
+        Step::new("checks on a GPU, with the fake driver", gpu::simulated),
         Step::new("checks on a GPU", |sh| gpu::checks(sh, Some("race"))),
         Step::new("tests of examples/showcase", demo::tests),
         Step::new("array libraries", consumers::always),
