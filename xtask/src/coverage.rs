@@ -1,9 +1,7 @@
 //! Check that every requirement has a test that names it, or a reason.
 //!
-//! Reads spec/coverage.md and checks it against spec/ids.tsv and the sources:
-//!   every requirement has exactly one row
-//!   every test that a row names exists, and names the requirement
-//!   every row without a test has a reason
+//! Checks spec/coverage.md against spec/ids.tsv and the sources: each requirement has one row, each test that a row names
+//! exists and names the requirement, and each row without a test has a reason.
 
 use std::collections::BTreeMap;
 

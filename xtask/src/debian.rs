@@ -50,8 +50,7 @@ impl<'a> Archive<'a> {
             fetch = fetch.line("--no-install-recommends --download-only --reinstall --yes install");
         }
         let _there = self.sh.push_dir(&fetched);
-        let fetch = fetch.arg(package).run();
-        fetch.with_context(|| format!("the archive does not send {package}"))?;
+        fetch.arg(package).run()?;
         let mut packages = self.sh.read_dir(&fetched)?;
         packages.retain(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
         ensure!(!packages.is_empty(), "the archive sent no {package}");

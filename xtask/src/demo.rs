@@ -1,8 +1,7 @@
 //! Run the demonstration: annotated structs, exported and read back.
 //!
-//! Runs examples/quickstart, builds the Python package examples/showcase with maturin, in an environment of its own, and
-//! lets NumPy read each of its classes. Two pictures are written to target/demo: image.png and cloud.png. Both assert
-//! what they print: when the command ends without an error, every line was true.
+//! Runs examples/quickstart, and builds the Python package examples/showcase, whose classes NumPy reads. Two pictures are
+//! written to target/demo. Both assert what they print: when the command ends without an error, every line was true.
 //! usage: `cargo xtask demo [--test]`
 //!   --test   run the tests of the Python package instead: each class, the conformance kit, the type stubs
 
@@ -18,9 +17,13 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     if test {
         return Step::new("tests of examples/showcase", tests).alone(sh, "demo");
     }
-    println!("The Rust demonstration: annotated structs become tensors, nothing is copied.");
-    cmd!(sh, "cargo run --quiet -p quickstart").run()?;
-    println!("\nThe Python demonstration: annotated classes become arrays, nothing is copied.");
+    let rust =
+        Step::line("structs become tensors, without a copy: cargo run --quiet -p quickstart");
+    let python = Step::new("Python classes become arrays, without a copy", python);
+    run_all(sh, "demo", vec![rust, python], false)
+}
+
+fn python(sh: &Shell) -> Result<()> {
     let venv = venv(sh, &interpreter()?, "demo", &PACKAGES)?;
     let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]);
     let show = show.arg(target_dir().join("demo"));
@@ -46,8 +49,7 @@ fn showcase(sh: &Shell, venv: &Venv) -> Result<PathBuf> {
     let build = venv.run(sh).line(words).arg("--interpreter");
     let build = build.arg(venv.python()).arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;
-    let wheel = sh.read_dir(&wheels)?.pop();
-    let wheel = wheel.context("maturin left no wheel")?;
+    let wheel = sh.read_dir(&wheels)?.pop().context("no wheel")?;
     let words = "-m pip install --quiet --no-deps --no-index --disable-pip-version-check --target";
     venv.run(sh).line(words).args([site.clone(), wheel]).run()?;
     Ok(site)

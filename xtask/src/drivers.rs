@@ -48,11 +48,8 @@ fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
 
 /// The library as an earlier run unpacked it, whichever version that was: the shortest name of its beginning.
 fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Option<PathBuf> {
-    let mut patterns = library
-        .1
-        .iter()
-        .map(|package| format!("{package}_*/{}*", library.3));
-    patterns.find_map(|pattern| find(sh, place, &pattern))
+    let of = |package| find(sh, place, &format!("{package}_*/{}*", library.3));
+    library.1.iter().find_map(of)
 }
 
 fn fetch(sh: &Shell, draft: &Path, place: &Path, library: &Library) -> Result<()> {

@@ -2,7 +2,6 @@
 //!
 //! Every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI; debug and
 //! free-threaded ones; threads for a minute; processes that end or fork again and again; AddressSanitizer; valgrind.
-//! What cannot be done on this machine is skipped, and the last lines say so.
 //! usage: `cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WORD]`
 //!   --interpreters   first build the debug and free-threaded Pythons that are missing (on Debian; a quarter of an hour)
 //!   --seconds N      how long each test with threads runs (default 10: a minute for all of them)
@@ -28,8 +27,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         let pytest = Run::new(sh, &interpreter()?)?.pytest(sh);
         let pytest = pytest.env("DLPACK_SECONDS", seconds.to_string());
         let pytest = pytest.env("DLPACK_ROUNDS", rounds.to_string());
-        let pytest = pytest.env("DLPACK_FORKS", "200");
-        Ok(pytest.args(["-k", "threads or exit"]).run()?)
+        let pytest = pytest.args(["-k", "threads or exit"]);
+        Ok(pytest.env("DLPACK_FORKS", "200").run()?)
     })];
     for (name, python) in interpreters::found() {
         let tests = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).run()?);
@@ -51,8 +50,7 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     pythons.retain(|(name, _)| !name.ends_with('t'));
     let (_, oldest) = pythons.first().context("no Python is found")?;
     let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
-    let target = target_dir().join("stable-python");
-    let module = &build(oldest, command, &target, "debug")?;
+    let module = &build(oldest, command, &target_dir().join("abi3"), "debug")?;
     let test = |python| Ok(Run::with_module(sh, python, module)?.pytest(sh).run()?);
     pythons.iter().try_for_each(|(_, python)| test(python))
 }

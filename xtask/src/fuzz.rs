@@ -1,6 +1,5 @@
-//! Run one fuzz target of fuzz/, or all of them in turn, with the nightly compiler.
+//! Run one fuzz target of fuzz/, or all in turn, with the nightly compiler; installs cargo-fuzz where it is missing.
 //!
-//! Installs cargo-fuzz first where it is missing.
 //! usage: `cargo xtask fuzz [target] [--seconds N]`
 //!   --seconds N   how long each target runs (default 60)
 

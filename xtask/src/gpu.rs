@@ -1,7 +1,6 @@
 //! Check on a real GPU that work on streams is ordered, and write the table spec/gpu.md.
 //!
-//! Runs the checks of xtask/gpu/run.py, whose head lists them, on the first NVIDIA GPU. PyTorch, CuPy and JAX take part
-//! where the Python that the variable PYTHON names has them. Without a GPU the last line says so.
+//! Runs xtask/gpu/run.py, whose head says what it checks, on the first NVIDIA GPU, if there is one.
 //! usage: `cargo xtask gpu [--only CHECK] [--carry]`
 //!   --only CHECK   one check, such as `race`; no table is written
 //!   --carry        only build: what a machine with a GPU and without Rust needs, in one folder

@@ -60,11 +60,10 @@ fn start() -> Result<()> {
     let all = words.len();
     words.retain(|word| !["help", "--help", "-h"].contains(&&**word));
     let Some(name) = words.first() else {
-        println!("usage: cargo xtask <command> [options]\n\ncommands:");
+        println!("usage: cargo xtask <command> [options]; with --help it says more\n");
         for (name, file, _) in COMMANDS {
             println!("  {name:<10}{}", help(file).next().unwrap_or_default());
         }
-        println!("\n`cargo xtask <command> --help` says more about one of them.");
         return Ok(());
     };
     let command = COMMANDS.iter().find(|command| command.0 == name);

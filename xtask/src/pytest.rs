@@ -1,7 +1,6 @@
 //! Run the Python tests of dlpack-pyo3, in an environment of their own that has pytest and numpy.
 //!
-//! The variable PYTHON chooses the interpreter.
-//! usage: `cargo xtask pytest [WORDS]`
+//! usage: `cargo xtask pytest [WORDS]`; the variable PYTHON chooses the interpreter
 //!   WORDS   what pytest understands, such as `-x` to stop at the first failure or `-k NAME` to choose
 
 use crate::prelude::*;

@@ -89,8 +89,7 @@ pub(crate) fn venv(sh: &Shell, python: &Path, name: &str, packages: &[&str]) -> 
 }
 
 fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &[&str]) -> Result<()> {
-    let folder = &venv.0;
-    cmd!(sh, "{python} -m venv {folder}").run()?;
+    sh.cmd(python).line("-m venv").arg(&venv.0).run()?;
     let pip = "-m pip install --quiet --disable-pip-version-check";
     Ok(venv.run(sh).line(pip).args(packages).run()?)
 }

@@ -1,7 +1,6 @@
 //! Run every test: unit, doc, ui, features, no_std, examples, drivers, Python, array libraries, coverage.
 //!
-//! With each feature, target, Rust, driver and PyO3 that matters. What cannot be checked on this machine is skipped, and
-//! the last lines say so.
+//! With each feature, target, Rust, driver and PyO3 that matters. What this machine cannot do is skipped, with a word.
 //! usage: `cargo xtask test [--keep-going]`
 //!   --keep-going   run the other steps after one has failed
 

@@ -31,8 +31,7 @@ pub(crate) fn unsafe_code(sh: &Shell) -> Result<()> {
     none(found).context("no `expect(unsafe_code, reason = ..)` of its own")
 }
 
-/// The README shows programs that exist. The doctests of examples/quickstart compile the first; the others would have to
-/// link Python, or need a feature.
+/// The README shows programs that exist. Doctests compile the first; the others link Python, or need a feature.
 pub(crate) fn readme(sh: &Shell) -> Result<()> {
     let readme = sh.read_file("README.md")?;
     for (fence, path) in [
