@@ -10,14 +10,13 @@ use public_api::Builder;
 
 use crate::prelude::*;
 
-/// What the version of `public-api` in our manifest reads. Another compiler may write another format, and the step is
-/// skipped until both move.
+/// What `public-api` reads. Another compiler may write another format: the step is skipped until both move.
 const FORMAT: &str = "\"format_version\":57";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let bless = args.contains("--bless");
     finish(args)?;
-    run_all(sh, "api", vec![Step::new("public API", move |sh| check(sh, bless))], false)
+    Step::new("public API", move |sh| check(sh, bless)).alone(sh, "api")
 }
 
 pub(crate) fn check(sh: &Shell, bless: bool) -> Result<()> {
@@ -28,7 +27,7 @@ pub(crate) fn check(sh: &Shell, bless: bool) -> Result<()> {
         if bless {
             sh.write_file(&path, &found)?;
         }
-        let expected = sh.read_file(&path).context("`cargo xtask api --bless` writes it")?;
+        let expected = sh.read_file(&path).context("`--bless` writes it")?;
         errors.extend(difference(&expected, &found));
     }
     none(errors).context("if this is meant: `cargo xtask api --bless`, and a line in CHANGELOG.md")
@@ -38,33 +37,37 @@ pub(crate) fn check(sh: &Shell, bless: bool) -> Result<()> {
 fn list(sh: &Shell, name: &str) -> Result<String> {
     // A folder of its own: the variable makes build scripts run anew.
     let target = target_dir().join("api");
-    let json = "-- -Zunstable-options --output-format json --cap-lints allow";
-    let rustdoc = cmd!(sh, "cargo rustdoc --quiet -p {name} --lib --all-features").args(json.split(' '));
-    rustdoc.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target).run()?;
-    let json = target.join("doc").join(format!("{}.json", name.replace('-', "_")));
+    let rustdoc = cmd!(sh, "cargo rustdoc --quiet -p {name} --lib --all-features");
+    let rustdoc = rustdoc.line("-- -Zunstable-options --output-format json --cap-lints allow");
+    let rustdoc = rustdoc.env("CARGO_TARGET_DIR", &target);
+    rustdoc.env("RUSTC_BOOTSTRAP", "1").run()?;
+    let json = target.join(format!("doc/{}.json", name.replace('-', "_")));
     if !sh.read_file(&json)?.contains(FORMAT) {
         return skip("this version of rustdoc writes another format than is read here");
     }
-    let api = Builder::from_rustdoc_json(json).omit_blanket_impls(true).build()?;
+    let api = Builder::from_rustdoc_json(json);
+    let api = api.omit_blanket_impls(true).build()?;
     let lines = api.items().map(|item| format!("{item}\n"));
-    // Of what the compiler finds out by itself, users rely on these two.
-    let is_silent = |line: &String| ["Freeze", "Unpin", "UnwindSafe"].iter().any(|name| line.contains(name));
-    Ok(lines.filter(|line| !line.starts_with("impl") || !is_silent(line)).collect())
+    // Of what the compiler finds out by itself, users rely on `Send` and `Sync`.
+    let is_silent = |line: &str| {
+        let mut names = ["Freeze", "Unpin", "UnwindSafe"].iter();
+        line.starts_with("impl") && names.any(|name| line.contains(name))
+    };
+    Ok(lines.filter(|line| !is_silent(line)).collect())
 }
 
 /// What is in one list only, by lines.
 fn difference(expected: &str, found: &str) -> Vec<String> {
     let [expected, found] = [expected, found].map(|text| text.lines().collect::<BTreeSet<_>>());
     let gone = expected.difference(&found).map(|line| format!("- {line}"));
-    gone.chain(found.difference(&expected).map(|line| format!("+ {line}"))).collect()
+    let new = found.difference(&expected).map(|line| format!("+ {line}"));
+    gone.chain(new).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::difference;
-
     #[test]
     fn what_came_and_what_went_are_told_apart() {
-        assert_eq!(difference("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
+        assert_eq!(super::difference("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
     }
 }

@@ -1,6 +1,5 @@
 //! Run the tests of core and derive under AddressSanitizer, leaks included.
 //!
-//! Skips, saying so, where no nightly toolchain is installed, whose compiler has the sanitizer.
 //! usage: `cargo xtask asan [--cases N]`
 //!   --cases N   cases per property test (default 20000; the sanitizer makes each a few times slower)
 
@@ -10,16 +9,18 @@ use crate::prelude::*;
 pub(crate) const SANITIZED: &str = "x86_64-unknown-linux-gnu";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
-    let cases: u64 = args.opt_value_from_str("--cases")?.unwrap_or(20_000);
+    let cases: Option<u64> = args.opt_value_from_str("--cases")?;
     finish(args)?;
     let step = Step::new("tests under AddressSanitizer", move |sh| {
-        let tests = "test --all-features -p dlpack-core -p dlpack-derive --lib --tests --target";
-        let tests = nightly(sh)?.args(tests.split(' ')).arg(SANITIZED).env("RUSTFLAGS", "-Zsanitizer=address");
-        let tests = tests.env("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1");
-        let tests = tests.env("DLPACK_CASES", cases.to_string());
-        Ok(tests.env("CARGO_TARGET_DIR", target_dir().join("asan")).run()?)
+        let tests = nightly(sh)?.line("test --all-features -p dlpack-core -p dlpack-derive");
+        let tests = tests.args(["--lib", "--tests", "--target", SANITIZED]);
+        let options = "detect_leaks=1:detect_stack_use_after_return=1";
+        let tests = tests.env("ASAN_OPTIONS", options);
+        let tests = tests.env("DLPACK_CASES", cases.unwrap_or(20_000).to_string());
+        let tests = tests.env("CARGO_TARGET_DIR", target_dir().join("asan"));
+        Ok(tests.env("RUSTFLAGS", "-Zsanitizer=address").run()?)
     });
-    run_all(sh, "asan", vec![step], false)
+    step.alone(sh, "asan")
 }
 
 /// The compiler that has the sanitizers.
@@ -28,7 +29,7 @@ pub(crate) fn nightly(sh: &Shell) -> Result<Cmd<'_>> {
         return skip(format!("it is set up for {SANITIZED} only"));
     }
     if !succeeds(cargo_of(sh, "nightly").arg("--version")) {
-        return skip("no nightly toolchain; `rustup toolchain install nightly --profile minimal` adds it");
+        return skip("no nightly toolchain here; `rustup toolchain install nightly` adds it");
     }
     Ok(cargo_of(sh, "nightly"))
 }

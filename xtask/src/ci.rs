@@ -19,10 +19,10 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("files of 500 lines, or a reason", text::lengths),
         Step::new("unsafe only in files that say so", text::unsafe_code),
         Step::new("imports go up", floors::check),
-        Step::command("formatting", "cargo fmt --all --check"),
-        Step::command("clippy", "cargo clippy --workspace --all-targets --all-features -- -D warnings"),
+        Step::line("formatting: cargo fmt --all --check"),
+        Step::line("clippy: cargo clippy --workspace --all-targets --all-features -- -D warnings"),
         Step::new("documentation", |sh| {
-            let doc = cmd!(sh, "cargo doc --workspace --no-deps --all-features");
+            let doc = sh.line("cargo doc --workspace --no-deps --all-features");
             Ok(doc.env("RUSTDOCFLAGS", "-Dwarnings").run()?)
         }),
     ];
@@ -33,26 +33,24 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     run_all(sh, "ci", steps, keep_going)
 }
 
-/// Packs what is published and builds it from the packed files, each crate against the packed others.
+/// Packs what may be published and builds it from the packed files, each crate against the packed others.
 ///
 /// Cargo takes a version that it knows for the same code, so what an earlier run packed is forgotten first.
 fn packaging(sh: &Shell) -> Result<()> {
     let target = target_dir().join("packaging");
     sh.remove_path(&target)?;
-    // What may be published.
-    let packages = packages(|package| package.publish.is_none())?;
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
     // Where cargo unpacked our own crates, as if they came from a registry.
-    let registries = sh.read_dir(home.join("registry/src")).unwrap_or_default();
+    let registries = folder("CARGO_HOME", ".cargo")?.join("registry/src");
+    let registries = sh.read_dir(registries).unwrap_or_default();
     let mut package = cmd!(sh, "cargo package --allow-dirty").env("CARGO_TARGET_DIR", target);
-    for Package { name, version, .. } in packages {
+    for Package { name, version, .. } in packages(|package| package.publish.is_none())? {
         for registry in &registries {
             sh.remove_path(registry.join(format!("{name}-{version}")))?;
         }
         let list = cmd!(sh, "cargo package --allow-dirty --list -p {name}").read()?;
         for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-            ensure!(list.lines().any(|line| line == file), "the package {name} lacks {file}");
+            let is_there = list.lines().any(|line| line == file);
+            ensure!(is_there, "the package {name} lacks {file}");
         }
         package = package.args(["-p", &name]);
     }

@@ -1,104 +1,104 @@
 //! Let every array library read every kind of tensor, and write the table spec/consumers.md.
 //!
-//! Installs the libraries into environments of their own in the cache folder, and runs every case of
-//! dlpack-pyo3/pytests/consumers with each of them. Fails if a cell is neither right nor known; what is known of each
-//! library stands in adapters.py there. The first full run installs 12 GB and takes half an hour, later ones take minutes.
+//! Runs every case of dlpack-pyo3/pytests/consumers with each library, in environments in the cache folder. Fails if a cell
+//! is neither right nor known (adapters.py). The first full run installs 12 GB and takes half an hour, later ones minutes.
 //! usage: `cargo xtask consumers [--quick] [--only NAME]`, both without writing the table
 //!   --quick       what CI runs: the libraries that install in a minute, and the tests of the matrix itself
 //!   --only NAME   only this library, such as `torch` or `numpy 1.26`
 
 use crate::prelude::*;
-use crate::pytests::module;
-
-/// Libraries that can live in one environment: its name, the Python that they need, if it is not the usual one, what is
-/// installed, and the columns of the table, each with its adapter in adapters.py if that has another name.
-type Group = (&'static str, Option<(u32, u32)>, &'static [&'static str], &'static [&'static str]);
-
-#[rustfmt::skip]
-const QUICK: Group = ("test", None, TESTED, &["numpy", "array-api-strict", "jax 0.10=jax", "tvm-ffi", "tvm-ffi call",
-    "pyarrow", "nanobind", "nanobind ro"]);
-
-/// What is worth running though some of it cannot be had.
-#[rustfmt::skip]
-const OTHERS: [Group; 7] = [
-    ("newest", Some((3, 12)), &["numpy", "jax", "ml_dtypes"],
-        &["numpy on 3.12=numpy", "numpy and ml_dtypes", "jax on 3.12=jax"]),
-    ("numpy1", None, &["numpy==1.26.*"], &["numpy 1.26=numpy"]),
-    ("torch", None, &["numpy", "torch"], &["torch"]),
-    ("tensorflow", None, &["tensorflow"], &["tensorflow"]),
-    ("paddle", None, &["numpy", "paddlepaddle"], &["paddle"]),
-    ("small", None, &["numpy", "mlx[cpu]", "onnxruntime", "warp-lang", "mpi4py", "mpich", "cuda-core",
-        "cuda-bindings", "ml_dtypes"], &["mlx", "onnxruntime", "warp", "mpi4py", "cuda.core"]),
-    ("dpnp", None, &["dpnp"], &["dpnp"]),
-];
+use crate::pytest::module;
 
 const FOLDER: &str = "dlpack-pyo3/pytests/consumers";
+const LIBRARIES: &str = include_str!("../../dlpack-pyo3/pytests/consumers/libraries.tsv");
+/// The environment without which nothing is tested; that another cannot be had, the table says.
+const QUICK: &str = "test";
+
+/// The lines of libraries.tsv, whose head says what the columns are.
+fn groups() -> impl Iterator<Item = [&'static str; 4]> {
+    let lines = LIBRARIES.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        let columns: Vec<_> = line.split('\t').collect();
+        *columns.first_chunk().expect("4 columns")
+    })
+}
+
+/// Title and adapter of each library in a line.
+fn libraries(column: &str) -> impl Iterator<Item = (&str, &str)> {
+    let titles = column.split(", ");
+    titles.map(|title| title.split_once('=').unwrap_or((title, title)))
+}
+
+/// The environment of a line, and the folder with our module, built for its Python.
+fn environment(sh: &Shell, [name, minor, packages, _]: [&str; 4]) -> Result<(Venv, PathBuf)> {
+    let python = match minor.parse() {
+        Ok(minor) => interpreter_of(minor).with_context(|| format!("no Python 3.{minor}"))?,
+        Err(_) => interpreter()?,
+    };
+    let packages: Vec<_> = packages.split(' ').collect();
+    Ok((venv(sh, &python, name, &packages)?, module(sh, &python)?))
+}
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
-    if quick && only.is_none() {
-        return always(sh);
+    match only {
+        None if quick => always(sh),
+        _ => check(sh, quick, only.as_deref()),
     }
-    let groups: Vec<_> = core::iter::once(&QUICK).chain(OTHERS.iter().filter(|_| !quick)).collect();
-    check(sh, &groups, only.as_deref(), only.is_none().then_some("spec/consumers.md"))
 }
 
 /// The libraries that install quickly, and the tests of the matrix itself, with libraries that lie.
 pub(crate) fn always(sh: &Shell) -> Result<()> {
-    check(sh, &[&QUICK], None, None)?;
-    let python = interpreter()?;
-    let tests = venv_of(sh, &python, QUICK.0, QUICK.2)?.pytest(sh, FOLDER);
-    Ok(tests.env("PYTHONPATH", module(sh, &python)?).run()?)
+    check(sh, true, None)?;
+    let (venv, module) = usual(sh)?;
+    let tests = pytest(venv.run(sh), FOLDER);
+    Ok(tests.env("PYTHONPATH", module).run()?)
 }
 
-fn check(sh: &Shell, groups: &[&Group], only: Option<&str>, table: Option<&str>) -> Result<()> {
+/// The environment of the libraries that install quickly.
+pub(crate) fn usual(sh: &Shell) -> Result<(Venv, PathBuf)> {
+    environment(sh, groups().next().context("no libraries")?)
+}
+
+fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {
     let mut run = sh.cmd(interpreter()?).arg(format!("{FOLDER}/run.py"));
-    let mut titles = Vec::new();
-    for (name, version, requirements, libraries) in groups {
-        let libraries = libraries.iter().map(|title| title.split_once('=').unwrap_or((title, title)));
-        titles.extend(libraries.clone().map(|(title, _)| title));
-        let chosen: Vec<_> = libraries.filter(|(title, _)| only.is_none_or(|only| only == *title)).collect();
+    let mut known = Vec::new();
+    for group in groups().filter(|group| !quick || group[0] == QUICK) {
+        known.extend(libraries(group[3]).map(|(title, _)| title));
+        let mut chosen: Vec<_> = libraries(group[3]).collect();
+        chosen.retain(|(title, _)| only.is_none_or(|only| only == *title));
         if chosen.is_empty() {
             continue;
         }
-        // Why one cannot be had is the reason that the table gives.
-        let (venv, module) = match environment(sh, name, *version, requirements) {
-            Err(error) if *name != QUICK.0 => {
-                let reason = format!("cannot be installed: {error:#}");
-                for (title, _) in chosen {
-                    run = run.args(["--skipped", title, &reason]);
-                }
-                continue;
+        let environment = environment(sh, group);
+        if let (Err(error), true) = (&environment, group[0] != QUICK) {
+            let reason = format!("cannot be installed: {error:#}");
+            for (title, _) in chosen {
+                run = run.args(["--skipped", title, &reason]);
             }
-            environment => environment?,
-        };
+            continue;
+        }
+        let (venv, module) = environment?;
         for (title, adapter) in chosen {
             let mut folders = vec![module.clone()];
             if adapter.starts_with("nanobind") {
                 // With the C++ library that takes tensors through it.
                 let folder = target_dir().join("python/nanobind");
-                venv.run(sh).arg(format!("{FOLDER}/nanobind_build.py")).arg(&folder).run()?;
+                let build = venv.run(sh).arg(format!("{FOLDER}/nanobind_build.py"));
+                build.arg(&folder).run()?;
                 folders.push(folder);
             }
             run = run.args(["--library", title, adapter]);
             run = run.arg(venv.python()).arg(std::env::join_paths(folders)?);
         }
     }
-    if let Some(only) = only {
-        ensure!(titles.contains(&only), "no library `{only}`; there are {}", titles.join(", "));
-    }
-    Ok(run.args(table.iter().flat_map(|table| ["--table", table])).run()?)
-}
-
-/// The environment, and the folder with our module, built for its Python.
-fn environment(sh: &Shell, name: &str, version: Option<(u32, u32)>, requirements: &[&str]) -> Result<(Venv, PathBuf)> {
-    let special = |version: (u32, u32)| {
-        interpreter_of(version).with_context(|| format!("no Python {}.{} here", version.0, version.1))
-    };
-    let python = version.map_or_else(interpreter, special)?;
-    Ok((venv_of(sh, &python, name, requirements)?, module(sh, &python)?))
+    let is_known = only.is_none_or(|only| known.contains(&only));
+    ensure!(is_known, "no such library; there are {}", known.join(", "));
+    let writes = !quick && only.is_none();
+    let table = writes.then_some(["--table", "spec/consumers.md"]);
+    Ok(run.args(table.iter().flatten()).run()?)
 }
 
 #[cfg(test)]
@@ -109,15 +109,14 @@ mod tests {
     fn every_library_has_a_column_of_its_own_and_an_adapter() {
         let sh = shell().unwrap();
         let adapters = sh.read_file(format!("{FOLDER}/adapters.py")).unwrap();
+        assert_eq!(groups().next().unwrap()[0], QUICK);
         let mut seen = std::collections::HashSet::new();
-        for (_, _, _, libraries) in core::iter::once(&QUICK).chain(&OTHERS) {
-            for library in *libraries {
-                let (title, adapter) = library.split_once('=').unwrap_or((library, library));
-                assert!(seen.insert(title), "{title} twice");
-                assert!(adapters.contains(&format!("    \"{adapter}\": ")), "{title}: no adapter `{adapter}`");
-            }
+        for (title, adapter) in groups().flat_map(|group| libraries(group[3])) {
+            assert!(seen.insert(title), "{title} twice");
+            let entry = format!("    \"{adapter}\": ");
+            assert!(adapters.contains(&entry), "{title}: no adapter `{adapter}`");
         }
-        let error = check(&sh, &[&QUICK], Some("nunpy"), None).unwrap_err().to_string();
-        assert!(error.contains("nunpy") && error.contains("pyarrow"), "{error}");
+        let error = check(&sh, true, Some("nunpy")).unwrap_err();
+        assert!(error.to_string().contains("there are numpy, "), "{error}");
     }
 }

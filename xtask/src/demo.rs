@@ -1,42 +1,41 @@
 //! Run the demonstration: annotated structs, exported and read back.
 //!
-//! Builds and runs examples/quickstart: an annotated image, a point cloud with columns, a newtype, an enum over data
-//! types and a frame with padded rows. Then it builds the Python package examples/showcase with maturin, in an environment
-//! of its own, and lets NumPy read each of its classes. Two pictures are written to target/demo: image.png and cloud.png.
-//! Both assert what they print: when the command ends without an error, every line was true.
+//! Runs examples/quickstart, and builds the Python package examples/showcase, whose classes NumPy reads. Two pictures are
+//! written to target/demo. Both assert what they print: when the command ends without an error, every line was true.
 //! usage: `cargo xtask demo [--test]`
 //!   --test   run the tests of the Python package instead: each class, the conformance kit, the type stubs
 
 use crate::prelude::*;
 
-/// The oldest one that takes read-only memory without a copy.
-const NUMPY: &str = "numpy>=2.1";
-const MATURIN: &str = "maturin>=1.9,<2";
+/// NumPy from the first that takes read-only memory without a copy.
+const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.9,<2"];
+const TESTED: [&str; 4] = ["pytest", "mypy", "array-api-strict", "jax"];
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let test = args.contains("--test");
     finish(args)?;
     if test {
-        return run_all(sh, "demo", vec![Step::new("tests of examples/showcase", tests)], false);
+        return Step::new("tests of examples/showcase", tests).alone(sh, "demo");
     }
-    println!("The Rust demonstration: annotated structs become tensors, nothing is copied.");
-    cmd!(sh, "cargo run --quiet -p quickstart").run()?;
+    let rust =
+        Step::line("structs become tensors, without a copy: cargo run --quiet -p quickstart");
+    let python = Step::new("Python classes become arrays, without a copy", python);
+    run_all(sh, "demo", vec![rust, python], false)
+}
 
-    println!("\nThe Python demonstration: annotated classes become arrays, nothing is copied.");
-    if let Err(reason) = interpreter() {
-        println!("SKIPPED: {reason}");
-        return Ok(());
-    }
-    let venv = venv(sh, "demo", &[NUMPY, MATURIN])?;
-    let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]).arg(target_dir().join("demo"));
+fn python(sh: &Shell) -> Result<()> {
+    let venv = venv(sh, &interpreter()?, "demo", &PACKAGES)?;
+    let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]);
+    let show = show.arg(target_dir().join("demo"));
     Ok(show.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
 }
 
 /// The tests of the package.
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
-    let venv = venv(sh, "showcase", &[NUMPY, MATURIN, "pytest", "mypy", "array-api-strict", "jax"])?;
-    let site = showcase(sh, &venv)?;
-    Ok(venv.pytest(sh, "examples/showcase/tests").env("PYTHONPATH", site).run()?)
+    let packages: Vec<_> = PACKAGES.into_iter().chain(TESTED).collect();
+    let venv = venv(sh, &interpreter()?, "showcase", &packages)?;
+    let tests = pytest(venv.run(sh), "examples/showcase/tests");
+    Ok(tests.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
 }
 
 /// Builds the package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.
@@ -46,11 +45,12 @@ fn showcase(sh: &Shell, venv: &Venv) -> Result<PathBuf> {
     let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
     sh.remove_path(&wheels)?;
     sh.remove_path(&site)?;
-    let words = "-m maturin build --quiet --release --manifest-path examples/showcase/Cargo.toml --interpreter";
-    let build = venv.run(sh).args(words.split(' ')).arg(venv.python()).arg("--out").arg(&wheels);
+    let words = "-m maturin build --quiet --release --manifest-path examples/showcase/Cargo.toml";
+    let build = venv.run(sh).line(words).arg("--interpreter");
+    let build = build.arg(venv.python()).arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;
-    let wheel = sh.read_dir(&wheels)?.pop().context("maturin left no wheel")?;
+    let wheel = sh.read_dir(&wheels)?.pop().context("no wheel")?;
     let words = "-m pip install --quiet --no-deps --no-index --disable-pip-version-check --target";
-    venv.run(sh).args(words.split(' ')).args([&site, &wheel]).run()?;
+    venv.run(sh).line(words).args([site.clone(), wheel]).run()?;
     Ok(site)
 }

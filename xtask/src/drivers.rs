@@ -1,16 +1,17 @@
 //! The real libraries of NVIDIA and AMD on a machine without a GPU: each entry point is there, each failure an error.
 
-use crate::debian::{self, Archive};
+use crate::debian::Archive;
 use crate::prelude::*;
 
 /// A library that core opens: the variable that tells the tests where it lies, the packages of Debian of which the first
 /// that there is holds it, whether without what that needs, and how its file name begins: the links beside it have longer
 /// or shorter names. The first links to the C library alone, and asks for the others when it compiles a kernel.
-type Library = (&'static str, &'static str, bool, &'static str);
+type Library = (&'static str, &'static [&'static str], bool, &'static str);
 
+const HIP: [&str; 3] = ["libamdhip64-7", "libamdhip64-6", "libamdhip64-5"];
 const LIBRARIES: [Library; 2] = [
-    ("DLPACK_TEST_LIBCUDA", "libcuda1", true, "libcuda.so.1"),
-    ("DLPACK_TEST_LIBAMDHIP64", "libamdhip64-7 libamdhip64-6 libamdhip64-5", false, "libamdhip64.so."),
+    ("DLPACK_TEST_LIBCUDA", &["libcuda1"], true, "libcuda.so.1"),
+    ("DLPACK_TEST_LIBAMDHIP64", &HIP, false, "libamdhip64.so."),
 ];
 
 /// What `test` runs. The tests that need neither library run anywhere, with those of the workspace.
@@ -18,7 +19,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the drivers are those of Linux");
     }
-    let mut tests = cmd!(sh, "cargo test --quiet -p dlpack-core --test drivers -- --nocapture --test-threads=1");
+    let mut tests = sh.line("cargo test --quiet -p dlpack-core --test drivers --");
     let mut missing = Vec::new();
     for library in &LIBRARIES {
         match found(sh, library) {
@@ -26,7 +27,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
             Err(reason) => missing.push(format!("{}: {reason:#}", library.3)),
         }
     }
-    tests.run()?;
+    tests.line("--nocapture --test-threads=1").run()?;
     // A library that cannot be had is nobody's mistake, but must be seen.
     none(missing).or_else(|error| skip(format!("only without the real libraries; {error}")))
 }
@@ -34,8 +35,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
 /// The library in our cache folder, which is filled at the first call.
 fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
     let place = sh.create_dir(cache()?.join("drivers"))?;
-    if unpacked(sh, &place, library)?.is_none() {
-        ensure!(debian::is_here(sh), "it comes with Debian's package manager, which is not here");
+    if unpacked(sh, &place, library).is_none() {
         // A folder of this process: the package manager locks its own, and another run may be at the same work.
         let draft = sh.create_dir(cache()?.join(format!("drivers-{}", std::process::id())))?;
         let done = fetch(sh, &draft, &place, library);
@@ -43,34 +43,45 @@ fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
         let _ = sh.remove_path(&draft);
         done?;
     }
-    unpacked(sh, &place, library)?.with_context(|| format!("the package holds no {}", library.3))
+    unpacked(sh, &place, library).with_context(|| format!("the package holds no {}", library.3))
 }
 
 /// The library as an earlier run unpacked it, whichever version that was: the shortest name of its beginning.
-fn unpacked(sh: &Shell, place: &Path, (_, packages, _, name): &Library) -> Result<Option<PathBuf>> {
-    for package in packages.split(' ') {
-        let (below, name) = (format!("{}/{package}_*", place.display()), format!("{name}*"));
-        // Without the links that lead nowhere.
-        let find = cmd!(sh, "find {place} -path {below} -name {name} -xtype f").quiet().read()?;
-        if let Some(path) = find.lines().min_by_key(|path| (path.len(), *path)) {
-            return Ok(Some(path.into()));
-        }
-    }
-    Ok(None)
+fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Option<PathBuf> {
+    let of = |package| find(sh, place, &format!("{package}_*/{}*", library.3));
+    library.1.iter().find_map(of)
 }
 
 fn fetch(sh: &Shell, draft: &Path, place: &Path, library: &Library) -> Result<()> {
     // The release that this machine runs; its C library fits.
-    let release = sh.read_file("/etc/os-release")?;
-    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let suite = suite.context("this system does not say which release of Debian it is")?.trim_matches('"');
+    let script = ". /etc/os-release && echo $VERSION_CODENAME";
+    let suite = cmd!(sh, "sh -c {script}").quiet().read()?;
     // NVIDIA's library lies in the second part.
-    let archive = Archive::open(sh, draft, &[&format!("deb {{}} {suite} main non-free")])?;
-    let known = library.1.split(' ').find_map(|package| Some((package, archive.version(package)?)));
-    let (package, version) = known.with_context(|| format!("{suite} does not have it for this processor"))?;
+    let archive = Archive::open(sh, draft, &format!("deb {{}} {suite} main non-free\n"))?;
     let unpacked = draft.join("unpacked");
-    archive.unpack(package, library.2, &unpacked)?;
-    let target = place.join(format!("{package}_{}", version.replace(':', "_")));
+    let mut packages = library.1.iter();
+    let package = packages.find(|package| archive.unpack(package, library.2, &unpacked).is_ok());
+    let package = package.context("the archive sends none for this processor")?;
+    let target = place.join(format!("{package}_{suite}"));
+    let moved = std::fs::rename(&unpacked, &target);
     // Another run may have been first, with the same files.
-    std::fs::rename(&unpacked, &target).or_else(|error| if target.exists() { Ok(()) } else { Err(error.into()) })
+    Ok(moved.or_else(|error| if target.exists() { Ok(()) } else { Err(error) })?)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_unpacked_is_found_without_the_package_manager() {
+        let sh = Shell::new().unwrap();
+        let place = sh.create_temp_dir().unwrap();
+        let found = || LIBRARIES.map(|library| unpacked(&sh, place.path(), &library));
+        let folder = place.path().join("libcuda1_535-1/usr/lib");
+        let link = folder.join("libcuda.so.1");
+        sh.write_file(folder.join("libcuda.so.535"), "").unwrap();
+        assert_eq!(found(), [None, None]);
+        std::os::unix::fs::symlink("libcuda.so.535", &link).unwrap();
+        assert_eq!(found(), [Some(link), None]);
+    }
 }

@@ -1,6 +1,5 @@
-//! Run one fuzz target of fuzz/, or all of them in turn, with the nightly compiler.
+//! Run one fuzz target of fuzz/, or all in turn, with the nightly compiler; installs cargo-fuzz where it is missing.
 //!
-//! Installs cargo-fuzz first where it is missing.
 //! usage: `cargo xtask fuzz [target] [--seconds N]`
 //!   --seconds N   how long each target runs (default 60)
 
@@ -11,22 +10,24 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let chosen: String = args.opt_free_from_str()?.unwrap_or_default();
     finish(args)?;
     let mut targets = sh.read_dir("fuzz/fuzz_targets")?;
-    targets.iter_mut().for_each(|path| *path = PathBuf::from(path.file_stem().unwrap_or_default()));
     let known = format!("{targets:?}");
-    targets.retain(|target| chosen.is_empty() || target.as_os_str() == &*chosen);
-    ensure!(!targets.is_empty(), "no target `{chosen}`, there are {known}");
+    targets.retain(|path| chosen.is_empty() || path.file_stem() == Some(chosen.as_ref()));
+    ensure!(!targets.is_empty(), "no `{chosen}`, there are {known}");
     if !succeeds(cargo_of(sh, "nightly").args(["fuzz", "--version"])) {
-        println!("cargo-fuzz is not installed; installing it, which takes a minute or two");
-        cargo_of(sh, "nightly").args(["install", "cargo-fuzz", "--locked"]).run()?;
+        let install = cargo_of(sh, "nightly").line("install cargo-fuzz --locked");
+        install.run()?;
     }
-    let steps = targets.into_iter().map(|target| {
+    let step = |path: PathBuf| {
+        let target = PathBuf::from(path.file_stem().unwrap_or_default());
         Step::new(format!("{} for {seconds} s", target.display()), move |sh| {
             // libFuzzer writes what it finds to the first folder, and only reads the others.
-            let [found, seeds] = ["corpus", "seeds"].map(|kind| Path::new("fuzz").join(kind).join(&target));
+            let [found, seeds] =
+                ["fuzz/corpus", "fuzz/seeds"].map(|kind| Path::new(kind).join(&target));
             sh.create_dir(&found)?;
-            let run = cargo_of(sh, "nightly").args(["fuzz", "run"]).args([&target, &found, &seeds]);
-            Ok(run.arg("--").arg(format!("-max_total_time={seconds}")).run()?)
+            let run = cargo_of(sh, "nightly").args(["fuzz", "run"]);
+            let run = run.args([&target, &found, &seeds]).arg("--");
+            Ok(run.arg(format!("-max_total_time={seconds}")).run()?)
         })
-    });
-    run_all(sh, "fuzz", steps.collect(), true)
+    };
+    run_all(sh, "fuzz", targets.into_iter().map(step).collect(), true)
 }

@@ -1,56 +1,52 @@
 //! Check on a real GPU that work on streams is ordered, and write the table spec/gpu.md.
 //!
-//! Runs the checks of xtask/gpu/run.py on the first NVIDIA GPU: that no consumer reads too early, that no memory is freed
-//! too early, that the host does not wait where it need not, captures, contexts, threads, and what it all costs. PyTorch,
-//! CuPy and JAX take part where the Python that the variable PYTHON names has them. Without a GPU the last line says so.
+//! Runs xtask/gpu/run.py, whose head says what it checks, on the first NVIDIA GPU, if there is one.
 //! usage: `cargo xtask gpu [--only CHECK] [--carry]`
 //!   --only CHECK   one check, such as `race`; no table is written
 //!   --carry        only build: what a machine with a GPU and without Rust needs, in one folder
 
 use crate::prelude::*;
-use crate::pytests::{driver, library};
+use crate::pytest::{driver, place_module};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let carry = args.contains("--carry");
     let only: Option<String> = args.opt_value_from_str("--only")?;
     finish(args)?;
     if carry {
-        let works = "works with every Python from 3.10 on; there, run\n    python run.py --table gpu.md";
-        println!("\n{} {works}", build(sh)?.display());
+        println!("With Python from 3.10 on, in {}", build(sh)?.display());
+        println!("or wherever you take it: python run.py --table gpu.md");
         return Ok(());
     }
-    run_all(sh, "gpu", vec![Step::new("checks on a GPU", move |sh| checks(sh, only.as_deref()))], false)
+    let checks = move |sh: &Shell| checks(sh, only.as_deref());
+    Step::new("checks on a GPU", checks).alone(sh, "gpu")
 }
 
 pub(crate) fn checks(sh: &Shell, only: Option<&str>) -> Result<()> {
-    let python = interpreter()?;
-    let folder = build(sh)?;
-    // That the module cannot even be imported is an error.
-    let script = "
-import dlpack_gpu
-try:
-    dlpack_gpu.describe()
-except RuntimeError as error:
-    print(error)";
-    let answer = cmd!(sh, "{python} -c {script}").env("PYTHONPATH", &folder).quiet().read()?;
-    if let Some(reason) = answer.lines().find(|line| !line.trim().is_empty()) {
-        return skip(format!("nothing is checked on a GPU: {}", reason.trim()));
+    let (python, folder) = (interpreter()?, build(sh)?);
+    let ask = cmd!(sh, "{python} xtask/gpu/ask.py").env("PYTHONPATH", &folder);
+    let answer = ask.quiet().read()?;
+    if let Some(reason) = answer.trim().lines().next() {
+        return skip(format!("nothing is checked on a GPU: {reason}"));
     }
     let words = only.map_or(["--table", "spec/gpu.md"], |check| ["--only", check]);
     // -B: nothing is written beside what is imported.
-    Ok(cmd!(sh, "{python} -B").arg(folder.join("run.py")).args(words).run()?)
+    let run = cmd!(sh, "{python} -B").arg(folder.join("run.py"));
+    Ok(run.args(words).run()?)
 }
 
 /// The module for every Python, beside the scripts that use it.
 fn build(sh: &Shell) -> Result<PathBuf> {
     let target = target_dir().join("gpu");
-    let build = cmd!(sh, "cargo build --quiet --release -p dlpack-gpu --features pyo3/abi3-py310");
+    let build = sh.line("cargo build --quiet --release -p dlpack-gpu --features pyo3/abi3-py310");
     build.env("CARGO_TARGET_DIR", &target).run()?;
-    let folder = target.join("carry");
-    let name = if cfg!(windows) { "dlpack_gpu.pyd" } else { "dlpack_gpu.abi3.so" };
-    replace(sh, &target.join("release").join(library("dlpack_gpu")), &folder.join(name))?;
+    let release = target.join("release");
+    let folder = place_module(&release, "dlpack_gpu", &target.join("carry"))?;
     for script in ["run.py", "calibrate.py"] {
-        replace(sh, &root().join("xtask/gpu").join(script), &folder.join(script))?;
+        replace(
+            sh,
+            &root().join("xtask/gpu").join(script),
+            &folder.join(script),
+        )?;
     }
     Ok(folder)
 }
@@ -58,34 +54,33 @@ fn build(sh: &Shell) -> Result<PathBuf> {
 /// NVIDIA's assembler takes the kernels, for each generation of GPUs from the one that they name.
 pub(crate) fn kernels(sh: &Shell) -> Result<()> {
     // Without what it needs to compile C++.
-    let Ok(venv) = venv(sh, "ptxas", &["--no-deps", "nvidia-cuda-nvcc==13.0.*"]) else {
+    let packages = ["--no-deps", "nvidia-cuda-nvcc==13.0.*"];
+    let Ok(venv) = venv(sh, &interpreter()?, "ptxas", &packages) else {
         return skip("NVIDIA's assembler cannot be had");
     };
-    let script = "
-import nvidia, pathlib
-print(next(path for root in nvidia.__path__ for path in pathlib.Path(root).rglob('ptxas')))";
-    let ptxas = venv.run(sh).args(["-c", script]).quiet().read()?;
+    let ptxas = find(sh, &venv.0, "*/bin/ptxas").context("the package holds no ptxas")?;
     let output = target_dir().join("kernels.cubin");
+    let kernels = "xtask/gpu/src/kernels.ptx";
     for generation in ["sm_75", "sm_80", "sm_90", "sm_100"] {
-        cmd!(sh, "{ptxas} -arch {generation} -o {output} xtask/gpu/src/kernels.ptx").run()?;
+        cmd!(sh, "{ptxas} -arch {generation} -o {output} {kernels}").run()?;
     }
     // An assembler that takes anything would prove nothing.
     let wrong = target_dir().join("wrong.ptx");
     sh.write_file(&wrong, ".version 7.8\n.target sm_75\nno such word\n")?;
-    match succeeds(cmd!(sh, "{ptxas} -arch sm_75 -o {output} {wrong}")) {
-        true => bail!("the assembler takes kernels that are none"),
-        false => Ok(()),
-    }
+    let takes_anything = succeeds(cmd!(sh, "{ptxas} -arch sm_75 -o {output} {wrong}"));
+    ensure!(!takes_anything, "the assembler takes kernels that are none");
+    Ok(())
 }
 
 /// The whole script where order is right or wrong already, and what takes a clock is at least seen to work.
-pub(crate) fn on_the_fake_driver(sh: &Shell) -> Result<()> {
+pub(crate) fn simulated(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the fake driver is one of Linux");
     }
     // With NumPy, which reads memory that the host reaches.
-    let venv = venv(sh, "test", TESTED)?;
+    let (venv, _) = crate::consumers::usual(sh)?;
     let (script, fake) = (build(sh)?.join("run.py"), driver(sh)?);
     // For the module, and for core.
-    Ok(venv.run(sh).arg(script).env("DLPACK_FAKE_LIBCUDA", &fake).env("DLPACK_LIBCUDA", &fake).run()?)
+    let run = venv.run(sh).arg(script).env("DLPACK_FAKE_LIBCUDA", &fake);
+    Ok(run.env("DLPACK_LIBCUDA", &fake).run()?)
 }

@@ -14,8 +14,9 @@ pub(crate) fn shell() -> Result<Shell> {
 /// The workspace's root, wherever the command was started.
 pub(crate) fn root() -> PathBuf {
     // `cargo run` sets it; a binary started by hand falls back on where it was built.
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&manifest).parent().expect("xtask lies inside the workspace").to_owned()
+    let xtask = std::env::var("CARGO_MANIFEST_DIR");
+    let xtask = PathBuf::from(xtask.as_deref().unwrap_or(env!("CARGO_MANIFEST_DIR")));
+    xtask.parent().expect("a folder above xtask").to_owned()
 }
 
 /// The directory that cargo builds into.
@@ -23,48 +24,67 @@ pub(crate) fn target_dir() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
+/// The folder that a variable names, else one in the user's home.
+pub(crate) fn folder(variable: &str, usual: &str) -> Result<PathBuf> {
+    let named = std::env::var_os(variable).filter(|folder| !folder.is_empty());
+    let at_home = || Some(std::env::home_dir()?.join(usual));
+    let folder = named.map(PathBuf::from).or_else(at_home);
+    folder.with_context(|| format!("neither {variable} nor HOME is set"))
+}
+
 /// Where this project keeps what outlives a checkout; the same folder as in `.ci/run`.
 pub(crate) fn cache() -> Result<PathBuf> {
-    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let base = named.map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cache")));
-    let base = base.context("neither XDG_CACHE_HOME nor HOME is set")?;
-    Ok(shell()?.create_dir(base.join("dlpack-derive"))?)
+    let cache = folder("XDG_CACHE_HOME", ".cache")?.join("dlpack-derive");
+    Ok(shell()?.create_dir(cache)?)
 }
 
 /// The files of the checkout with these patterns, by their paths in git, and their texts: nothing that was built.
 pub(crate) fn texts(sh: &Shell, patterns: &[&str]) -> Result<Vec<(String, String)>> {
-    let list = ["--cached", "--others", "--exclude-standard", "--deduplicate", "--"];
-    let list = cmd!(sh, "git ls-files {list...} {patterns...}").quiet().read()?;
+    let list = sh.line("git ls-files --cached --others --exclude-standard --deduplicate --");
+    let list = list.args(patterns).quiet().read()?;
     // What was removed and is not committed yet is listed all the same.
     let paths = list.lines().filter(|path| sh.path_exists(path));
-    paths.map(|path| Ok((path.to_owned(), sh.read_file(path)?))).collect()
+    let read = |path: &str| Ok((path.to_owned(), sh.read_file(path)?));
+    paths.map(read).collect()
 }
 
 /// The packages of the workspace of which this is true.
 pub(crate) fn packages(is: impl Fn(&Package) -> bool) -> Result<Vec<Package>> {
-    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
+    let mut command = MetadataCommand::new();
+    let metadata = command.current_dir(root()).no_deps().exec()?;
     Ok(metadata.packages.into_iter().filter(is).collect())
 }
 
 /// Cargo of another toolchain, which only rustup can choose.
 pub(crate) fn cargo_of<'a>(sh: &'a Shell, toolchain: &str) -> Cmd<'a> {
+    let cargo = cmd!(sh, "cargo +{toolchain}");
     // Set by the `cargo run` we live in; they would hand our compiler to the other cargo.
     let ours = ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"];
-    ours.into_iter().fold(cmd!(sh, "cargo +{toolchain}"), |command, name| command.env_remove(name))
+    ours.into_iter().fold(cargo, Cmd::env_remove)
 }
 
 /// Whether the command starts and succeeds; its output is of no interest.
 pub(crate) fn succeeds(command: Cmd<'_>) -> bool {
-    command.quiet().ignore_stdout().ignore_stderr().run().is_ok()
+    let command = command.quiet().ignore_stdout().ignore_stderr();
+    command.run().is_ok()
+}
+
+/// The file with the shortest path of this pattern below a folder; a link that leads nowhere is none.
+pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> {
+    let pattern = folder.join(pattern);
+    let find = cmd!(sh, "find {folder} -path {pattern} -xtype f");
+    let found = find.quiet().read().ok()?;
+    let path = found.lines().min_by_key(|path| (path.len(), *path));
+    path.map(PathBuf::from)
 }
 
 /// A cargo subcommand from the registry, installed into the cache folder where it is missing.
 pub(crate) fn tool(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
     let folder = cache()?.join(format!("{name}-{version}"));
-    let program = folder.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let program = folder.join(format!("bin/{name}{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
-        println!("{name} is not installed; installing it (once), which takes a minute or two");
-        cmd!(sh, "cargo install --quiet --locked --root {folder} {name}@{version}").run()?;
+        let install = sh.line("cargo install --quiet --locked --root").arg(folder);
+        install.arg(format!("{name}@{version}")).run()?;
     }
     Ok(program)
 }

@@ -2,68 +2,57 @@
 
 use crate::prelude::*;
 
-/// The oldest Python that the project supports.
-const OLDEST: (u32, u32) = (3, 10);
-
-/// What the tests that always run need, and installs in a minute. jax from 0.11 on asks for versioned capsules: the older
-/// one is what tests the other path.
-pub(crate) const TESTED: &[&str] =
-    &["pytest", "numpy", "jax[cpu]<0.11", "apache-tvm-ffi", "array-api-strict", "pyarrow", "ml_dtypes", "nanobind"];
+/// N of the oldest Python 3.N that the project supports.
+const OLDEST: u32 = 10;
 
 /// The Python to test with: the one that the variable `PYTHON` names, else `python3`.
 pub(crate) fn interpreter() -> Result<PathBuf> {
-    let named = std::env::var_os("PYTHON").filter(|name| !name.is_empty());
-    let program = named.map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    match ask(&program) {
-        Some((version, path)) if version >= OLDEST => Ok(path),
-        Some((version, _)) => skip(format!("this is Python {version:?}; set PYTHON to one from {OLDEST:?} on")),
-        None => skip(format!("`{}` is not a Python that runs", program.display())),
+    let named = std::env::var("PYTHON").ok().filter(|name| !name.is_empty());
+    let program = named.as_deref().unwrap_or("python3");
+    match ask(program) {
+        Some((minor, path)) if minor >= OLDEST => Ok(path),
+        Some(_) => skip(format!("`{program}` is older than 3.{OLDEST}; set PYTHON")),
+        None => skip(format!("`{program}` is not a Python that runs")),
     }
 }
 
-/// A Python of exactly this version, where the machine has one: `python3.N` or one that pyenv installed.
-pub(crate) fn interpreter_of(version: (u32, u32)) -> Option<PathBuf> {
-    let name = format!("python{}.{}", version.0, version.1);
-    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
-    let pyenv = pyenv.or_else(|| Some(std::env::home_dir()?.join(".pyenv")))?.join("versions");
+/// A Python 3.N of exactly this N, where the machine has one: `python3.N` or one that pyenv installed.
+pub(crate) fn interpreter_of(minor: u32) -> Option<PathBuf> {
+    let name = format!("python3.{minor}");
+    let pyenv = folder("PYENV_ROOT", ".pyenv").ok()?.join("versions");
     let installed = std::fs::read_dir(pyenv).into_iter().flatten().flatten();
-    let mut programs: Vec<PathBuf> = vec![(&name).into(), "python3".into()];
-    programs.extend(installed.map(|entry| entry.path().join("bin").join(&name)));
-    let found = programs.iter().filter_map(|program| ask(program)).find(|(found, _)| *found == version);
-    Some(found?.1)
+    let installed = installed.map(|entry| entry.path().join("bin").join(&name));
+    let programs = [PathBuf::from(&name), "python3".into()];
+    let mut found = programs.into_iter().chain(installed).filter_map(ask);
+    Some(found.find(|found| found.0 == minor)?.1)
 }
 
 /// What an interpreter says of itself, if it runs. A shim of pyenv starts, and fails, for every version that it knows.
-fn ask(program: &Path) -> Option<((u32, u32), PathBuf)> {
-    let script = "import sys; print(*sys.version_info[:2], sys.executable)";
+fn ask(program: impl AsRef<Path>) -> Option<(u32, PathBuf)> {
+    let script = "import sys; print(sys.version_info[1], sys.executable)";
     let sh = shell().ok()?;
-    let answer = cmd!(sh, "{program} -c {script}").quiet().ignore_stderr().read().ok()?;
-    let mut words = answer.splitn(3, ' ');
-    let version = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    Some((version, words.next().filter(|path| !path.is_empty())?.into()))
+    let ask = sh.cmd(program).args(["-c", script]);
+    parse(&ask.quiet().ignore_stderr().read().ok()?)
 }
 
-/// A virtual environment outside the checkout.
-///
-/// Start its programs as modules (`-m pytest`): the scripts in its `bin` name a folder that is gone.
-pub(crate) struct Venv {
-    directory: PathBuf,
+fn parse(answer: &str) -> Option<(u32, PathBuf)> {
+    let (minor, path) = answer.split_once(' ')?;
+    (!path.is_empty()).then_some((minor.parse().ok()?, path.into()))
 }
+
+/// A virtual environment outside the checkout. Start its programs as modules: its scripts name a folder that is gone.
+pub(crate) struct Venv(pub(crate) PathBuf);
 
 impl Venv {
     /// The environment's interpreter.
     pub(crate) fn python(&self) -> PathBuf {
-        self.directory.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+        let (windows, unix) = ("Scripts/python.exe", "bin/python");
+        self.0.join(if cfg!(windows) { windows } else { unix })
     }
 
     /// The environment's interpreter, which writes nothing into the checkout.
     pub(crate) fn run<'a>(&self, sh: &'a Shell) -> Cmd<'a> {
         sh.cmd(self.python()).env("PYTHONDONTWRITEBYTECODE", "1")
-    }
-
-    /// pytest without plugins of the user's and without a cache in the checkout.
-    pub(crate) fn pytest<'a>(&self, sh: &'a Shell, folder: &str) -> Cmd<'a> {
-        self.run(sh).args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, folder])
     }
 
     /// Whether it still fits its interpreter, which may have become a newer version at the same place.
@@ -72,49 +61,47 @@ impl Venv {
     }
 }
 
-/// An environment of [`interpreter`] that has these packages, made once and kept in the cache folder.
-pub(crate) fn venv(sh: &Shell, name: &str, requirements: &[&str]) -> Result<Venv> {
-    venv_of(sh, &interpreter()?, name, requirements)
+/// pytest without a cache in the checkout.
+pub(crate) fn pytest<'a>(python: Cmd<'a>, folder: &str) -> Cmd<'a> {
+    let pytest = python.line("-m pytest -q -p no:cacheprovider --rootdir");
+    pytest.args([folder, folder])
 }
 
-/// The same for a given interpreter.
-pub(crate) fn venv_of(sh: &Shell, interpreter: &Path, name: &str, requirements: &[&str]) -> Result<Venv> {
-    let name = format!("venv-{name}-{}", key(interpreter, requirements));
-    let venv = Venv { directory: cache()?.join(name) };
+/// An environment of an interpreter that has these packages, made once and kept in the cache folder.
+pub(crate) fn venv(sh: &Shell, python: &Path, name: &str, packages: &[&str]) -> Result<Venv> {
+    let venv = Venv(cache()?.join(format!("venv-{name}-{}", key(python, packages))));
     if venv.works(sh) {
         return Ok(venv);
     }
-    sh.remove_path(&venv.directory)?;
-    println!("python: installing {} into {} (once)", requirements.join(" "), venv.directory.display());
+    sh.remove_path(&venv.0)?;
+    let place = venv.0.display();
+    println!("python: installing {packages:?} into {place} (once)");
     // Made beside its place and moved there when it is whole: nobody uses half of one, not a second run either.
-    let draft = Venv { directory: venv.directory.with_extension(std::process::id().to_string()) };
-    let done = install(sh, interpreter, &draft, requirements);
-    if done.is_err() || std::fs::rename(&draft.directory, &venv.directory).is_err() {
+    let draft = Venv(venv.0.with_extension(std::process::id().to_string()));
+    let done = install(sh, python, &draft, packages);
+    if done.is_err() || std::fs::rename(&draft.0, &venv.0).is_err() {
         // A draft that cannot be removed only costs space.
-        let _ = sh.remove_path(&draft.directory);
+        let _ = sh.remove_path(&draft.0);
     }
     done?;
-    ensure!(venv.works(sh), "cannot make {}", venv.directory.display());
+    ensure!(venv.works(sh), "cannot make {place}");
     Ok(venv)
 }
 
-fn install(sh: &Shell, interpreter: &Path, venv: &Venv, requirements: &[&str]) -> Result<()> {
-    let directory = &venv.directory;
-    cmd!(sh, "{interpreter} -m venv {directory}").run()?;
+fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &[&str]) -> Result<()> {
+    sh.cmd(python).line("-m venv").arg(&venv.0).run()?;
     let pip = "-m pip install --quiet --disable-pip-version-check";
-    Ok(venv.run(sh).args(pip.split(' ')).args(requirements).run()?)
+    Ok(venv.run(sh).line(pip).args(packages).run()?)
 }
 
 /// Stands for interpreter and requirements in a folder's name: FNV-1a, which is the same with every compiler.
-pub(crate) fn key(interpreter: &Path, words: &[&str]) -> String {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for word in core::iter::once(&*interpreter.to_string_lossy()).chain(words.iter().copied()) {
-        // The zero keeps `ab c` and `a bc` apart.
-        for byte in word.bytes().chain([0]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-    format!("{hash:016x}")
+pub(crate) fn key(python: &Path, words: &[&str]) -> String {
+    let python = python.to_string_lossy();
+    let words = core::iter::once(&*python).chain(words.iter().copied());
+    // The zero keeps `ab c` and `a bc` apart.
+    let bytes = words.flat_map(|word| word.bytes().chain([0]));
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 #[cfg(test)]
@@ -122,8 +109,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interpreter_tells_its_version_and_place() {
+        assert_eq!(parse("11 /a b/python3"), Some((11, "/a b/python3".into())));
+        assert_eq!(
+            ["", "11", "11 ", "pyenv: no 3.9"].map(parse),
+            [const { None }; 4]
+        );
+    }
+
+    #[test]
     fn environments_that_are_there_stay_in_use() {
-        assert_eq!(key(Path::new("python"), &["numpy"]), "96bb183513fbd990");
-        assert_ne!(key(Path::new("python"), &["ab", "c"]), key(Path::new("python"), &["a", "bc"]));
+        let key = |words| key(Path::new("python"), words);
+        assert_eq!(key(&["numpy"]), "96bb183513fbd990");
+        assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
+    }
+
+    /// As after an upgrade of the interpreter: the packages are where the new one does not look.
+    #[test]
+    fn a_broken_environment_is_made_anew() {
+        let (sh, Ok(python)) = (shell().unwrap(), interpreter()) else {
+            return println!("SKIPPED: no Python here");
+        };
+        let venv = || venv(&sh, &python, "own-test", &["pip"]).unwrap();
+        let Venv(folder) = venv();
+        sh.remove_path(folder.join("lib")).unwrap();
+        assert!(!Venv(folder).works(&sh));
+        assert!(venv().works(&sh));
     }
 }

@@ -20,6 +20,24 @@ pub(crate) fn none(errors: Vec<String>) -> Result<()> {
     Ok(())
 }
 
+pub(crate) trait Line<'a> {
+    /// Begins a command, or adds to one; no word has a space in it.
+    fn line(self, words: &str) -> Cmd<'a>;
+}
+
+impl<'a> Line<'a> for Cmd<'a> {
+    fn line(self, words: &str) -> Cmd<'a> {
+        self.args(words.split(' '))
+    }
+}
+
+impl<'a> Line<'a> for &'a Shell {
+    fn line(self, words: &str) -> Cmd<'a> {
+        let (program, words) = words.split_once(' ').expect("a program and its words");
+        self.cmd(program).line(words)
+    }
+}
+
 type Action = dyn FnOnce(&Shell) -> Result<()>;
 
 /// One thing to do, with the name it has on the screen.
@@ -29,27 +47,33 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    pub(crate) fn new(name: impl Into<String>, action: impl FnOnce(&Shell) -> Result<()> + 'static) -> Self {
-        Self { name: name.into(), action: Box::new(action) }
+    pub(crate) fn new(
+        name: impl Into<String>,
+        action: impl FnOnce(&Shell) -> Result<()> + 'static,
+    ) -> Self {
+        let (name, action) = (name.into(), Box::new(action));
+        Self { name, action }
     }
 
-    /// A step that is one command, without spaces in its words.
-    pub(crate) fn command(name: impl Into<String>, line: impl Into<String>) -> Self {
+    /// A step that is one command, written as `name: command`.
+    pub(crate) fn line(line: impl Into<String>) -> Self {
         let line = line.into();
-        Self::new(name, move |sh| {
-            let mut words = line.split(' ');
-            Ok(sh.cmd(words.next().unwrap_or_default()).args(words).run()?)
-        })
+        let (name, words) = line.split_once(": ").expect("a name and a command");
+        let words = words.to_owned();
+        Self::new(name, move |sh| Ok(sh.line(&words).run()?))
+    }
+
+    /// Runs it as all there is to do.
+    pub(crate) fn alone(self, sh: &Shell, title: &str) -> Result<()> {
+        run_all(sh, title, vec![self], false)
     }
 }
 
 /// Runs the steps in order and says how each ended; stops at the first failure unless told to go on.
 pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: bool) -> Result<()> {
-    let started = Instant::now();
-    let total = steps.len();
+    let (started, total) = (Instant::now(), steps.len());
     let (mut passed, mut skipped, mut failed) = (0, Vec::new(), Vec::new());
-    for (index, Step { name, action }) in steps.into_iter().enumerate() {
-        let number = index + 1;
+    for (number, Step { name, action }) in (1..).zip(steps) {
         println!("\n=== [{number}/{total}] {name}");
         let clock = Instant::now();
         let outcome = action(sh);
@@ -66,24 +90,18 @@ pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: boo
             Err(error) => {
                 println!("{shown} FAILED after {elapsed:.1?}\n{error:#}");
                 failed.push(name);
-                if !keep_going {
-                    break;
-                }
             }
         }
-    }
-
-    println!();
-    skipped.iter().for_each(|line| println!("{line}"));
-    let mut summary = format!("{passed} {} passed", if passed == 1 { "step" } else { "steps" });
-    let not_run = total - passed - skipped.len() - failed.len();
-    for (count, what) in [(skipped.len(), "skipped"), (not_run, "not run")] {
-        if count > 0 {
-            summary += &format!(", {count} {what}");
+        if !failed.is_empty() && !keep_going {
+            break;
         }
     }
-    summary += &format!(" in {:.0?}", started.elapsed());
-    ensure!(failed.is_empty(), "{} FAILED ({}), {summary}", failed.len(), failed.join("; "));
+    println!("\n{}", skipped.join("\n"));
+    let (skipped, wrong, names) = (skipped.len(), failed.len(), failed.join("; "));
+    let rest = total - passed - skipped - wrong;
+    let counts = format!("{passed} passed, {skipped} skipped, {rest} not run");
+    let summary = format!("{counts} in {:.0?}", started.elapsed());
+    ensure!(wrong == 0, "{wrong} FAILED ({names}), {summary}");
     println!("xtask {title}: {summary}");
     Ok(())
 }
@@ -94,16 +112,17 @@ mod tests {
 
     #[test]
     fn the_first_failure_stops_the_rest_unless_told_otherwise() {
-        let message = |keep_going| {
+        for (keep_going, passed) in [(false, 1), (true, 2)] {
             let steps = vec![
-                Step::new("one", |_| Ok(())),
+                Step::line("one: cargo --version"),
                 Step::new("two", |_| skip("not here")),
-                Step::new("three", |_| bail!("on purpose")),
-                Step::new("four", |_| Ok(())),
+                Step::line("three: cargo no-such-command"),
+                Step::line("four: cargo --version"),
             ];
-            run_all(&Shell::new().unwrap(), "test", steps, keep_going).unwrap_err().to_string()
-        };
-        assert!(message(false).starts_with("1 FAILED (three), 1 step passed, 1 skipped, 1 not run in"));
-        assert!(message(true).starts_with("1 FAILED (three), 2 steps passed, 1 skipped in"));
+            let outcome = run_all(&Shell::new().unwrap(), "test", steps, keep_going);
+            let error = outcome.unwrap_err().to_string();
+            let counts = format!("{passed} passed, 1 skipped, {} not run", 2 - passed);
+            assert!(error.starts_with(&format!("1 FAILED (three), {counts}")));
+        }
     }
 }

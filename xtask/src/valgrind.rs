@@ -1,6 +1,5 @@
 //! Run the tests of core under valgrind; a wrong access or a lost block fails them.
 //!
-//! Skips, saying so, where valgrind is missing.
 //! usage: `cargo xtask valgrind [--cases N] [filter]`
 //!   --cases N   cases per property test (default 500; valgrind makes each some fifty times slower)
 //!   filter      only tests whose name contains it
@@ -8,20 +7,23 @@
 use crate::prelude::*;
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
-    let cases: u64 = args.opt_value_from_str("--cases")?.unwrap_or(500);
-    let filter = args.opt_free_from_str::<String>()?;
+    let cases: Option<u64> = args.opt_value_from_str("--cases")?;
+    let filter: Option<String> = args.opt_free_from_str()?;
     finish(args)?;
     let step = Step::new("tests under valgrind", move |sh| {
         needed(sh)?;
         // Cargo starts what it built through this, in the folder of its package.
         let runner = "valgrind --quiet --error-exitcode=9 --leak-check=full \
             --show-leak-kinds=definite --errors-for-leak-kinds=definite";
-        let host = cmd!(sh, "rustc --print host-tuple").quiet().read()?.to_uppercase().replace('-', "_");
-        let tests = cmd!(sh, "cargo test -p dlpack-core --all-features --lib --tests --no-fail-fast");
-        let tests = tests.args(["--", "--test-threads=1"]).args(filter).env("DLPACK_CASES", cases.to_string());
-        Ok(tests.env(format!("CARGO_TARGET_{host}_RUNNER"), runner).run()?)
+        let host = cmd!(sh, "rustc --print host-tuple").quiet().read()?;
+        let host = host.to_uppercase().replace('-', "_");
+        let tests = sh.line("cargo test -p dlpack-core --all-features --lib --tests");
+        let tests = tests.line("--no-fail-fast -- --test-threads=1");
+        let tests = tests.env("DLPACK_CASES", cases.unwrap_or(500).to_string());
+        let tests = tests.env(format!("CARGO_TARGET_{host}_RUNNER"), runner);
+        Ok(tests.args(filter).run()?)
     });
-    run_all(sh, "valgrind", vec![step], true)
+    step.alone(sh, "valgrind")
 }
 
 pub(crate) fn needed(sh: &Shell) -> Result<()> {

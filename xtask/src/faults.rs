@@ -1,0 +1,91 @@
+//! Run the Python tests where faults show that an ordinary run hides.
+//!
+//! Every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI; debug and
+//! free-threaded ones; threads for a minute; processes that end or fork again and again; AddressSanitizer; valgrind.
+//! usage: `cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WORD]`
+//!   --interpreters   first build the debug and free-threaded Pythons that are missing (on Debian; a quarter of an hour)
+//!   --seconds N      how long each test with threads runs (default 10: a minute for all of them)
+//!   --rounds N       how often each exit is tried (default 20)
+//!   --only WORD      only the steps whose name contains the word
+
+use crate::asan::{SANITIZED, nightly};
+use crate::prelude::*;
+use crate::pytest::{Run, build};
+use crate::{interpreters, valgrind};
+
+pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
+    let build = args.contains("--interpreters");
+    let seconds: u32 = args.opt_value_from_str("--seconds")?.unwrap_or(10);
+    let rounds: u32 = args.opt_value_from_str("--rounds")?.unwrap_or(20);
+    let only: String = args.opt_value_from_str("--only")?.unwrap_or_default();
+    finish(args)?;
+    if build {
+        // What this builds is found only after it ran.
+        run_all(sh, "faults: interpreters", interpreters::steps(), true)?;
+    }
+    let mut steps = vec![Step::new("threads, exits and forks, for long", move |sh| {
+        let pytest = Run::new(sh, &interpreter()?)?.pytest(sh);
+        let pytest = pytest.env("DLPACK_SECONDS", seconds.to_string());
+        let pytest = pytest.env("DLPACK_ROUNDS", rounds.to_string());
+        let pytest = pytest.args(["-k", "threads or exit"]);
+        Ok(pytest.env("DLPACK_FORKS", "200").run()?)
+    })];
+    for (name, python) in interpreters::found() {
+        let tests = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).run()?);
+        steps.push(Step::new(format!("Python {name}"), tests));
+    }
+    steps.extend([
+        Step::new("one module for all Pythons (abi3)", stable_abi),
+        Step::new("AddressSanitizer in CPython", address_sanitizer),
+        Step::new("valgrind over CPython", under_valgrind),
+    ]);
+    steps.retain(|step| step.name.contains(&only));
+    run_all(sh, "faults", steps, true)
+}
+
+/// One module of the stable ABI, built once, on every Python that can load it.
+fn stable_abi(sh: &Shell) -> Result<()> {
+    let mut pythons = interpreters::found();
+    // A free-threaded Python has an ABI of its own.
+    pythons.retain(|(name, _)| !name.ends_with('t'));
+    let (_, oldest) = pythons.first().context("no Python is found")?;
+    let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
+    let module = &build(oldest, command, &target_dir().join("abi3"), "debug")?;
+    let test = |python| Ok(Run::with_module(sh, python, module)?.pytest(sh).run()?);
+    pythons.iter().try_for_each(|(_, python)| test(python))
+}
+
+/// The tests themselves must see a fault, and pytest catch nothing.
+const UNCAUGHT: [&str; 3] = ["-p", "no:faulthandler", "--capture=sys"];
+
+fn address_sanitizer(sh: &Shell) -> Result<()> {
+    let command = nightly(sh)?.args(["build", "--target", SANITIZED]);
+    let command = command.env("RUSTFLAGS", "-Zsanitizer=address");
+    let gcc = cmd!(sh, "gcc -print-file-name=libasan.so").quiet().read();
+    // Without it gcc gives the name back.
+    let Some(library) = gcc.ok().filter(|path| path.starts_with('/')) else {
+        return skip("gcc's libasan.so is not installed");
+    };
+    let (python, target) = (interpreter()?, target_dir().join("asan-python"));
+    let module = build(&python, command, &target, &format!("{SANITIZED}/debug"))?;
+    let pytest = Run::with_module(sh, &python, &module)?.pytest(sh);
+    let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
+    // The interpreter never frees all of its own, so the tests count leaks themselves.
+    let options = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
+    let pytest = pytest.env("ASAN_OPTIONS", options);
+    Ok(pytest.env("LD_PRELOAD", library).run()?)
+}
+
+/// The tests that touch memory in every way; all of them would take an hour.
+const FEW: &str = "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
+
+fn under_valgrind(sh: &Shell) -> Result<()> {
+    valgrind::needed(sh)?;
+    let run = Run::new(sh, &interpreter()?)?;
+    let valgrind = sh.line("valgrind --quiet --error-exitcode=9 --leak-check=no");
+    let valgrind = valgrind.arg("--suppressions=dlpack-pyo3/pytests/valgrind.supp");
+    let valgrind = valgrind.env("PYTHONDONTWRITEBYTECODE", "1");
+    let pytest = run.pytest_of(valgrind.arg(run.venv.python()));
+    let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
+    Ok(pytest.args(["-k", FEW]).run()?)
+}

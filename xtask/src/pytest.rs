@@ -1,0 +1,120 @@
+//! Run the Python tests of dlpack-pyo3, in an environment of their own that has pytest and numpy.
+//!
+//! usage: `cargo xtask pytest [WORDS]`; the variable PYTHON chooses the interpreter
+//!   WORDS   what pytest understands, such as `-x` to stop at the first failure or `-k NAME` to choose
+
+use crate::prelude::*;
+
+const PACKAGE: &str = "dlpack-pytests";
+/// The minor versions of PyO3 before the newest, which every other step uses.
+const OLDER_PYO3: [&str; 2] = ["0.28", "0.29"];
+
+pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
+    let (python, words) = (interpreter()?, args.finish());
+    let name = format!("Python tests with {}", python.display());
+    let step = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).args(words).run()?);
+    Step::new(name, step).alone(sh, "pytest")
+}
+
+/// What `test` runs: the tests with the newest PyO3 that dlpack-pyo3 accepts, and with each older one.
+pub(crate) fn steps() -> impl Iterator<Item = Step> {
+    let newest = |sh: &Shell| Ok(Run::new(sh, &interpreter()?)?.pytest(sh).run()?);
+    let older = OLDER_PYO3.into_iter().map(|version| {
+        let tests = move |sh: &Shell| Ok(Run::with_pyo3(sh, version)?.pytest(sh).run()?);
+        Step::new(format!("Python tests with PyO3 {version}"), tests)
+    });
+    core::iter::once(Step::new("Python tests", newest)).chain(older)
+}
+
+/// One interpreter with its environment and the module built for it, and the driver that all of them use.
+pub(crate) struct Run {
+    pub(crate) venv: Venv,
+    module: PathBuf,
+    driver: PathBuf,
+}
+
+impl Run {
+    pub(crate) fn new(sh: &Shell, python: &Path) -> Result<Self> {
+        Self::with_module(sh, python, &module(sh, python)?)
+    }
+
+    pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
+        let venv_of = |packages: &[&str]| venv(sh, python, "pytest", packages);
+        // The tests that need numpy skip themselves where it cannot be had.
+        let venv = venv_of(&["pytest", "numpy"]).or_else(|_| venv_of(&["pytest"]))?;
+        let (module, driver) = (module.to_owned(), driver(sh)?);
+        Ok(Self {
+            venv,
+            module,
+            driver,
+        })
+    }
+
+    /// Cargo resolves a range to its newest version, so an older one takes a package of its own over the same sources.
+    fn with_pyo3(sh: &Shell, version: &str) -> Result<Self> {
+        let python = interpreter()?;
+        let folder = target_dir().join(format!("pyo3-{version}"));
+        let manifest = folder.join("Cargo.toml");
+        let text = sh.read_file("dlpack-pyo3/pytests/older-pyo3.toml")?;
+        let text = text.replace("{{root}}", &root().display().to_string());
+        let text = text.replace("{{version}}", version);
+        sh.write_file(&manifest, text)?;
+        let command = cmd!(sh, "cargo build --manifest-path {manifest}");
+        let module = build(&python, command, &folder.join("target"), "debug")?;
+        Self::with_module(sh, &python, &module)
+    }
+
+    /// All tests.
+    pub(crate) fn pytest<'a>(&self, sh: &'a Shell) -> Cmd<'a> {
+        self.pytest_of(self.venv.run(sh))
+    }
+
+    /// The same, the interpreter started in a way of its own.
+    pub(crate) fn pytest_of<'a>(&self, python: Cmd<'a>) -> Cmd<'a> {
+        let pytest = pytest(python, "dlpack-pyo3/pytests/tests");
+        let pytest = pytest.env("DLPACK_SIMULATOR", &self.driver);
+        pytest.env("PYTHONPATH", &self.module)
+    }
+}
+
+/// Builds the module for this interpreter, and gives the folder in which it finds it.
+pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
+    let mut target = target_dir();
+    // A folder for each of the others: in one they would build each other's dependencies anew.
+    if !interpreter().is_ok_and(|usual| usual == python) {
+        target.push(format!("python-{}", key(python, &[])));
+    }
+    build(python, cmd!(sh, "cargo build"), &target, "debug")
+}
+
+/// The same with a command that builds it in another way, into the folder `built` of `target`.
+pub(crate) fn build(python: &Path, cargo: Cmd<'_>, target: &Path, built: &str) -> Result<PathBuf> {
+    let mut command = cargo.args(["--quiet", "-p", PACKAGE]);
+    if target != target_dir() {
+        // Or it would want to link what the interpreter brings. Where everything else is built, all would be built anew.
+        command = command.env("PYO3_BUILD_EXTENSION_MODULE", "1");
+    }
+    let command = command.env("CARGO_TARGET_DIR", target);
+    command.env("PYO3_PYTHON", python).run()?;
+    place_module(&target.join(built), "dlpack_probe", &target.join("module"))
+}
+
+/// Copies a cdylib to where Python finds it, and gives that folder.
+pub(crate) fn place_module(built: &Path, name: &str, folder: &Path) -> Result<PathBuf> {
+    let suffix = if cfg!(windows) { "pyd" } else { "so" };
+    let module = folder.join(name).with_extension(suffix);
+    replace(&shell()?, &built.join(library(name)), &module)?;
+    Ok(folder.to_owned())
+}
+
+/// How cargo names a cdylib here.
+fn library(name: &str) -> String {
+    use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+    format!("{DLL_PREFIX}{name}{DLL_SUFFIX}")
+}
+
+/// Builds the driver without a GPU, which needs no Python.
+pub(crate) fn driver(sh: &Shell) -> Result<PathBuf> {
+    cmd!(sh, "cargo build --quiet -p dlpack-simulator").run()?;
+    Ok(target_dir().join("debug").join(library("dlpack_simulator")))
+}
