@@ -41,11 +41,11 @@ use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
 use crate::class::vtable::{Exports, Vtable, usual};
-use crate::error::{OrRaise, Raised, contained, py_err, raise};
+use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise};
 use crate::exchange::escrow::Escrow;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
-use crate::hold::borrowing::share;
+use crate::hold::borrowing::{Borrowing, share};
 use crate::hold::forever::keep_for_good;
 
 /// How a class makes an object of a tensor.
@@ -58,7 +58,8 @@ pub(crate) type ToPyObject =
 /// The C functions of a class's table that know the class.
 pub(crate) struct Functions {
     from_object: FromObject,
-    /// XAP-08: null where it would have nothing to point to.
+    /// XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others run still
+    /// has the pointers when they change an object that is not frozen.
     borrow: Option<Borrow>,
     device: DeviceOf,
 }
@@ -70,10 +71,12 @@ impl Functions {
     pub(crate) fn of<T: Exports>() -> Self {
         Self {
             from_object: from_object::<T>,
-            borrow: if T::EXTRAS.lists.is_some() {
-                Some(borrow::<T>)
-            } else {
-                None
+            borrow: const {
+                if T::EXTRAS.lists.is_some() && T::Frozen::FROZEN {
+                    Some(borrow::<T>)
+                } else {
+                    None
+                }
             },
             device: const {
                 if T::EXTRAS.facts.is_on_host() {
@@ -127,11 +130,15 @@ fn device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
 
 #[inline(never)]
 fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) -> Option<Device> {
-    // SAFETY: it was asked if the object is one of the class.
-    let device = class
-        .has(object)
-        .then(|| unsafe { export::device(object, class) });
-    device?.ok()
+    if !class.has(object) {
+        return None;
+    }
+    // SAFETY: that is what was asked.
+    let device = catch_unwind(AssertUnwindSafe(|| unsafe {
+        export::device(object, class)
+    }));
+    // On the long way it panics again.
+    device.map_err(forget_panic).ok()?.ok()
 }
 
 /// Runs a function of the table: 0, or -1 with an exception (XAP-09).
@@ -238,10 +245,8 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
         // SAFETY: that is what was checked.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // Held only while this function runs. Nobody can change the object before control returns,
-        // except a consumer to which it is lent for writing, and then this raises.
-        // SAFETY: the guard is dropped last.
-        let (value, _guard) = unsafe { share(&object) }?;
+        // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
+        let (value, _) = unsafe { share(&object) }?;
         let tensor = match usual_of(value) {
             Some(usual) => lend(
                 lists(value),

@@ -32,7 +32,7 @@ use dlpack_core::binding::{Handover, hand_over, unordered as unordered_stream};
 use dlpack_core::{Descriptor, Device, Error, ExportRequest};
 use pyo3::prelude::*;
 
-use crate::class::vtable::Vtable;
+use crate::class::vtable::{Exclusive, Vtable};
 use crate::error::{OrRaise, Raised, py_err, refuse};
 use crate::hold::held::Held;
 use crate::hold::waiting::while_attached;
@@ -49,60 +49,44 @@ pub(crate) unsafe fn export<G: Send + 'static>(
     class: &Vtable<G>,
     request: Option<&ExportRequest>,
 ) -> Result<Handover, Raised> {
-    let py = object.py();
-    // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
-    let (contents, guard) = unsafe { (class.share)(object) }.or_raise(py)?;
-    let share_field = |request| {
-        let share_field = class.share_field?;
-        // SAFETY: borrowed right above.
-        let shared = while_attached(py, || unsafe { share_field(contents, request) })?;
-        Some(
-            shared
-                .map(Handover::Other)
-                .map_err(|error| refuse(py, error)),
-        )
+    let exclude = |exclusive: &Exclusive<G>| {
+        // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
+        let (contents, guard) = unsafe { (exclusive.exclude)(object) }.or_raise(object.py())?;
+        // SAFETY: borrowed right above, so that the consumer may write.
+        let described = &mut unsafe { (exclusive.describe)(contents) };
+        // SAFETY: as below.
+        unsafe { finish(guard, object, described, request) }
     };
-    if let Some(exclusive) = &class.exclusive {
-        // SAFETY: borrowed right above.
-        if let Some(device) = unsafe { (exclusive.needed)(contents) } {
-            let order;
-            let request = match request {
-                Some(request) => request,
-                None => {
-                    order = unordered(device);
-                    &order
-                }
-            };
-            if let Some(shared) = share_field(request) {
-                return shared;
-            }
-            drop(guard);
-            // SAFETY: as above.
-            let (contents, guard) = unsafe { (exclusive.exclude)(object) }.or_raise(py)?;
-            // SAFETY: borrowed right above, so that the consumer may write.
-            let described = &mut unsafe { (exclusive.describe)(contents) };
-            // SAFETY: as below.
-            return unsafe { finish(guard, object, described, request) };
-        }
+    if let Some(exclusive) = class.exclusive.as_ref().filter(|it| it.always) {
+        return exclude(exclusive);
     }
+    // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
+    let (contents, guard) = unsafe { (class.share)(object) }.or_raise(object.py())?;
     // SAFETY: borrowed right above.
-    let described = &mut unsafe { (class.describe)(contents) };
-    let order;
-    let request = match (request, &*described) {
-        (None, Ok(descriptor)) => {
-            order = unordered(descriptor.device());
-            &order
+    let mut described = unsafe { (class.describe)(contents) };
+    if let Ok(descriptor) = &described {
+        if let Some(share_field) = class.share_field {
+            let mut order = None;
+            let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
+            // SAFETY: borrowed right above.
+            let shared = while_attached(object.py(), || unsafe { share_field(contents, request) });
+            if let Some(shared) = shared {
+                let shared = shared.map(Handover::Other);
+                return shared.map_err(|error| refuse(object.py(), error));
+            }
         }
-        (Some(request), _) => request,
-        (None, Err(_)) => &const { ExportRequest::versioned() },
-    };
-    if described.is_ok() {
-        if let Some(shared) = share_field(request) {
-            return shared;
+        if let Some(exclusive) = class
+            .exclusive
+            .as_ref()
+            .filter(|_| descriptor.is_read_only())
+        {
+            drop(described);
+            drop(guard);
+            return exclude(exclusive);
         }
     }
     // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { finish(guard, object, described, request) }
+    unsafe { finish(guard, object, &mut described, request) }
 }
 
 /// The descriptor stays where it was made, and is read field by field: it is large to move.
@@ -115,12 +99,14 @@ unsafe fn finish<G: Send + 'static>(
     guard: G,
     object: &Bound<'_, PyAny>,
     described: &mut Result<Descriptor<'_>, Error>,
-    request: &ExportRequest,
+    request: Option<&ExportRequest>,
 ) -> Result<Handover, Raised> {
     let descriptor = match described {
         Ok(descriptor) => descriptor,
         Err(error) => return Err(refuse(object.py(), error.clone())),
     };
+    let mut order = None;
+    let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
     let owner = || Held::new(guard, object);
     let handed = while_attached(object.py(), || {
         // SAFETY: passed on to the caller.

@@ -102,11 +102,9 @@ fn answer(py: Python<'_>, text: &mut String, call: &str, answer: PyResult<Bound<
 /// The pointer in a capsule, if it has this name.
 fn pointer(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a capsule; no exception is raised.
-    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) } != 1 {
-        return None;
-    }
+    let named = unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) } == 1;
     // SAFETY: a capsule of this name.
-    Some(unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) })
+    named.then(|| unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) })
 }
 
 fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) {
@@ -170,8 +168,9 @@ fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
     let list = |start: *mut i64| match usize::try_from(tensor.ndim) {
         Ok(0) => "()".to_owned(),
         Ok(_) if start.is_null() => "null".to_owned(),
+        Ok(_) if !start.is_aligned() => format!("not aligned, at {start:p}"),
         Ok(rank @ 1..=64) => {
-            // SAFETY: not null, and as long as `ndim` says.
+            // SAFETY: not null but aligned, and as long as `ndim` says.
             tuple(unsafe { core::slice::from_raw_parts(start, rank) })
         }
         _ => format!("of {} axes", tensor.ndim),

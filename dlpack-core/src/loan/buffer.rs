@@ -96,7 +96,7 @@ pub trait Buffer: Send // a consumer may run the deleter on any thread
 pub trait Writable: Buffer {}
 
 impl<T: Element> Buffer for [T] {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().writable_alone();
 
     #[inline]
     fn lend(&self) -> Loan<'_> {
@@ -111,7 +111,7 @@ impl<T: Element> Buffer for [T] {
 impl<T: AnyBits> Writable for [T] {}
 
 impl<T: Element, const N: usize> Buffer for [T; N] {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().writable_alone();
 
     #[inline]
     fn lend(&self) -> Loan<'_> {
@@ -126,7 +126,7 @@ impl<T: Element, const N: usize> Buffer for [T; N] {
 impl<T: AnyBits, const N: usize> Writable for [T; N] {}
 
 impl<T: Element> Buffer for Vec<T> {
-    const FACTS: Facts = Facts::list::<T>().writable();
+    const FACTS: Facts = Facts::list::<T>().writable_alone();
 
     #[inline]
     fn lend(&self) -> Loan<'_> {

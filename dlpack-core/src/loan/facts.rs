@@ -23,6 +23,8 @@ enum Write {
     Never,
     /// Those that own the data.
     Owned,
+    /// Those, and no export through a shared reference.
+    Alone,
     /// Those that share it as well.
     Shared,
 }
@@ -115,6 +117,21 @@ impl Facts {
         Self { write, ..self }
     }
 
+    /// An export that owns the data may be written, and none through a shared reference.
+    pub const fn writable_alone(self) -> Self {
+        let write = match self.write {
+            Write::None => Write::Alone,
+            write => write,
+        };
+        Self { write, ..self }
+    }
+
+    /// Whether it takes exclusive access for sure to export what may be written.
+    #[must_use]
+    pub const fn is_writable_alone(&self) -> bool {
+        matches!(self.write, Write::Alone)
+    }
+
     /// Any export may be written.
     pub const fn writable_shared(self) -> Self {
         let write = match self.write {
@@ -127,7 +144,7 @@ impl Facts {
     /// The same through a shared reference.
     pub const fn shared(self) -> Self {
         let write = match self.write {
-            Write::Owned => Write::None,
+            Write::Owned | Write::Alone => Write::None,
             write => write,
         };
         Self { write, ..self }
@@ -143,7 +160,7 @@ impl Facts {
 
     /// Whether the export may be written for sure: one that owns the data, but for tensors that are always shared.
     pub(crate) const fn is_writable(&self) -> bool {
-        matches!(self.write, Write::Owned | Write::Shared)
+        matches!(self.write, Write::Owned | Write::Alone | Write::Shared)
     }
 }
 

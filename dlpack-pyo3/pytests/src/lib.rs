@@ -35,9 +35,9 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::generic::{Floats, Ints};
     #[pymodule_export]
-    use crate::mutable::{Exclusive, Mutable, Open};
+    use crate::mutable::{Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
-    use crate::panics::{PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
+    use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
     #[pymodule_export]
     use crate::probe::{Probe, WProbe};
     #[pymodule_export]

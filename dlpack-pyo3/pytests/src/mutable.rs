@@ -1,6 +1,9 @@
 //! Classes that methods can change, and one that Python can extend.
 
-use dlpack_pyo3::{DLPack, borrow_mut_or_buffer_error, borrow_or_buffer_error, dlpack_pymethods};
+use dlpack_pyo3::{
+    DLPack, Layout, SharedBuffer, borrow_mut_or_buffer_error, borrow_or_buffer_error,
+    dlpack_pymethods,
+};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -96,5 +99,30 @@ impl Open {
     fn new(items: Vec<f32>) -> Self {
         let _alive = Alive::new();
         Self { items, _alive }
+    }
+}
+
+/// Its shape and strides lie in the object, until a method changes them.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Changing {
+    #[dlpack(data)]
+    items: SharedBuffer<f32>,
+    #[dlpack(shape, strides)]
+    layout: Layout<1>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Changing {
+    #[new]
+    fn new(items: Vec<f32>) -> PyResult<Self> {
+        let layout = Layout::row_major([items.len()]).map_err(dlpack_pyo3::py_err)?;
+        Ok(Self {
+            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            layout,
+            _alive: Alive::new(),
+        })
     }
 }

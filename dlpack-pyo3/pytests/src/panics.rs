@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use dlpack_pyo3::{Buffer, DLPack, Loan, SharedBuffer, dlpack_pymethods};
+use dlpack_pyo3::{Buffer, DLPack, Descriptor, Error, Loan, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -40,6 +40,25 @@ impl PanicInDescribe {
 
     fn arm(&self, armed: bool) {
         self.armed.store(armed, Ordering::SeqCst);
+    }
+}
+
+/// Describing it panics, and nothing but that says where its data is.
+#[pyclass(frozen, module = "dlpack_probe")]
+pub(crate) struct PanicByHand;
+
+impl DLPack for PanicByHand {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        std::panic::panic_any(Bomb)
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl PanicByHand {
+    #[new]
+    fn new() -> Self {
+        Self
     }
 }
 

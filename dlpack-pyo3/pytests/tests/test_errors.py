@@ -211,6 +211,13 @@ def test_panics_in_drop_while_an_exception_is_pending(capfd):
     assert capfd.readouterr().err.count("panic on purpose") >= 4
 
 
+@pytest.mark.parametrize("how", [p.take, p.Tensor.from_dlpack])
+def test_panics_of_a_producer(how):
+    """ERR-06, own faults 10: an import asks for the device; a panic there is an Exception, whatever is thrown."""
+    with pytest.raises(BufferError):
+        how(p.PanicByHand())
+
+
 def test_each_error_has_its_class():
     """ERR-01, ERR-04, ERR-05, ERR-10: MemoryError and ValueError for two of them, BufferError for the rest."""
     found = p.errors()

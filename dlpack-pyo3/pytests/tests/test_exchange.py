@@ -23,6 +23,7 @@ MAKE = {
     p.Adopted: lambda: p.Adopted([0.0, 1.0]),
     p.Lent: lambda: p.Lent(2, 3),
     p.Still: lambda: p.Still([0.0, 1.0]),
+    p.Changing: lambda: p.Changing([0.0, 1.0]),
     p.Floats: lambda: p.Floats([0.0, 1.0], 2),
     p.Tensor: lambda: p.take(p.Probe([2, 3])),
 }
@@ -346,6 +347,8 @@ assert p.alive() == 0
 
 def test_who_lends():
     """XAP-08, XAP-19, XAP-20: only writable memory whose shape and strides lie in the object, in a `Layout`, is lent."""
+    # Own faults 6: what a method can change does not stay while other threads run.
+    assert not capi.Exchange(p.Changing).table.dltensor_from_py_object_no_sync
     for cls in MAKE:
         lends = bool(capi.Exchange(cls).table.dltensor_from_py_object_no_sync)
         if cls is p.Lent:

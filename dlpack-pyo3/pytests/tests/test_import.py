@@ -553,6 +553,25 @@ def test_inspecting():
     assert foreign.deleted >= 1
 
 
+@pytest.mark.parametrize("legacy", [True, False])
+def test_inspecting_lists_that_are_not_aligned(legacy):
+    """Own faults 11: `inspect` says so, and does not read them."""
+    foreign = capi.Foreign(legacy=legacy)
+    shape = (c.c_char * 24)()
+    foreign.managed.dl_tensor.shape = c.cast(c.addressof(shape) + 1, c.POINTER(c.c_int64))
+    assert "not aligned" in p.inspect(foreign)
+
+
+def test_a_long_chain_of_tensors():
+    """Own faults 5: each holds the one before; that the last one goes, and so all of them, takes no stack."""
+    alive = p.alive()
+    tensor = p.Tensor.from_dlpack(p.Probe([2]))
+    for _ in range(50_000):
+        tensor = p.Tensor.from_dlpack(tensor)
+    del tensor
+    assert p.alive() == alive
+
+
 @pytest.mark.parametrize("thread", [True, False])
 @pytest.mark.parametrize("make", [lambda: p.Probe([2]), lambda: p.Mutable([1.0]), capi.Foreign, lambda: p.Owned([1.0])])
 def test_tensors_kept_by_rust(make, thread):

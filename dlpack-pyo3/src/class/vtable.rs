@@ -15,7 +15,7 @@ use std::panic::catch_unwind;
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{self, UsualHandover, hand_over_usual};
-use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
+use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::PyClass;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -53,16 +53,12 @@ pub(crate) struct Vtable<G> {
 
 /// The same for a class whose objects consumers may write.
 pub(crate) struct Exclusive<G> {
-    /// Where the data lies, if it needs the exclusive borrow: otherwise a shared one will do, as for a `SharedBuffer`.
-    pub(crate) needed: NeededOn,
+    /// Whether the types say that it takes this borrow. Otherwise it does where the shared one gives data that is
+    /// read-only, which that of a `SharedBuffer` is not.
+    pub(crate) always: bool,
     pub(crate) exclude: Borrow<G>,
     pub(crate) describe: Describe,
 }
-
-/// # Safety
-///
-/// As [`Describe`].
-type NeededOn = for<'a> unsafe fn(Contents<'a>) -> Option<Device>;
 
 /// Borrows an object of the class.
 ///
@@ -122,14 +118,7 @@ impl<G: Send + 'static> Vtable<G> {
                 },
                 exclusive: if T::EXTRAS.exclusive {
                     Some(Exclusive {
-                        needed: |contents| {
-                            // SAFETY: passed on to the caller.
-                            let value = unsafe { contents.0.cast::<T>().as_ref() };
-                            match &value.describe() {
-                                Ok(it) if it.is_read_only() => Some(it.device()),
-                                _ => None,
-                            }
-                        },
+                        always: T::EXTRAS.facts.is_writable_alone() && T::EXTRAS.share.is_none(),
                         exclude: exclude::<T>,
                         describe: |contents| {
                             // SAFETY: passed on to the caller.

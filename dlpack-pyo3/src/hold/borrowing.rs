@@ -13,6 +13,10 @@ use pyo3::{PyClass, PyClassGuard, PyClassGuardMut};
 
 /// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
+    /// Whether nobody can change the contents.
+    #[doc(hidden)]
+    const FROZEN: bool;
+
     /// What ends the borrow when it is dropped.
     #[doc(hidden)]
     type Guard: Send + 'static;
@@ -40,6 +44,7 @@ pub(crate) type Guard<T> = <<T as PyClass>::Frozen as Borrowing<T>>::Guard;
 
 /// What never changes needs no borrow: the object is enough.
 impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
+    const FROZEN: bool = true;
     type Guard = ();
 
     #[inline]
@@ -58,6 +63,7 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
 }
 
 impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
+    const FROZEN: bool = false;
     type Guard = AnyGuard;
 
     #[inline]

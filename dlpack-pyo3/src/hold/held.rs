@@ -4,8 +4,10 @@
     reason = "counts references of Python objects on threads that may not be attached"
 )]
 
+use core::cell::{Cell, RefCell};
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
+use std::thread_local;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -128,14 +130,38 @@ unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
 
 /// The same, where the object may go, and run code of anybody's.
 ///
+/// It may be the last to hold a tensor of another object, which goes too, and so on: as many as Python code likes, while
+/// the stack has an end. Deep inside, objects wait for the outermost call on this thread.
+///
 /// # Safety
 ///
 /// As [`give_back_attached`].
 #[inline(never)]
 unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
+    const DEEPEST: usize = 16;
+    thread_local! {
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+        static WAITING: RefCell<Vec<NonNull<ffi::PyObject>>> = const { RefCell::new(Vec::new()) };
+    }
+    // Without memory, or where the thread ends, none can wait.
+    let wait = |waiting: &RefCell<Vec<_>>| {
+        let mut waiting = waiting.borrow_mut();
+        waiting.try_reserve(1).map(|()| waiting.push(object))
+    };
+    let depth = DEPTH.get();
+    if depth == DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
+        return;
+    }
     let pending = Pending::set_aside();
-    // SAFETY: attached, and the caller's to give.
-    unsafe { ffi::Py_DECREF(object.as_ptr()) };
+    DEPTH.set(depth + 1);
+    let mut next = Some(object);
+    while let Some(object) = next {
+        // SAFETY: attached, and the caller's to give, or a caller's on this thread that left it to wait.
+        unsafe { ffi::Py_DECREF(object.as_ptr()) };
+        let waiting = (depth == 0).then(|| WAITING.try_with(|waiting| waiting.borrow_mut().pop()));
+        next = waiting.and_then(Result::ok).flatten();
+    }
+    DEPTH.set(depth);
     pending.restore();
 }
 
