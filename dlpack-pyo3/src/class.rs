@@ -10,14 +10,12 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `vtable` | what is compiled for each class: a table of constants and functions, and the short way to a tensor |
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 #![expect(unsafe_code, reason = "takes a class from its address")]
 
 pub(crate) mod tensor;
 pub(crate) mod tensors;
-pub(crate) mod vtable;
 
 use core::marker::PhantomData;
 
@@ -28,9 +26,9 @@ use pyo3::types::{PyCapsule, PyTuple, PyType};
 
 use crate::class::tensor::Tensor;
 use crate::class::tensors::ExportsTensors;
-use crate::class::vtable::{Exports, Vtable};
 use crate::exchange::{self, Imports};
 use crate::export::method;
+use crate::vtable::{Exports, Vtable};
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
 ///

@@ -12,6 +12,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | this one | the functions of our table |
 //! | `escrow` | a tensor between two owners: the new one has it for good, or not at all |
 //! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
@@ -40,13 +41,13 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::class::vtable::{Exports, Vtable, usual};
 use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise};
 use crate::exchange::escrow::Escrow;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
 use crate::hold::borrowing::{Borrowing, share};
 use crate::hold::forever::keep_for_good;
+use crate::vtable::{Exports, Vtable, usual};
 
 /// How a class makes an object of a tensor.
 type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;

@@ -12,6 +12,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | this one | the long way |
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
 //! | `arguments` | where the arguments of `__dlpack__` are parsed |
 //! | `capsule` | where a capsule is made, where one is consumed, and where one dies unconsumed |
@@ -32,10 +33,10 @@ use dlpack_core::binding::{Handover, hand_over, unordered as unordered_stream};
 use dlpack_core::{Descriptor, Device, Error, ExportRequest};
 use pyo3::prelude::*;
 
-use crate::class::vtable::{Exclusive, Vtable};
 use crate::error::{OrRaise, Raised, py_err, refuse};
 use crate::hold::held::Held;
 use crate::hold::waiting::while_attached;
+use crate::vtable::{Exclusive, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
 ///

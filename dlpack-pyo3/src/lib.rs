@@ -85,6 +85,7 @@ mod export;
 mod hold;
 pub mod import;
 mod inspect;
+mod vtable;
 
 mod private;
 

@@ -15,9 +15,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::class::vtable::{Exports, Vtable};
 use crate::error::{OrFetch, OrRaise, contained, refuse};
 use crate::export::export;
+use crate::vtable::{Exports, Vtable};
 
 /// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the
 /// stable ABI.

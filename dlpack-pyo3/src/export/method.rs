@@ -12,12 +12,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::class::vtable::{Exports, Vtable};
 use crate::error::{OrRaise, answer};
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
 use crate::hold::borrowing::Guard;
 use crate::hold::forever::keep_for_good;
+use crate::vtable::{Exports, Vtable};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
 const DRAFT: [&str; 2] = [
