@@ -149,7 +149,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
         waiting.try_reserve(1).map(|()| waiting.push(object))
     };
     let depth = DEPTH.get();
-    if depth == DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
+    if depth >= DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
         return;
     }
     let pending = Pending::set_aside();
