@@ -14,6 +14,7 @@
 //! | let somebody take a tensor, who may fail and keep it all the same | [`Offer`] |
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
 //! | answer its allocator | [`zeroed_like`] |
+//! | look at a struct that somebody else filled, and take nothing | [`aligned`](fn@aligned), [`list_at`](fn@list_at) |
 //! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
@@ -33,3 +34,4 @@ pub use crate::export::ways::{export_with, unordered};
 pub use crate::stream::ledger::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
+pub use crate::tensor::foreign::{aligned, list_at};

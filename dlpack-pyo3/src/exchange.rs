@@ -31,7 +31,7 @@ use dlpack_core::abi::{
     DLTensor,
 };
 use dlpack_core::binding::{
-    Handover, Offer, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
+    Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
 use dlpack_core::{Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
@@ -399,8 +399,10 @@ unsafe extern "C" fn allocate(
     set_error: DLPackSetError,
 ) -> c_int {
     let allocated = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: a consumer passes a prototype, or null by mistake.
-        let prototype = unsafe { prototype.as_ref() }.ok_or(None)?;
+        let prototype = NonNull::new(prototype).ok_or(None)?;
+        aligned(prototype).map_err(Some)?;
+        // SAFETY: a consumer passes a prototype.
+        let prototype = unsafe { prototype.as_ref() };
         // SAFETY: passed on to the caller.
         unsafe { zeroed_like(prototype) }.map_err(Some)
     }));

@@ -287,6 +287,21 @@ def test_a_tensor_that_is_refused(cls, bad):
     assert foreign.deleted == 0, "the caller still owns it"
 
 
+@pytest.mark.parametrize("offset", [1, 4])
+def test_what_is_not_aligned(offset):
+    """Own faults 11: nothing of a tensor or a prototype is read where it may not lie."""
+    memory = c.create_string_buffer(256)
+    place = -(-c.addressof(memory) // 64) * 64 + offset
+    for cls in [p.Tensor, p.Points]:
+        with pytest.raises(BufferError, match=rf"no multiple of 8 \({place}\)"):
+            capi.Exchange(cls).to_object(place)
+    out = c.c_void_p()
+    prototype = capi.DLTensor.from_address(place)
+    status, said = capi.Exchange(p.Tensor).allocate(prototype, out, True)
+    assert (status, out.value, said[0][1]) == (-1, None, b"BufferError")
+    assert b"no multiple of 8" in said[0][2]
+
+
 def test_a_tensor_that_the_class_cannot_be():
     """XAP-17: the tensor is sound, but it does not fit the struct."""
     for foreign in [
