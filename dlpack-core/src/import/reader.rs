@@ -1,6 +1,5 @@
 //! A tensor on its way into a struct: what the derive of `FromDLPack` asks it for.
 
-use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
@@ -8,9 +7,9 @@ use crate::device::Device;
 use crate::dtype::{DataType, Order};
 use crate::element::axes::Axes;
 use crate::element::{Element, Plain};
-use crate::error::Error;
+use crate::error::{Error, text};
 use crate::import::FromTensor;
-use crate::import::list::{FromInt, FromList};
+use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::access::Access;
@@ -141,7 +140,7 @@ impl Import {
         Err(Error::Extent {
             axis,
             found,
-            needed: needed.to_string(),
+            needed: text(needed)?,
         })
     }
 
@@ -264,10 +263,7 @@ impl Import {
         } else {
             Device::CPU
         };
-        D::try_from(device).map_err(|_| Error::BadField {
-            what: "the device",
-            found: device.to_string(),
-        })
+        D::try_from(device).map_err(|_| bad_field("the device", device))
     }
 
     /// The data type.
@@ -277,10 +273,7 @@ impl Import {
     /// A data type that the field's type has no value for.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
-        D::try_from(dtype).map_err(|_| Error::BadField {
-            what: "the data type",
-            found: dtype.to_string(),
-        })
+        D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
     }
 
     /// That there are so many elements in all.
@@ -293,7 +286,7 @@ impl Import {
         Err(Error::Extent {
             axis: 0,
             found: i64::try_from(found).unwrap_or(i64::MAX),
-            needed: needed.to_string(),
+            needed: text(needed)?,
         })
     }
 
@@ -325,10 +318,7 @@ impl Import {
         } else if self.is_packed(&view) {
             extent::count(shape).unwrap_or(0)
         } else {
-            let not_contiguous = || Error::NotContiguous {
-                shape: shape.to_vec(),
-                strides: view.strides().to_vec(),
-            };
+            let not_contiguous = || Error::not_contiguous(shape, view.strides());
             // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.

@@ -8,8 +8,8 @@ use core::slice;
 use crate::abi;
 use crate::device::Device;
 use crate::dtype::DataType;
-use crate::error::Error;
-use crate::layout::dims::{Dims, MAX_RANK};
+use crate::error::{self, Error};
+use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
 
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
@@ -35,16 +35,17 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Err(Error::UnknownDataType { found: dtype });
     }
     if packed_bytes(shape, dtype).is_none() {
-        return Err(Error::TooLarge {
-            shape: shape.to_vec(),
-        });
+        return Err(Error::too_large(shape));
     }
 
-    let computed = strides.is_none().then(|| {
-        let mut strides = Dims::new();
-        extent::push_row_major(&mut strides, shape, 1);
-        Box::from(&strides[..])
-    });
+    let computed = match strides {
+        Some(_) => None,
+        None => {
+            let mut strides = error::list(shape)?.into_boxed_slice();
+            extent::fill_row_major(&mut strides, shape, 1);
+            Some(strides)
+        }
+    };
     if shape.contains(&0) {
         return Ok(computed);
     }

@@ -12,7 +12,7 @@ use core::slice;
 use crate::device::Device;
 use crate::dtype::DataType;
 use crate::element::{Element, Plain, Source};
-use crate::error::Error;
+use crate::error::{Error, text};
 use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::memory::atomic::{self, Word};
@@ -165,10 +165,7 @@ impl<'a> TensorRef<'a> {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(Error::not_contiguous(self.shape, self.strides));
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
@@ -323,10 +320,7 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(Error::not_contiguous(self.shape, self.strides));
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
@@ -382,7 +376,7 @@ impl<'a> TensorRef<'a> {
                 return Err(Error::Extent {
                     axis: leading + index,
                     found,
-                    needed: alloc::format!("{needed}"),
+                    needed: text(needed)?,
                 });
             }
         }
