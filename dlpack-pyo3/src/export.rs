@@ -35,7 +35,6 @@ use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, py_err, refuse};
 use crate::hold::held::Held;
-use crate::hold::waiting::while_attached;
 use crate::vtable::{Exclusive, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
@@ -70,8 +69,7 @@ pub(crate) unsafe fn export<G: Send + 'static>(
             let mut order = None;
             let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
             // SAFETY: borrowed right above.
-            let shared = while_attached(object.py(), || unsafe { share_field(contents, request) });
-            if let Some(shared) = shared {
+            if let Some(shared) = unsafe { share_field(contents, request) } {
                 let shared = shared.map(Handover::Other);
                 return shared.map_err(|error| refuse(object.py(), error));
             }
@@ -109,10 +107,8 @@ unsafe fn finish<G: Send + 'static>(
     let mut order = None;
     let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
     let owner = || Held::new(guard, object);
-    let handed = while_attached(object.py(), || {
-        // SAFETY: passed on to the caller.
-        unsafe { hand_over(owner, descriptor, request) }
-    });
+    // SAFETY: passed on to the caller.
+    let handed = unsafe { hand_over(owner, descriptor, request) };
     handed.map_err(|error: Error| refuse(object.py(), error))
 }
 

@@ -19,7 +19,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::error::py_err;
 use crate::exchange::lookup;
 use crate::export::capsule;
-use crate::hold::waiting::{self, while_attached};
+use crate::hold::waiting;
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
@@ -108,9 +108,7 @@ pub fn from_dlpack_with(
         };
         let py = object.py();
         waiting::prepare(py);
-        let copied = while_attached(py, || {
-            dlpack_core::DLPack::into_dlpack_with(tensor, &request)
-        });
+        let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
         return copied.map_err(py_err);
     }
     Ok(tensor)
@@ -247,7 +245,7 @@ fn default_stream(
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
         waiting::prepare(py);
-        while_attached(py, || settle(&tensor)).map_err(py_err)?;
+        settle(&tensor).map_err(py_err)?;
     }
     Ok(tensor)
 }

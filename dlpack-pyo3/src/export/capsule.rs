@@ -19,7 +19,6 @@ use pyo3::types::PyCapsule;
 
 use crate::error::{Raised, py_err, refuse};
 use crate::hold::held::{Held, Pending};
-use crate::hold::waiting::while_attached;
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
@@ -82,7 +81,7 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(destructor)) };
     if capsule.is_null() {
         // SAFETY: no capsule has it (CAP-21).
-        unsafe { delete_attached(py, pointer, name) };
+        unsafe { delete_attached(pointer, name) };
         return Err(Raised);
     }
     Ok(capsule)
@@ -92,11 +91,11 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject
 ///
 /// # Safety
 ///
-/// As [`delete`].
-unsafe fn delete_attached(py: Python<'_>, tensor: NonNull<c_void>, name: &'static CStr) {
+/// As [`delete`], and the thread is attached.
+unsafe fn delete_attached(tensor: NonNull<c_void>, name: &'static CStr) {
     let pending = Pending::set_aside();
     // SAFETY: passed on to the caller.
-    while_attached(py, || unsafe { delete(tensor, name) });
+    unsafe { delete(tensor, name) };
     pending.restore();
 }
 
@@ -150,10 +149,8 @@ unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
 unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor of our capsule.
     if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
-        // SAFETY: a capsule dies attached.
-        let py = unsafe { Python::assume_attached() };
-        // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete_attached(py, tensor, VERSIONED) };
+        // SAFETY: `wrap` put it there, and nobody took it; a capsule dies attached.
+        unsafe { delete_attached(tensor, VERSIONED) };
     }
 }
 
@@ -161,10 +158,8 @@ unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
 unsafe extern "C" fn delete_legacy(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor of our capsule.
     if let Some(tensor) = unsafe { unconsumed(capsule, LEGACY) } {
-        // SAFETY: as above.
-        let py = unsafe { Python::assume_attached() };
-        // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete_attached(py, tensor, LEGACY) };
+        // SAFETY: `wrap` put it there, and nobody took it; a capsule dies attached.
+        unsafe { delete_attached(tensor, LEGACY) };
     }
 }
 
