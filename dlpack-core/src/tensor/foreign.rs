@@ -35,9 +35,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Err(Error::UnknownDataType { found: dtype });
     }
     if packed_bytes(shape, dtype).is_none() {
-        return Err(Error::TooLarge {
-            shape: shape.to_vec(),
-        });
+        return Err(Error::too_large(shape));
     }
 
     let computed = (!shape.is_empty() && tensor.strides.is_null()).then(|| {

@@ -157,10 +157,7 @@ impl<'a> TensorRef<'a> {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(Error::not_contiguous(self.shape, self.strides));
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
@@ -318,10 +315,7 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(Error::not_contiguous(self.shape, self.strides));
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
