@@ -41,7 +41,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise};
+use crate::error::{OrRaise, Raised, contained, py_err, raise};
 use crate::exchange::escrow::Escrow;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
@@ -134,12 +134,11 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
     if !class.has(object) {
         return None;
     }
+    let py = object.py();
     // SAFETY: that is what was asked.
-    let device = catch_unwind(AssertUnwindSafe(|| unsafe {
-        export::device(object, class)
-    }));
-    // On the long way it panics again.
-    device.map_err(forget_panic).ok()?.ok()
+    let device = contained(py, || unsafe { export::device(object, class) });
+    // On the long way it fails again.
+    device.map_err(|raised| raised.forget(py)).ok()
 }
 
 /// Runs a function of the table: 0, or -1 with an exception (XAP-09).
