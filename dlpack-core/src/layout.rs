@@ -110,9 +110,7 @@ impl<const N: usize> Layout<N> {
     fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
         let shape = extents(shape)?;
         if extent::count(&shape).is_none() {
-            return Err(Error::TooLarge {
-                shape: shape.to_vec(),
-            });
+            return Err(Error::too_large(&shape));
         }
         let mut packed = Dims::new();
         push(&mut packed, &shape, 1);

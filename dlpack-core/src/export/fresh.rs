@@ -46,11 +46,8 @@ pub(crate) fn copy_on_host(
     plan: &Plan,
 ) -> Result<Managed, Error> {
     let TensorRef { shape, strides, .. } = *tensor;
-    let not_contiguous = || Error::NotContiguous {
-        shape: shape.to_vec(),
-        strides: strides.to_vec(),
-    };
-    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| too_large(shape))?;
+    let not_contiguous = || Error::not_contiguous(shape, strides);
+    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| Error::too_large(shape))?;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes != 0 {
         let data = memory.as_mut_ptr();
@@ -127,7 +124,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
             most: MAX_RANK,
         });
     }
-    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| too_large(&extents))?;
+    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
@@ -141,11 +138,4 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         ..Contents::over(&mut memory, &extents, dtype, plan.device)
     };
     Ok(Unfinished::new(memory)?.finish(contents, &plan))
-}
-
-#[cold]
-fn too_large(shape: &[i64]) -> Error {
-    Error::TooLarge {
-        shape: shape.to_vec(),
-    }
 }

@@ -5,8 +5,6 @@
 //! and what was found is remembered, good or bad.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::borrow::ToOwned;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -14,7 +12,7 @@ use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::device::{Api, Device};
-use crate::error::Error;
+use crate::error::{Error, text};
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
 
 /// A stream, an event or a context, as the driver knows it.
@@ -149,11 +147,7 @@ enum ErrorName {
 #[cfg(feature = "cudarc")]
 pub(crate) fn failure(call: &str, code: c_int) -> Error {
     match driver(Api::Cuda) {
-        Ok(driver) => Error::DriverFailed {
-            call: call.to_owned(),
-            code,
-            name: driver.name_of(code),
-        },
+        Ok(driver) => driver.failed("", call, code),
         Err(error) => error,
     }
 }
@@ -229,24 +223,27 @@ impl Driver {
         if code == 0 {
             return Ok(());
         }
-        Err(self.failed(call, code))
-    }
-
-    #[cold]
-    fn failed(&self, call: &'static str, code: c_int) -> Error {
         let prefix = match self.api {
             Api::Cuda => "cu",
             Api::Hip => "hip",
         };
-        Error::DriverFailed {
-            call: format!("{prefix}{call}"),
-            code,
-            name: self.name_of(code),
-        }
+        Err(self.failed(prefix, call, code))
+    }
+
+    #[cold]
+    fn failed(&self, prefix: &str, call: &str, code: c_int) -> Error {
+        let error = || {
+            Ok(Error::DriverFailed {
+                call: text(format_args!("{prefix}{call}"))?,
+                code,
+                name: self.name_of(code)?,
+            })
+        };
+        error().unwrap_or_else(|error| error)
     }
 
     /// What the driver calls an error.
-    fn name_of(&self, code: c_int) -> String {
+    fn name_of(&self, code: c_int) -> Result<String, Error> {
         let name = match self.error_name {
             Some(ErrorName::Cuda(name)) => {
                 let mut text = ptr::null();
@@ -259,11 +256,11 @@ impl Driver {
             None => ptr::null(),
         };
         if name.is_null() {
-            return "an unknown error".to_owned();
+            return text("an unknown error");
         }
         // SAFETY: a string that lives as long as the driver.
         let name = unsafe { CStr::from_ptr(name) };
-        name.to_string_lossy().into_owned()
+        text(name.to_str().unwrap_or("an unknown error"))
     }
 
     /// Whoever is current on this thread, to be made so again.
