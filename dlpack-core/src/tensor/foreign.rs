@@ -38,13 +38,12 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Err(Error::too_large(shape));
     }
 
-    let computed = match strides {
-        Some(_) => None,
-        None => {
-            let mut strides = error::list(shape)?.into_boxed_slice();
-            extent::fill_row_major(&mut strides, shape, 1);
-            Some(strides)
-        }
+    let computed = if strides.is_none() {
+        let mut strides = error::list(shape)?.into_boxed_slice();
+        extent::fill_row_major(&mut strides, shape, 1);
+        Some(strides)
+    } else {
+        None
     };
     if shape.contains(&0) {
         return Ok(computed);
@@ -78,6 +77,7 @@ pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
     ))
 }
 
+#[cold]
 fn not_aligned(what: &'static str, address: usize) -> Error {
     let found = i64::try_from(address).unwrap_or(i64::MAX);
     Error::Malformed { what, found }
@@ -102,22 +102,31 @@ pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
 /// # Safety
 ///
 /// `start` is null or has `ndim` entries, which nobody changes.
+#[inline]
 pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
+    let rank = usize::try_from(ndim).unwrap_or(usize::MAX);
+    if rank > MAX_RANK || !start.is_aligned() {
+        return Err(unreadable(start, ndim));
+    }
+    let is_there = rank == 0 || !start.is_null();
+    Ok(is_there.then(|| list(start, ndim)))
+}
+
+#[cold]
+fn unreadable(start: *mut i64, ndim: i32) -> Error {
     match usize::try_from(ndim) {
-        Err(_) => Err(Error::Malformed {
+        Err(_) => Error::Malformed {
             what: "ndim is negative",
             found: ndim.into(),
-        }),
-        Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
+        },
+        Ok(found) if found > MAX_RANK => Error::TooManyAxes {
             found,
             most: MAX_RANK,
-        }),
-        Ok(1..) if start.is_null() => Ok(None),
-        _ if !start.is_aligned() => Err(not_aligned(
+        },
+        Ok(_) => not_aligned(
             "the address of shape or strides is no multiple of 8",
             start.addr(),
-        )),
-        _ => Ok(Some(list(start, ndim))),
+        ),
     }
 }
 
