@@ -1,12 +1,9 @@
 //! One error type: each variant carries what was found and what was needed.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use crate::device::{Api, Device};
-use crate::dtype::DataType;
-use crate::version::Version;
+use crate::{DataType, Device, Version, device::Api};
 
 /// Why something cannot be described, exported, imported or copied.
 ///

@@ -26,12 +26,10 @@ pub(crate) mod shape;
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
-use core::fmt;
-use core::marker::PhantomData;
+use core::{fmt, marker::PhantomData};
 
-use crate::error::Error;
-use crate::layout::few::Few;
-use crate::layout::rank::Fixed;
+use crate::Error;
+use crate::layout::{few::Few, rank::Fixed};
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///

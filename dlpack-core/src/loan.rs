@@ -34,14 +34,10 @@ pub(crate) mod shared;
 use core::marker::PhantomData;
 use core::mem::{size_of, size_of_val};
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::Element;
-use crate::element::axes::Axes;
-use crate::layout::dims::Dims;
-use crate::loan::access::Access;
-use crate::memory::atomic::Word;
-use crate::stream::{Queue, StreamRef};
+use crate::{DataType, Device, Element, StreamRef};
+use crate::{
+    element::Axes, layout::Dims, loan::access::Access, memory::atomic::Word, stream::Queue,
+};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]

@@ -32,8 +32,7 @@
 #![expect(unsafe_code, reason = "a handle is a promise that its stream lives")]
 
 use alloc::sync::Arc;
-use core::marker::PhantomData;
-use core::num::NonZeroUsize;
+use core::{marker::PhantomData, num::NonZeroUsize};
 
 #[cfg(feature = "std")]
 pub(crate) mod driver;

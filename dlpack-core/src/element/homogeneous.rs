@@ -4,12 +4,10 @@
     reason = "the proof stands for the promise that `Element` is"
 )]
 
-use core::marker::PhantomData;
-use core::mem::size_of;
+use core::{marker::PhantomData, mem::size_of};
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain, Source, sealed};
+use crate::DataType;
+use crate::element::{Element, Plain, Source, axes::Axes, sealed};
 
 /// A struct whose fields are all made of one scalar; what `#[derive(Element)]` implements.
 ///

@@ -18,14 +18,9 @@ use ::cudarc::driver::{
     PinnedHostSlice, SyncOnDrop, UnifiedSlice, result,
 };
 
-use crate::device::{Device, DeviceType};
-use crate::element::{AnyBits, Element};
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::lent::Lent;
-use crate::loan::{Loan, LoanMut};
-
-use crate::stream::{ProducerStream, Queue, StreamHandle, StreamRef};
+use crate::loan::{facts::Facts, lent::Lent};
+use crate::{Buffer, Device, DeviceType, Element, Loan, LoanMut, ProducerStream, StreamHandle};
+use crate::{StreamRef, Writable, element::AnyBits, stream::Queue};
 
 /// A field marked `stream` can be the `Arc<CudaStream>` that `cudarc` hands out.
 ///

@@ -16,9 +16,8 @@ use ::glam::{
     USizeVec2, USizeVec3, USizeVec4, UVec2, UVec3, UVec4, Vec2, Vec3, Vec4,
 };
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain, Source, sealed};
+use crate::element::{Axes, Plain, Source, sealed};
+use crate::{DataType, Element};
 
 macro_rules! vectors {
     ($($vector:ident: $scalar:ty, $extent:literal;)*) => {$(

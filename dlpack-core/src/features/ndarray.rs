@@ -11,17 +11,10 @@ use ::ndarray::{
     ArcArray, Array, ArrayBase, ArrayD, CowArray, Data, Dimension, IxDyn, RawData, ShapeBuilder,
 };
 
-use crate::dtype::Order;
-use crate::element::{AnyBits, Element};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{FromTensor, sealed};
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::view::TensorRef;
+use crate::import::{FromTensor, reader::Import, sealed};
+use crate::layout::{Dims, extent};
+use crate::{Buffer, Element, Error, Loan, LoanMut, Order, TensorRef, Writable};
+use crate::{element::AnyBits, loan::facts::Facts};
 
 /// Where the elements of an array lie, in elements.
 struct Corner {

@@ -1,11 +1,8 @@
 //! Integers, and lists of them, that extents and strides are read back into.
 
-use alloc::boxed::Box;
-use alloc::string::ToString;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, string::ToString, vec::Vec};
 
-use crate::error::Error;
-use crate::layout::shape::{Int, Shape};
+use crate::{Error, Shape, layout::Int};
 
 /// An integer that an extent, a stride or an offset is read back into.
 ///

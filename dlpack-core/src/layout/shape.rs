@@ -1,9 +1,8 @@
 //! What may name extents and strides: any list of any integers, read once and checked.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
-use crate::error::Error;
+use crate::Error;
 use crate::layout::dims::Dims;
 use crate::layout::few::{Few, INLINE};
 use crate::layout::rank::{Fixed, Open, Rank};

@@ -1,7 +1,6 @@
 //! Who may write to memory while it is lent.
 
-use crate::element::Element;
-use crate::memory::atomic::Word;
+use crate::{Element, memory::atomic::Word};
 
 /// Who may write while the memory is lent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,13 +17,10 @@
 //!
 //! Whoever makes a loan in another way says `unsafe` and promises the same by hand.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use crate::element::{AnyBits, Element};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
+use crate::loan::{Loan, LoanMut, facts::Facts};
+use crate::{Element, element::AnyBits};
 
 /// A value whose elements a tensor can share.
 ///

@@ -1,7 +1,6 @@
 //! What the types of a struct say about its tensor before any value exists; read by `assert_exports!`.
 
-use crate::dtype::DataType;
-use crate::element::Element;
+use crate::{DataType, Element};
 
 /// The part of a tensor that is known at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

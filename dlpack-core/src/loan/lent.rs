@@ -1,7 +1,6 @@
 //! What an expression may give that lends elements: a reference to a buffer, or a loan.
 
-use crate::loan::Loan;
-use crate::loan::buffer::Buffer;
+use crate::loan::{Loan, buffer::Buffer};
 
 /// What the expression behind `data =` may give.
 #[diagnostic::on_unimplemented(

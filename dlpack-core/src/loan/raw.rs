@@ -3,11 +3,8 @@
 
 use core::ptr::NonNull;
 
-use crate::device::Device;
-use crate::element::Element;
-use crate::loan::access::Access;
-use crate::loan::{Loan, Memory};
-use crate::memory::atomic::Word;
+use crate::loan::{Loan, Memory, access::Access};
+use crate::{Device, Element, memory::atomic::Word};
 
 /// What `unsafe(data = .., len = ..)` takes for an address.
 #[diagnostic::on_unimplemented(

@@ -5,17 +5,13 @@
 //! and what was found is remembered, good or bad.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::borrow::ToOwned;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{borrow::ToOwned, format, string::String, vec::Vec};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::device::{Api, Device};
-use crate::error::Error;
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
+use crate::{Device, Error, device::Api};
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;

@@ -1,14 +1,13 @@
 //! The libraries of the drivers: where they are looked for, and functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
-use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::{borrow::ToOwned, vec::Vec};
 use core::ffi::c_int;
 
 use libloading::Library;
 
-use crate::error::Error;
+use crate::Error;
 
 /// Where an API's library is looked for.
 pub(super) struct SearchPath {

@@ -1,8 +1,6 @@
 //! Where memory on a device comes from, as far as streams go.
 
-use crate::device::Device;
-use crate::request::ReleasePolicy;
-use crate::stream::Queue;
+use crate::{Device, ReleasePolicy, stream::Queue};
 
 /// Where described memory comes from, as far as streams go.
 #[derive(Clone, Copy, Debug)]

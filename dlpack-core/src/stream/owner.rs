@@ -4,16 +4,10 @@
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
 
-use crate::device::Device;
-use crate::error::Error;
-use crate::request::consumer::Consumer;
-use crate::stream::Queue;
-use crate::stream::driver::driver;
-use crate::stream::ledger::remember;
-use crate::stream::order::order;
-use crate::stream::origin::Origin;
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::unfreed::{GRAPHS, RETRIES, Unfreed, retry};
+use crate::stream::{Queue, driver::driver, ledger::remember, order::order, origin::Origin};
+use crate::{Device, Error, request::Consumer};
 
 /// An owner of memory that work on a device may still be using when it is dropped.
 pub(crate) struct StreamOwner<O: Send + 'static> {

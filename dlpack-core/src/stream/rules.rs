@@ -1,8 +1,7 @@
 //! Whose stream is whose: what must be ordered, and what is in order already; pure.
 
-use crate::device::{Api, Device, DeviceType};
-use crate::request::consumer::Consumer;
 use crate::stream::{LEGACY, PER_THREAD, Queue};
+use crate::{Device, DeviceType, device::Api, request::Consumer};
 
 impl Consumer {
     /// The handle for the driver, where there is one.

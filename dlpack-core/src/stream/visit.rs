@@ -1,15 +1,13 @@
 //! Work with a driver on one thread: contexts, events, waits and copies, as `Result`s.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
-use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
-use core::ptr;
+use core::{cell::Cell, ptr};
 use std::sync::OnceLock;
 
-use crate::device::{Api, Device};
-use crate::error::Error;
 use crate::stream::Queue;
 use crate::stream::driver::{Calls, CudaCalls, Driver, Handle, Own};
+use crate::{Device, Error, device::Api};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and nobody reads the time.
 const NO_TIMING: c_uint = 2;

@@ -1,11 +1,7 @@
 //! Without the standard library no driver is found: what needs no driver works, and the rest is refused.
 
-use crate::device::Device;
-use crate::error::Error;
-use crate::request::consumer::Consumer;
-use crate::stream::Queue;
-use crate::stream::origin::Origin;
-use crate::stream::rules::producer;
+use crate::stream::{Queue, origin::Origin, rules::producer};
+use crate::{Device, Error, request::Consumer};
 
 /// That there is nothing to order.
 pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {

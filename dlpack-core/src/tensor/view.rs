@@ -5,21 +5,15 @@
 )]
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
-use core::mem::size_of;
-use core::slice;
+use core::{marker::PhantomData, mem::size_of, slice};
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::{Element, Plain, Source};
-use crate::error::Error;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
+use crate::element::{Plain, Source};
+use crate::layout::{Dims, extent};
 use crate::memory::atomic::{self, Word};
 use crate::memory::gather::gather;
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
-use crate::version::Version;
+use crate::{DataType, Device, Element, Error, Version};
 
 /// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
 ///
