@@ -11,16 +11,12 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `shape` | what may name extents, strides and offsets, and that each number can be one |
-//! | `rank` | how many axes a list has by its type, and that strides have as many as the shape |
-//! | `dims` | any number of `i64`s, up to six of them inline |
-//! | `few` | those six, for the usual tensor |
+//! | `shape` | what may name extents, strides and offsets, that each number can be one, and how many there are by their type |
+//! | `dims` | any number of `i64`s, up to six of them inline: `Few` are those six, for the usual tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |
 
 pub(crate) mod dims;
 pub(crate) mod extent;
-pub(crate) mod few;
-pub(crate) mod rank;
 pub(crate) mod shape;
 
 pub use dims::Dims;
@@ -29,7 +25,8 @@ pub use shape::{Int, Shape, Strides};
 use core::{fmt, marker::PhantomData};
 
 use crate::Error;
-use crate::layout::{few::Few, rank::Fixed};
+use crate::layout::dims::Few;
+use crate::layout::shape::{Fixed, Numbers, sealed::List};
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///
@@ -105,6 +102,14 @@ impl<const N: usize> Layout<N> {
         Ok(Self { shape, strides })
     }
 
+    #[inline(always)]
+    fn numbers(&self, numbers: Numbers) -> &[i64; N] {
+        match numbers {
+            Numbers::Extents => &self.shape,
+            Numbers::Strides => &self.strides,
+        }
+    }
+
     fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
         let shape = extents(shape)?;
         if extent::count(&shape).is_none() {
@@ -160,35 +165,22 @@ impl<const N: usize> fmt::Debug for Layout<N> {
     }
 }
 
-impl<const N: usize> shape::sealed::List for Layout<N> {}
-
-impl<const N: usize> Shape for Layout<N> {
+impl<const N: usize> List for Layout<N> {
     type Rank = Fixed<N>;
 
-    #[inline(always)]
-    fn few(&self) -> Few {
-        shape::of_array(&self.shape)
+    #[inline]
+    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+        self.numbers(numbers).read(numbers)
     }
 
-    #[inline]
-    fn to_extents(&self) -> Result<Dims, Error> {
-        Ok(Dims::from(self.shape))
+    #[inline(always)]
+    fn few(&self, numbers: Numbers) -> Few {
+        self.numbers(numbers).few(numbers)
     }
 }
 
-impl<const N: usize> Strides for Layout<N> {
-    type Rank = Fixed<N>;
-
-    #[inline(always)]
-    fn few(&self) -> Few {
-        shape::of_array(&self.strides)
-    }
-
-    #[inline]
-    fn to_strides(&self) -> Result<Dims, Error> {
-        self.strides.to_strides()
-    }
-}
+impl<const N: usize> Shape for Layout<N> {}
+impl<const N: usize> Strides for Layout<N> {}
 
 /// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
 /// another call already complains that the field is no shape.
