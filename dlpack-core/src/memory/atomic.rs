@@ -57,6 +57,22 @@ impl Word {
     }
 }
 
+/// Copies word by word, with `$one` for each.
+macro_rules! by_words {
+    ($from:ident, $to:ident, $bytes:ident, $word:ident, $one:ident) => {
+        for at in (0..$bytes).step_by($word.bytes()) {
+            let (from, to) = ($from.wrapping_add(at), $to.wrapping_add(at));
+            match $word {
+                Word::One => $one!(AtomicU8, u8, from, to),
+                Word::Two => $one!(AtomicU16, u16, from, to),
+                Word::Four => $one!(AtomicU32, u32, from, to),
+                #[cfg(target_has_atomic = "64")]
+                Word::Eight => $one!(AtomicU64, u64, from, to),
+            }
+        }
+    };
+}
+
 /// Copies `bytes` from memory that others may be writing.
 ///
 /// # Safety
@@ -66,24 +82,15 @@ impl Word {
 /// written. `bytes` is a multiple of `word`.
 pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, word: Word) {
     macro_rules! load {
-        ($atomic:ident, $int:ty, $at:ident) => {{
-            let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
+        ($atomic:ident, $int:ty, $from:ident, $to:ident) => {{
             // SAFETY: `from` is a valid, aligned word that is only accessed atomically.
-            let word = unsafe { $atomic::from_ptr(from.cast_mut().cast()) };
+            let word = unsafe { $atomic::from_ptr($from.cast_mut().cast()) };
             let value = word.load(Ordering::Relaxed);
             // SAFETY: `to` has room for the word, at any alignment.
-            unsafe { to.cast::<$int>().write_unaligned(value) };
+            unsafe { $to.cast::<$int>().write_unaligned(value) };
         }};
     }
-    for at in (0..bytes).step_by(word.bytes()) {
-        match word {
-            Word::One => load!(AtomicU8, u8, at),
-            Word::Two => load!(AtomicU16, u16, at),
-            Word::Four => load!(AtomicU32, u32, at),
-            #[cfg(target_has_atomic = "64")]
-            Word::Eight => load!(AtomicU64, u64, at),
-        }
-    }
+    by_words!(from, to, bytes, word, load);
 }
 
 /// Copies `bytes` to memory that others may be reading and writing.
@@ -93,22 +100,13 @@ pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, word: Word
 /// As [`load`], with the sides exchanged.
 pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, word: Word) {
     macro_rules! store {
-        ($atomic:ident, $int:ty, $at:ident) => {{
-            let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
+        ($atomic:ident, $int:ty, $from:ident, $to:ident) => {{
             // SAFETY: `from` has the bytes of the word, at any alignment.
-            let value = unsafe { from.cast::<$int>().read_unaligned() };
+            let value = unsafe { $from.cast::<$int>().read_unaligned() };
             // SAFETY: `to` is a valid, aligned word that is only accessed atomically.
-            let word = unsafe { $atomic::from_ptr(to.cast()) };
+            let word = unsafe { $atomic::from_ptr($to.cast()) };
             word.store(value, Ordering::Relaxed);
         }};
     }
-    for at in (0..bytes).step_by(word.bytes()) {
-        match word {
-            Word::One => store!(AtomicU8, u8, at),
-            Word::Two => store!(AtomicU16, u16, at),
-            Word::Four => store!(AtomicU32, u32, at),
-            #[cfg(target_has_atomic = "64")]
-            Word::Eight => store!(AtomicU64, u64, at),
-        }
-    }
+    by_words!(from, to, bytes, word, store);
 }
