@@ -4,7 +4,7 @@
 //! for this: it may be destroyed by then, and its number given to another stream (STC-09).
 
 use crate::stream::visit::{Capture, Visit};
-use crate::stream::{Queue, driver::Driver, origin::Origin, rules::producer};
+use crate::stream::{Queue, driver::Driver, rules::Origin, rules::producer};
 use crate::{Device, Error, ReleasePolicy, request::Consumer};
 
 /// What has to happen before the owner is dropped.
