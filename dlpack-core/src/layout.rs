@@ -22,7 +22,8 @@ pub(crate) mod shape;
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
-use core::{fmt, marker::PhantomData};
+use core::array::from_fn;
+use core::marker::PhantomData;
 
 use crate::Error;
 use crate::layout::dims::Few;
@@ -52,7 +53,7 @@ use crate::layout::shape::{Fixed, Numbers, sealed::List};
 /// assert_eq!(frame.describe()?.strides(), [1, 2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Layout<const N: usize> {
     shape: [i64; N],
     strides: [i64; N],
@@ -98,7 +99,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
-        let shape = extents(shape)?;
+        let shape = array(&Dims::extents(&shape)?);
         Ok(Self { shape, strides })
     }
 
@@ -111,17 +112,17 @@ impl<const N: usize> Layout<N> {
     }
 
     fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
-        let shape = extents(shape)?;
+        let shape = Dims::extents(&shape)?;
         if extent::count(&shape).is_none() {
-            return Err(Error::TooLarge {
-                shape: shape.to_vec(),
-            });
+            let shape = shape.to_vec();
+            return Err(Error::TooLarge { shape });
         }
-        let mut packed = Dims::new();
-        push(&mut packed, &shape, 1);
-        let mut strides = [0; N];
-        strides.copy_from_slice(&packed);
-        Ok(Self { shape, strides })
+        let mut strides = Dims::new();
+        push(&mut strides, &shape, 1);
+        Ok(Self {
+            shape: array(&shape),
+            strides: array(&strides),
+        })
     }
 
     /// The extents.
@@ -147,22 +148,9 @@ impl<const N: usize> Layout<N> {
     }
 }
 
-fn extents<const N: usize>(shape: [usize; N]) -> Result<[i64; N], Error> {
-    let mut extents = [0; N];
-    for (axis, &found) in shape.iter().enumerate() {
-        let found = i128::try_from(found).unwrap_or(i128::MAX);
-        extents[axis] = shape::extent(axis, found)?;
-    }
-    Ok(extents)
-}
-
-impl<const N: usize> fmt::Debug for Layout<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Layout")
-            .field("shape", &self.shape)
-            .field("strides", &self.strides)
-            .finish()
-    }
+/// A list that has one number an axis.
+fn array<const N: usize>(list: &Dims) -> [i64; N] {
+    from_fn(|axis| list[axis])
 }
 
 impl<const N: usize> List for Layout<N> {

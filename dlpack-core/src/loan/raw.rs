@@ -63,7 +63,7 @@ pub fn address<A: Address>(address: A) -> Start {
     } else {
         Access::Read
     };
-    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
+    let mut memory = Memory::new(address.pointer().cast_const(), 0, Device::CPU, access);
     memory.any_device = true;
     Start(memory)
 }

@@ -181,17 +181,11 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let mut managed = Self::new(Struct::Versioned(tensor), None);
-        match foreign::check(managed.tensor.head(), managed.tensor.flags()) {
-            Ok(strides) => {
-                managed.strides = strides;
-                Ok(managed)
-            }
-            Err(error) => {
-                managed.forget();
-                Err(error)
-            }
-        }
+        let tensor = Struct::Versioned(tensor);
+        let strides = foreign::check(tensor.head(), tensor.flags())?;
+        let mut managed = Self::new(tensor, None);
+        managed.strides = strides;
+        Ok(managed)
     }
 
     /// Takes over a tensor in the struct from before DLPack 1.0.

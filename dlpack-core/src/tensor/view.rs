@@ -151,10 +151,7 @@ impl<'a> TensorRef<'a> {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(self.not_contiguous());
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
@@ -168,9 +165,7 @@ impl<'a> TensorRef<'a> {
                 dtype: self.dtype,
             });
         }
-        if !T::ANY_BITS {
-            self.check_bools()?;
-        }
+        self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
 
@@ -312,12 +307,16 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(self.not_contiguous());
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
+    }
+
+    fn not_contiguous(&self) -> Error {
+        Error::NotContiguous {
+            shape: self.shape.to_vec(),
+            strides: self.strides.to_vec(),
+        }
     }
 
     /// The same memory under other axes, which reach the same items.
@@ -424,9 +423,6 @@ impl<'a> TensorRef<'a> {
                 unsafe { items::read(self.data.wrapping_offset(position), self.shared) }
             })
             .find(|&byte| byte > 1);
-        match not_bool {
-            Some(found) => Err(Error::NotBool { found }),
-            None => Ok(()),
-        }
+        not_bool.map_or(Ok(()), |found| Err(Error::NotBool { found }))
     }
 }
