@@ -31,11 +31,7 @@ fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
 /// assert_eq!(tensor.view().shape(), [480, 640, 3]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<P> Buffer for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel + Send,
-    P::Subpixel: Element,
-{
+impl<P: Pixel<Subpixel: Element> + Send> Buffer for ImageBuffer<P, Vec<P::Subpixel>> {
     const FACTS: Facts = Facts::list::<P::Subpixel>().rank(Some(3)).writable();
 
     fn lend(&self) -> Loan<'_> {
@@ -49,12 +45,7 @@ where
     }
 }
 
-impl<P> Writable for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel + Send,
-    P::Subpixel: AnyBits,
-{
-}
+impl<P: Pixel<Subpixel: AnyBits> + Send> Writable for ImageBuffer<P, Vec<P::Subpixel>> {}
 
 /// The samples are copied. Three axes are needed, the last one as long as a pixel of this type.
 ///
@@ -69,11 +60,7 @@ where
 /// assert!(GrayImage::from_dlpack(pixels.into_dlpack()?).is_err());
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<P> FromTensor for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel,
-    P::Subpixel: Element,
-{
+impl<P: Pixel<Subpixel: Element>> FromTensor for ImageBuffer<P, Vec<P::Subpixel>> {
     type Element = P::Subpixel;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
@@ -91,12 +78,7 @@ where
     }
 }
 
-impl<P> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel,
-    P::Subpixel: Element,
-{
-}
+impl<P: Pixel> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>> {}
 
 macro_rules! variants {
     ($($variant:ident)*) => {
