@@ -130,8 +130,8 @@ macro_rules! variants {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
                 let view = tensor.view();
                 $(
-                    if variant(Self::$variant).fits(&view) {
-                        return variant(Self::$variant).import(tensor);
+                    if fits(Self::$variant, &view) {
+                        return FromDLPack::from_dlpack(tensor).map(Self::$variant);
                     }
                 )*
                 Err(Error::NoVariant {
@@ -142,7 +142,7 @@ macro_rules! variants {
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {
-                $(variant(Self::$variant).fits(tensor))||*
+                $(fits(Self::$variant, tensor))||*
             }
         }
     };
@@ -152,19 +152,7 @@ variants! {
     ImageRgb32F ImageRgba32F
 }
 
-/// A variant, by its constructor.
-struct Variant<I>(fn(I) -> DynamicImage);
-
-fn variant<I>(variant: fn(I) -> DynamicImage) -> Variant<I> {
-    Variant(variant)
-}
-
-impl<I: FromDLPack> Variant<I> {
-    fn fits(&self, tensor: &TensorRef<'_>) -> bool {
-        I::fits(tensor)
-    }
-
-    fn import(&self, tensor: Managed) -> Result<DynamicImage, Error> {
-        I::from_dlpack(tensor).map(self.0)
-    }
+/// Whether a tensor fits the image that this variant holds.
+fn fits<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
+    I::fits(tensor)
 }
