@@ -22,8 +22,7 @@ pub(crate) mod shape;
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
-use core::array::from_fn;
-use core::marker::PhantomData;
+use core::{array::from_fn, marker::PhantomData};
 
 use crate::Error;
 use crate::layout::dims::Few;

@@ -162,7 +162,7 @@ impl<'a> From<Loan<'a>> for LoanMut<'a> {
 
 /// What is the same for both kinds.
 macro_rules! loans {
-    ($($loan:ident: $of:literal;)*) => {$(
+    ($($loan:ident: $mut:literal, $describe:literal;)*) => {$(
         impl $loan<'_> {
             /// Only for memory that somebody vouches for.
             #[inline]
@@ -180,10 +180,10 @@ macro_rules! loans {
             #[doc = concat!("use dlpack_core::{", stringify!($loan), ", Parts};")]
             /// use dlpack_core::layout::Dims;
             ///
-            /// let mut column_major = [1, 2, 3, 4, 5, 6];
-            #[doc = concat!("let loan = ", stringify!($loan), "::from(", $of, "column_major[..])")]
+            #[doc = concat!("let ", $mut, "column_major = [1, 2, 3, 4, 5, 6];")]
+            #[doc = concat!("let loan = ", stringify!($loan), "::from(&", $mut, "column_major[..])")]
             ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
-            /// assert_eq!(Parts::new().describe_mut(loan)?.strides(), [1, 2]);
+            #[doc = concat!("assert_eq!(Parts::new().", $describe, "(loan)?.strides(), [1, 2]);")]
             /// # Ok::<(), dlpack_core::Error>(())
             /// ```
             #[must_use]
@@ -196,8 +196,8 @@ macro_rules! loans {
     )*};
 }
 loans! {
-    Loan: "&";
-    LoanMut: "&mut ";
+    Loan: "", "describe";
+    LoanMut: "mut ", "describe_mut";
 }
 
 impl<'a> Loan<'a> {

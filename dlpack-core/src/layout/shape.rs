@@ -4,7 +4,6 @@
 //! types.
 
 use alloc::{boxed::Box, vec::Vec};
-
 use core::marker::PhantomData;
 
 use crate::Error;
@@ -106,29 +105,23 @@ impl<I: Int + ?Sized> Int for &I {
 
 #[inline]
 pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
-    match i64::try_from(found) {
-        Ok(extent) if extent >= 0 => Ok(extent),
-        _ => Err(Error::BadExtent { axis, found }),
-    }
+    let extent = i64::try_from(found).ok().filter(|&extent| extent >= 0);
+    extent.ok_or_else(|| Error::BadExtent { axis, found })
 }
 
 #[inline]
 pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
-    match i64::try_from(found) {
-        // The one value that marks a stride still to be filled in, and that no tensor can have.
-        Ok(stride) if stride != HOLE => Ok(stride),
-        _ => Err(Error::BadStride { axis, found }),
-    }
+    // The one value that marks a stride still to be filled in, and that no tensor can have.
+    let stride = i64::try_from(found).ok().filter(|&stride| stride != HOLE);
+    stride.ok_or_else(|| Error::BadStride { axis, found })
 }
 
 /// How many elements or bytes lie in front of the first element.
 #[inline]
 pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
-    match i64::try_from(found) {
-        Ok(offset) if offset >= 0 => Ok(offset),
-        _ => Err(Error::BadOffset { found }),
-    }
+    let offset = i64::try_from(found).ok().filter(|&offset| offset >= 0);
+    offset.ok_or_else(|| Error::BadOffset { found })
 }
 
 /// Stands for `_` in a list of extents or strides until it is known.

@@ -1,8 +1,7 @@
 //! The libraries of the drivers: where they are looked for, and functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
-use alloc::string::ToString;
-use alloc::vec::Vec;
+use alloc::{string::ToString, vec::Vec};
 use core::ffi::c_int;
 
 use libloading::Library;

@@ -1,10 +1,11 @@
 //! How memory that is exported hangs together with streams.
 
+use alloc::sync::Arc;
+
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::unfreed::{GRAPHS, RETRIES, Unfreed, retry};
 use crate::stream::{Queue, driver::driver, ledger::remember, order::order, rules::Origin};
 use crate::{Device, Error, request::Consumer};
-use alloc::sync::Arc;
 
 /// What its freeing waits for, and that it still lives.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Without the standard library no driver is found: what needs no driver works, and the rest is refused.
 
-use crate::stream::{Queue, rules::Origin, rules::producer};
+use crate::stream::Queue;
+use crate::stream::rules::{Origin, producer};
 use crate::{Device, Error, request::Consumer};
 
 /// That there is nothing to order.
