@@ -40,7 +40,6 @@ use crate::element::Element;
 use crate::element::axes::Axes;
 use crate::layout::dims::Dims;
 use crate::loan::access::Access;
-use crate::memory::atomic::Word;
 use crate::stream::{Queue, StreamRef};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
@@ -258,8 +257,7 @@ impl<'a> Loan<'a> {
     ///
     /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a` (only read, where `T` is made of
     /// `bool`s, since what they write need not be one); Rust
-    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words of
-    /// the size of its scalars (of 8 bytes, where scalars are larger).
+    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words, of any size.
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
@@ -268,7 +266,7 @@ impl<'a> Loan<'a> {
                 data,
                 len.saturating_mul(size_of::<T>()),
                 device,
-                Access::Shared(Word::of::<T::Scalar>()),
+                Access::Shared,
             ),
             lifetime: PhantomData,
         }

@@ -15,7 +15,6 @@ use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::access::Access;
 use crate::loan::shared::SharedBuffer;
-use crate::memory::atomic::Word;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
 
@@ -344,15 +343,11 @@ impl Import {
         if len == 0 {
             return SharedBuffer::zeroed(0);
         }
-        let (data, word) = (view.data.cast::<T>(), Word::of::<T>());
-        if view.shared.is_some_and(|others| others != word) {
-            // Atomics of different sizes must not race.
-            return Err(Error::MayChange);
-        }
+        let data = view.data.cast::<T>();
         let access = match (view.read_only, view.shared) {
-            (false, _) => Access::Shared(word),
-            (true, Some(word)) => Access::ReadShared(word),
-            (true, None) => Access::Read,
+            (false, _) => Access::Shared,
+            (true, true) => Access::ReadShared,
+            (true, false) => Access::Read,
         };
         let alignment = align_of::<T>();
         if data.addr() % alignment != 0 {

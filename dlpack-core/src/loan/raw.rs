@@ -7,7 +7,6 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::loan::access::Access;
 use crate::loan::{Loan, Memory};
-use crate::memory::atomic::Word;
 
 /// What `unsafe(data = .., len = ..)` takes for an address.
 #[diagnostic::on_unimplemented(
@@ -62,7 +61,7 @@ pub struct Start(Memory);
 #[inline]
 pub fn address<A: Address>(address: A) -> Start {
     let access = if A::WRITABLE {
-        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
+        Access::Shared
     } else {
         Access::Read
     };

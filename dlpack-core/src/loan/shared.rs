@@ -7,7 +7,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, size_of};
+use core::mem::{MaybeUninit, align_of, size_of};
 use core::{fmt, slice};
 
 use crate::device::Device;
@@ -18,16 +18,18 @@ use crate::loan::access::Access;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
 use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic::{self, Word};
+use crate::memory::atomic;
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
 /// Clones share the memory. A tensor over it is writable even when it is shared, so that, say, a
 /// simulation can fill one buffer again and again while arrays in Python look at it.
 ///
-/// Reading and writing in safe code works like a `Cell` that may be on several threads: each scalar
-/// is read or written whole, in no particular order. Where nobody else can be looking,
-/// [`SharedBuffer::get_mut`] gives an ordinary slice.
+/// Reading and writing in safe code works like a `Cell` that may be on several threads, and in the
+/// hands of NumPy: whoever writes meanwhile, and however, what is read is a mixture of old and new
+/// values, in no particular order ([why](crate::soundness#who-may-write)). Each scalar of up to 8
+/// bytes is read and written whole on x86-64 and AArch64; elsewhere each byte is. Where nobody else
+/// can be looking, [`SharedBuffer::get_mut`] gives an ordinary slice.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -78,7 +80,7 @@ impl<T: Plain> SharedBuffer<T> {
         Ok(Self {
             data: data.cast(),
             len,
-            access: Access::Shared(Word::of::<T>()),
+            access: Access::Shared,
             is_own: true,
             home: Arc::new(memory),
             elements: PhantomData,
@@ -293,9 +295,9 @@ impl<T: Plain> SharedBuffer<T> {
     /// Reads the element at `place`, one of ours, scalar by scalar.
     fn load(&self, place: *const T, element: &mut MaybeUninit<T>) {
         let to = element.as_mut_ptr().cast::<u8>();
-        // SAFETY: `place` is an element of this buffer, aligned and kept by `home`; every access
-        // to it while others look is atomic and in words of this size. `to` is as large.
-        unsafe { atomic::load(place.cast(), to, size_of::<T>(), Word::of::<T>()) };
+        // SAFETY: `place` is an element of this buffer, initialised and kept by `home`, which all Rust code accesses like this
+        // while others look. `to` is as large.
+        unsafe { atomic::load(place.cast(), to, size_of::<T>(), align_of::<T>()) };
         if !T::ANY_BITS {
             for at in 0..size_of::<T>() {
                 let byte = to.wrapping_add(at);
@@ -316,7 +318,7 @@ impl<T: Plain> SharedBuffer<T> {
         );
         let from = core::ptr::from_ref(element).cast::<u8>();
         // SAFETY: as in `load`, with the sides exchanged.
-        unsafe { atomic::store(from, place.cast(), size_of::<T>(), Word::of::<T>()) };
+        unsafe { atomic::store(from, place.cast(), size_of::<T>(), align_of::<T>()) };
     }
 }
 
@@ -353,7 +355,7 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
             return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
         }
         // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Others may write, and
-        // we only access them in words of `Word::of::<T>()`, which is what such a loan says.
+        // we only access them atomically, which is what such a loan says.
         let mut loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
         // `bool` too may be written: whatever `load` reads, it makes a value first.
         loan.memory.access = self.access;

@@ -17,7 +17,6 @@ use crate::dtype::DataType;
 use crate::element::Plain;
 use crate::error::Error;
 use crate::loan::access::Access;
-use crate::memory::atomic::Word;
 use crate::request::LegacyPolicy;
 use crate::request::plan::Plan;
 use crate::stream::Queue;
@@ -252,9 +251,8 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn shared(mut self) -> Self {
-        let access = Access::Shared(self.word());
         match &mut self.ours {
-            Some(ours) if ours.access == Access::Exclusive => ours.access = access,
+            Some(ours) if ours.access == Access::Exclusive => ours.access = Access::Shared,
             Some(_) => {}
             None => self.shared = true,
         }
@@ -352,10 +350,7 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
-            shared: self
-                .access()
-                .shared()
-                .filter(|_| device.device_type.is_host_readable()),
+            shared: self.access().is_shared() && device.device_type.is_host_readable(),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -373,18 +368,9 @@ impl Managed {
     pub(crate) fn access(&self) -> Access {
         match self.ours {
             Some(ours) => ours.access,
-            None if self.shared => Access::Shared(self.word()),
+            None if self.shared => Access::Shared,
             None => Access::Exclusive,
         }
-    }
-
-    /// The words in which the items of a shared foreign tensor are accessed.
-    fn word(&self) -> Word {
-        let tensor = self.tensor.head();
-        let dtype = DataType::from_abi(tensor.dtype, false);
-        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
-        let address = tensor.data.addr().wrapping_add(offset);
-        Word::dividing(dtype.alignment(), address)
     }
 
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
