@@ -11,27 +11,23 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `shape` | what may name extents, strides and offsets, and that each number can be one |
-//! | `rank` | how many axes a list has by its type, and that strides have as many as the shape |
-//! | `dims` | any number of `i64`s, up to six of them inline |
-//! | `few` | those six, for the usual tensor |
+//! | `shape` | what may name extents, strides and offsets, that each number can be one, and how many there are by their type |
+//! | `dims` | any number of `i64`s, up to six of them inline: `Few` are those six, for the usual tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |
 
 pub(crate) mod dims;
 pub(crate) mod extent;
-pub(crate) mod few;
-pub(crate) mod rank;
 pub(crate) mod shape;
 
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
-use core::fmt;
+use core::array::from_fn;
 use core::marker::PhantomData;
 
-use crate::error::Error;
-use crate::layout::few::Few;
-use crate::layout::rank::Fixed;
+use crate::Error;
+use crate::layout::dims::Few;
+use crate::layout::shape::{Fixed, Numbers, sealed::List};
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///
@@ -57,7 +53,7 @@ use crate::layout::rank::Fixed;
 /// assert_eq!(frame.describe()?.strides(), [1, 2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Layout<const N: usize> {
     shape: [i64; N],
     strides: [i64; N],
@@ -103,22 +99,30 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
-        let shape = extents(shape)?;
+        let shape = array(&Dims::extents(&shape)?);
         Ok(Self { shape, strides })
     }
 
-    fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
-        let shape = extents(shape)?;
-        if extent::count(&shape).is_none() {
-            return Err(Error::TooLarge {
-                shape: shape.to_vec(),
-            });
+    #[inline(always)]
+    fn numbers(&self, numbers: Numbers) -> &[i64; N] {
+        match numbers {
+            Numbers::Extents => &self.shape,
+            Numbers::Strides => &self.strides,
         }
-        let mut packed = Dims::new();
-        push(&mut packed, &shape, 1);
-        let mut strides = [0; N];
-        strides.copy_from_slice(&packed);
-        Ok(Self { shape, strides })
+    }
+
+    fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
+        let shape = Dims::extents(&shape)?;
+        if extent::count(&shape).is_none() {
+            let shape = shape.to_vec();
+            return Err(Error::TooLarge { shape });
+        }
+        let mut strides = Dims::new();
+        push(&mut strides, &shape, 1);
+        Ok(Self {
+            shape: array(&shape),
+            strides: array(&strides),
+        })
     }
 
     /// The extents.
@@ -144,53 +148,27 @@ impl<const N: usize> Layout<N> {
     }
 }
 
-fn extents<const N: usize>(shape: [usize; N]) -> Result<[i64; N], Error> {
-    let mut extents = [0; N];
-    for (axis, &found) in shape.iter().enumerate() {
-        let found = i128::try_from(found).unwrap_or(i128::MAX);
-        extents[axis] = shape::extent(axis, found)?;
-    }
-    Ok(extents)
+/// A list that has one number an axis.
+fn array<const N: usize>(list: &Dims) -> [i64; N] {
+    from_fn(|axis| list[axis])
 }
 
-impl<const N: usize> fmt::Debug for Layout<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Layout")
-            .field("shape", &self.shape)
-            .field("strides", &self.strides)
-            .finish()
-    }
-}
-
-impl<const N: usize> shape::sealed::List for Layout<N> {}
-
-impl<const N: usize> Shape for Layout<N> {
+impl<const N: usize> List for Layout<N> {
     type Rank = Fixed<N>;
 
-    #[inline(always)]
-    fn few(&self) -> Few {
-        shape::of_array(&self.shape)
+    #[inline]
+    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+        self.numbers(numbers).read(numbers)
     }
 
-    #[inline]
-    fn to_extents(&self) -> Result<Dims, Error> {
-        Ok(Dims::from(self.shape))
+    #[inline(always)]
+    fn few(&self, numbers: Numbers) -> Few {
+        self.numbers(numbers).few(numbers)
     }
 }
 
-impl<const N: usize> Strides for Layout<N> {
-    type Rank = Fixed<N>;
-
-    #[inline(always)]
-    fn few(&self) -> Few {
-        shape::of_array(&self.strides)
-    }
-
-    #[inline]
-    fn to_strides(&self) -> Result<Dims, Error> {
-        self.strides.to_strides()
-    }
-}
+impl<const N: usize> Shape for Layout<N> {}
+impl<const N: usize> Strides for Layout<N> {}
 
 /// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
 /// another call already complains that the field is no shape.

@@ -8,7 +8,7 @@ use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::access::Access;
 use crate::request::{LegacyPolicy, ReleasePolicy};
-use crate::stream::origin::Origin;
+use crate::stream::rules::Origin;
 use crate::stream::{Queue, StreamRef};
 use crate::tensor::accessors::accessors;
 use crate::tensor::managed::Managed;

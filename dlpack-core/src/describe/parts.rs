@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::element::axes::Axes;
 use crate::error::Error;
 use crate::layout::dims::Dims;
-use crate::layout::shape::{Int, Shape, Strides, offset};
+use crate::layout::shape::{Int, Numbers, Shape, Strides, offset};
 use crate::loan::{Loan, LoanMut, axes_of};
 use crate::request::{LegacyPolicy, ReleasePolicy};
 use crate::stream::{Queue, StreamRef};
@@ -156,7 +156,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn shape(self, shape: impl Shape) -> Self {
-        self.put_checked(shape.into_extents(), |annotation, shape| {
+        self.put_checked(shape.into_dims(Numbers::Extents), |annotation, shape| {
             annotation.shape = Some(shape);
         })
     }
@@ -172,9 +172,12 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        self.put_checked(strides.into_strides(), |annotation, strides| {
-            annotation.strides = StrideRule::Elements(strides);
-        })
+        self.put_checked(
+            strides.into_dims(Numbers::Strides),
+            |annotation, strides| {
+                annotation.strides = StrideRule::Elements(strides);
+            },
+        )
     }
 
     /// The strides of those axes, in bytes.
@@ -188,9 +191,12 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        self.put_checked(strides.into_strides(), |annotation, strides| {
-            annotation.strides = StrideRule::Bytes(strides);
-        })
+        self.put_checked(
+            strides.into_dims(Numbers::Strides),
+            |annotation, strides| {
+                annotation.strides = StrideRule::Bytes(strides);
+            },
+        )
     }
 
     /// The axis that moves fastest is the first one.

@@ -8,9 +8,8 @@
     reason = "`Element` is a promise about memory layout, here of groups of items that share bytes"
 )]
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::scalars;
+use crate::DataType;
+use crate::element::{axes::Axes, scalars};
 
 macro_rules! groups {
     ($(

@@ -9,11 +9,11 @@ use crate::request::consumer::Consumer;
 use crate::stream::Queue;
 use crate::stream::driver::{Driver, driver};
 use crate::stream::order::order;
-use crate::stream::owner::{Link, StreamOwner};
 use crate::stream::release::Release;
 use crate::stream::rules::producer;
 use crate::stream::unfreed::free_later;
 use crate::stream::visit::Capture;
+use crate::stream::{link::Link, owner::StreamOwner};
 
 /// The driver that copies, and the stream that its copy has to follow.
 fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {

@@ -16,8 +16,8 @@ use crate::loan::access::Access;
 use crate::request::ExportRequest;
 use crate::request::consumer::{Consumer, consumer};
 use crate::request::plan::{Plan, Way};
-use crate::stream::origin::Origin;
-use crate::stream::owner::{Link, StreamOwner};
+use crate::stream::rules::Origin;
+use crate::stream::{link::Link, owner::StreamOwner};
 use crate::tensor::managed::Managed;
 #[cfg(feature = "std")]
 use crate::tensor::view::TensorRef;
@@ -133,10 +133,10 @@ fn copy_by_driver(
 
 /// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
 pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
+    #[cfg(not(feature = "std"))]
+    use crate::stream::link::order;
     #[cfg(feature = "std")]
     use crate::stream::order::order;
-    #[cfg(not(feature = "std"))]
-    use crate::stream::owner::order;
 
     if descriptor.data.is_null() {
         return Ok(());

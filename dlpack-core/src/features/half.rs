@@ -6,8 +6,7 @@
 
 use ::half::{bf16, f16};
 
-use crate::dtype::DataType;
-use crate::element::scalars;
+use crate::{DataType, element::scalars};
 
 // Both are `repr(transparent)` over a `u16`, as their documentation shows, and both can be made of
 // any `u16` by the safe `from_bits`.

@@ -4,16 +4,9 @@ use alloc::vec::Vec;
 
 use ::image::{DynamicImage, ImageBuffer, Pixel};
 
-use crate::element::{AnyBits, Element};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{FromDLPack, FromTensor, sealed};
-use crate::layout::dims::Dims;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::import::{FromTensor, reader::Import, sealed};
+use crate::{Buffer, Element, Error, FromDLPack, Loan, LoanMut, Managed, TensorRef, Writable};
+use crate::{element::AnyBits, layout::Dims, loan::facts::Facts};
 
 /// Shape and strides of an image in memory that may go on behind it.
 fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {

@@ -15,17 +15,10 @@ use ::nalgebra::{
     RawStorageMut, SMatrix, SVector, Scalar,
 };
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{AnyBits, Element, Plain, Source, sealed};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{self, FromTensor};
-use crate::layout::dims::Dims;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::view::TensorRef;
+use crate::element::{AnyBits, Axes, Plain, Source, sealed};
+use crate::import::{self, FromTensor, reader::Import};
+use crate::{Buffer, DataType, Element, Error, Loan, LoanMut, TensorRef, Writable};
+use crate::{layout::Dims, loan::facts::Facts};
 
 /// A number of columns, which says whether there is an axis for them.
 pub trait Columns: Dim {

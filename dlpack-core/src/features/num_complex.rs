@@ -6,8 +6,7 @@
 
 use ::num_complex::Complex;
 
-use crate::dtype::DataType;
-use crate::element::scalars;
+use crate::{DataType, element::scalars};
 
 // `Complex<T>` is documented to be `repr(C)` and layout compatible with `[T; 2]`, the real part
 // first: without padding, and any bytes are one where any bytes are a `T`.

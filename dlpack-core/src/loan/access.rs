@@ -1,6 +1,6 @@
 //! Who may write to memory while it is lent.
 
-use crate::element::Element;
+use crate::Element;
 
 /// Who may write while the memory is lent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,10 +3,8 @@
 
 use core::ptr::NonNull;
 
-use crate::device::Device;
-use crate::element::Element;
-use crate::loan::access::Access;
-use crate::loan::{Loan, Memory};
+use crate::loan::{Loan, Memory, access::Access};
+use crate::{Device, Element};
 
 /// What `unsafe(data = .., len = ..)` takes for an address.
 #[diagnostic::on_unimplemented(
@@ -65,7 +63,7 @@ pub fn address<A: Address>(address: A) -> Start {
     } else {
         Access::Read
     };
-    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
+    let mut memory = Memory::new(address.pointer().cast_const(), 0, Device::CPU, access);
     memory.any_device = true;
     Start(memory)
 }

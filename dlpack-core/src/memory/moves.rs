@@ -1,9 +1,7 @@
 //! The moves that a planned copy is made of.
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
-use core::array::from_fn;
-use core::marker::PhantomData;
-use core::ptr::copy_nonoverlapping;
+use core::{array::from_fn, marker::PhantomData, ptr::copy_nonoverlapping};
 
 /// One loop of a copy: how often, and how many bytes each side moves on.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use crate::describe::descriptor::Descriptor;
 use crate::error::Error;
-use crate::loan::lent::Lent;
+use crate::loan::buffer::Lent;
 use crate::loan::{Loan, LoanMut};
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
 use crate::request::ExportRequest;

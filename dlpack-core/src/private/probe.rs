@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::export::DLPack;
 use crate::export::extras::{self, Shared};
 use crate::layout::LentLists;
-use crate::layout::rank::RankOf;
+use crate::layout::shape::RankOf;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::loan::{Loan, LoanMut};

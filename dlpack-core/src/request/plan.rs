@@ -1,12 +1,8 @@
 //! The one table that turns a request and a tensor into a plan; pure.
 
-use crate::abi;
-use crate::device::{Device, DeviceType};
-use crate::dtype::DataType;
-use crate::error::Error;
-use crate::request::consumer::consumer;
-use crate::request::{ExportRequest, LegacyPolicy};
+use crate::request::{ExportRequest, LegacyPolicy, consumer::consumer};
 use crate::version::{Abi, negotiate};
+use crate::{DataType, Device, DeviceType, Error, abi};
 
 /// What the plan has to know of a tensor.
 ///

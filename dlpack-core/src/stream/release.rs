@@ -3,15 +3,9 @@
 //! A consumer calls the deleter when it is done on the host; its kernels may still be running. No handle of it is kept
 //! for this: it may be destroyed by then, and its number given to another stream (STC-09).
 
-use crate::device::Device;
-use crate::error::Error;
-use crate::request::ReleasePolicy;
-use crate::request::consumer::Consumer;
-use crate::stream::Queue;
-use crate::stream::driver::Driver;
-use crate::stream::origin::Origin;
-use crate::stream::rules::producer;
 use crate::stream::visit::{Capture, Visit};
+use crate::stream::{Queue, driver::Driver, rules::Origin, rules::producer};
+use crate::{Device, Error, ReleasePolicy, request::Consumer};
 
 /// What has to happen before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,12 +4,9 @@
 use alloc::boxed::Box;
 use core::slice;
 
-use crate::abi;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::error::Error;
-use crate::layout::dims::{Dims, MAX_RANK};
 use crate::layout::extent::{self, packed_bytes};
+use crate::layout::{Dims, dims::MAX_RANK};
+use crate::{DataType, Device, Error, abi};
 
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
 /// Gives the strides if the producer left them out.

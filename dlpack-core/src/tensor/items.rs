@@ -8,8 +8,7 @@ use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
 
 use crate::element::Plain;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
+use crate::layout::{Dims, extent};
 use crate::memory::atomic;
 
 /// The items of a tensor, in row-major order of their indices.

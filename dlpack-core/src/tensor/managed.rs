@@ -5,24 +5,11 @@
 )]
 
 use alloc::boxed::Box;
-use core::ffi::c_void;
-use core::marker::PhantomData;
-use core::mem::ManuallyDrop;
-use core::ptr::NonNull;
-use core::{fmt, slice};
+use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
-use crate::abi;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::Plain;
-use crate::error::Error;
-use crate::loan::access::Access;
-use crate::request::LegacyPolicy;
-use crate::request::plan::Plan;
-use crate::stream::Queue;
-use crate::tensor::foreign;
-use crate::tensor::view::TensorRef;
-use crate::version::{Abi, Version};
+use crate::tensor::{foreign, view::TensorRef};
+use crate::{DataType, Device, Error, LegacyPolicy, Version, abi, element::Plain, request::Plan};
+use crate::{loan::access::Access, stream::Queue, version::Abi};
 
 /// An exported tensor, in the struct of either version, together with its memory.
 ///
@@ -194,17 +181,11 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let mut managed = Self::new(Struct::Versioned(tensor), None);
-        match foreign::check(managed.tensor.head(), managed.tensor.flags()) {
-            Ok(strides) => {
-                managed.strides = strides;
-                Ok(managed)
-            }
-            Err(error) => {
-                managed.forget();
-                Err(error)
-            }
-        }
+        let tensor = Struct::Versioned(tensor);
+        let strides = foreign::check(tensor.head(), tensor.flags())?;
+        let mut managed = Self::new(tensor, None);
+        managed.strides = strides;
+        Ok(managed)
     }
 
     /// Takes over a tensor in the struct from before DLPack 1.0.

@@ -5,21 +5,15 @@
 )]
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
-use core::mem::size_of;
-use core::slice;
+use core::{marker::PhantomData, mem::size_of, slice};
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::{Element, Plain, Source};
-use crate::error::Error;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
+use crate::element::{Plain, Source};
+use crate::layout::{Dims, extent};
 use crate::memory::atomic;
 use crate::memory::gather::gather;
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
-use crate::version::Version;
+use crate::{DataType, Device, Element, Error, Version};
 
 /// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
 ///
@@ -157,10 +151,7 @@ impl<'a> TensorRef<'a> {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(self.not_contiguous());
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
@@ -174,9 +165,7 @@ impl<'a> TensorRef<'a> {
                 dtype: self.dtype,
             });
         }
-        if !T::ANY_BITS {
-            self.check_bools()?;
-        }
+        self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
 
@@ -316,12 +305,16 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(self.not_contiguous());
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
+    }
+
+    fn not_contiguous(&self) -> Error {
+        Error::NotContiguous {
+            shape: self.shape.to_vec(),
+            strides: self.strides.to_vec(),
+        }
     }
 
     /// The same memory under other axes, which reach the same items.
@@ -417,9 +410,6 @@ impl<'a> TensorRef<'a> {
                 unsafe { items::read(self.data.wrapping_offset(position), self.shared) }
             })
             .find(|&byte| byte > 1);
-        match not_bool {
-            Some(found) => Err(Error::NotBool { found }),
-            None => Ok(()),
-        }
+        not_bool.map_or(Ok(()), |found| Err(Error::NotBool { found }))
     }
 }
