@@ -402,6 +402,26 @@ fn ranks_and_shapes() {
     });
 }
 
+/// Own faults 11: nothing of a struct is read where it is not aligned, its deleter included.
+#[test]
+fn structs_that_cannot_be_read() {
+    let memory = [0x5A_u64; 16];
+    for offset in 1..8 {
+        let place = memory.as_ptr().cast_mut().wrapping_byte_add(offset);
+        let place = NonNull::new(place).unwrap();
+        let needed = Error::Malformed {
+            what: "the address of the struct is no multiple of 8",
+            found: i64::try_from(place.as_ptr().addr()).unwrap(),
+        };
+        // SAFETY: no struct, of which nothing is read.
+        let error = unsafe { Managed::from_raw(place.cast()) }.unwrap_err();
+        assert_eq!(error, needed);
+        // SAFETY: as above.
+        let error = unsafe { Managed::from_legacy(place.cast()) }.unwrap_err();
+        assert_eq!(error, needed);
+    }
+}
+
 /// The lists must be aligned to be read at all: LAY-21.
 #[test]
 fn lists_that_cannot_be_read() {

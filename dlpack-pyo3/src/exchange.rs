@@ -6,14 +6,14 @@
 //! ```text
 //! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
 //!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
-//!                                          ├── to_object ────▶ an object made of a tensor, by way of `escrow`
+//!                                          ├── to_object ────▶ an object made of a tensor, or `escrow` gives it back
 //!                                          └── allocate, current_stream
 //! ```
 //!
 //! | file | job |
 //! |---|---|
 //! | this one | the functions of our table |
-//! | `escrow` | a tensor between two owners: the new one has it for good, or not at all |
+//! | `escrow` | a tensor between two owners: who has it after code of the user ran |
 //! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
@@ -31,7 +31,7 @@ use dlpack_core::abi::{
     DLTensor,
 };
 use dlpack_core::binding::{
-    Handover, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
+    Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
 use dlpack_core::{Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
@@ -41,16 +41,13 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise};
-use crate::exchange::escrow::Escrow;
+use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise, refuse};
+use crate::exchange::escrow::ToObject;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
 use crate::hold::borrowing::{Borrowing, share};
 use crate::hold::forever::keep_for_good;
 use crate::vtable::{Exports, Vtable, usual};
-
-/// How a class makes an object of a tensor.
-type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
 
 /// The C function of the table that does it.
 pub(crate) type ToPyObject =
@@ -341,41 +338,47 @@ fn lend(
 unsafe fn to_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
-    make: ToObject,
+    plain: ToObject,
+    make: Option<ToObject>,
 ) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
-    let take_over = || {
+    outcome(py, || {
         if out.is_null() {
-            return Err(no_place());
+            return Err(raise(py, no_place()));
         }
-        let Some(tensor) = NonNull::new(tensor) else {
-            return Err(PyBufferError::new_err(
-                "the exchange table was given no tensor",
-            ));
-        };
-        // SAFETY: a consumer passes a valid tensor. Others may write to it: `shared` says so.
-        let tensor = unsafe { Managed::try_from_raw(tensor) }.map_err(py_err)?;
-        let (escrow, tensor) = Escrow::open(tensor.shared()).map_err(py_err)?;
-        let object = make(py, tensor)?;
-        escrow.accept();
+        let tensor = NonNull::new(tensor)
+            .ok_or_else(|| PyBufferError::new_err("the exchange table was given no tensor"))
+            .or_raise(py)?;
+        // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
+        let offer = unsafe { Offer::of(tensor) }.map_err(|error| refuse(py, error))?;
+        let object = escrow::hand_over(py, offer, plain, make)?;
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(object.into_ptr().cast()) };
         Ok(())
-    };
-    outcome(py, || take_over().or_raise(py))
+    })
 }
 
-pub(crate) unsafe extern "C" fn to_object_of<T: Imports>(
+/// The function of a class that is not made of tensors: the object is a plain one.
+pub(crate) unsafe extern "C" fn to_plain_object<Plain: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    let make: ToObject = |py, tensor| {
-        let value = T::from_dlpack(tensor).map_err(py_err)?;
-        Ok(Py::new(py, value)?.into_any())
-    };
     // SAFETY: the arguments are passed on.
-    unsafe { to_object(tensor, out, make) }
+    unsafe { to_object(tensor, out, make::<Plain>, None) }
+}
+
+pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
+    tensor: *mut DLManagedTensorVersioned,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are passed on.
+    unsafe { to_object(tensor, out, make::<Plain>, Some(make::<T>)) }
+}
+
+fn make<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
+    let value = T::from_dlpack(tensor).map_err(py_err)?;
+    Ok(Bound::new(py, value)?.into_any())
 }
 
 /// A class whose objects can be made of tensors.
@@ -396,8 +399,10 @@ unsafe extern "C" fn allocate(
     set_error: DLPackSetError,
 ) -> c_int {
     let allocated = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: a consumer passes a prototype, or null by mistake.
-        let prototype = unsafe { prototype.as_ref() }.ok_or(None)?;
+        let prototype = NonNull::new(prototype).ok_or(None)?;
+        aligned(prototype).map_err(Some)?;
+        // SAFETY: a consumer passes a prototype.
+        let prototype = unsafe { prototype.as_ref() };
         // SAFETY: passed on to the caller.
         unsafe { zeroed_like(prototype) }.map_err(Some)
     }));

@@ -4,7 +4,6 @@
     reason = "owns memory that others write, and reads it only by atomic accesses"
 )]
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
@@ -18,7 +17,7 @@ use crate::loan::access::Access;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
 use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic;
+use crate::memory::{atomic, counted::Counted};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
@@ -50,7 +49,7 @@ pub struct SharedBuffer<T> {
     /// Whether the memory was allocated here.
     is_own: bool,
     /// What keeps it.
-    home: Arc<dyn Send + Sync>,
+    home: Counted,
     elements: PhantomData<T>,
 }
 
@@ -76,14 +75,10 @@ impl<T: Plain> SharedBuffer<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-        let data = memory.as_mut_ptr();
+        let data = memory.as_mut_ptr().cast();
         Ok(Self {
-            data: data.cast(),
-            len,
-            access: Access::Shared,
             is_own: true,
-            home: Arc::new(memory),
-            elements: PhantomData,
+            ..Self::kept_by(memory, data, len, Access::Shared)?
         })
     }
 
@@ -105,21 +100,22 @@ impl<T: Plain> SharedBuffer<T> {
     }
 
     /// Memory that somebody else keeps: `len` aligned, initialised elements, for as long as `home` lives. Others access
-    /// them as `access` says.
+    /// them as `access` says. Without memory it is dropped.
     pub(crate) fn kept_by(
         home: impl Send + Sync + 'static,
         data: *mut T,
         len: usize,
         access: Access,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        let home = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
+        Ok(Self {
             data,
             len,
             access,
             is_own: false,
-            home: Arc::new(home),
+            home: home.untyped(),
             elements: PhantomData,
-        }
+        })
     }
 
     /// How many elements there are.
@@ -247,7 +243,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.is_own || Arc::get_mut(&mut self.home).is_none() {
+        if !self.is_own || self.home.holds() > 1 {
             return None;
         }
         if !T::ANY_BITS {
@@ -329,7 +325,7 @@ impl<T> Clone for SharedBuffer<T> {
             len: self.len,
             access: self.access,
             is_own: self.is_own,
-            home: Arc::clone(&self.home),
+            home: self.home.clone(),
             elements: PhantomData,
         }
     }

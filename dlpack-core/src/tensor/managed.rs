@@ -141,7 +141,7 @@ impl Managed {
     /// # Errors
     ///
     /// Another major version, or a tensor that breaks the format or the limits of memory. The
-    /// deleter has been called then.
+    /// deleter has been called then, unless the struct itself is not aligned: nothing of that is read.
     ///
     /// # Safety
     ///
@@ -154,8 +154,10 @@ impl Managed {
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: the caller's contract is that of `try_from_raw`.
         unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
-            // SAFETY: the caller hands over the tensor, and this is its one release.
-            unsafe { abi::DLManagedTensorVersioned::release(tensor) }
+            if tensor.is_aligned() {
+                // SAFETY: the caller hands over the tensor, and this is its one release.
+                unsafe { abi::DLManagedTensorVersioned::release(tensor) }
+            }
         })
     }
 
@@ -172,6 +174,7 @@ impl Managed {
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
+        foreign::aligned(tensor)?;
         // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
         // which this is the first.
         let version = Version::from(unsafe { (*tensor.as_ptr()).version });
@@ -202,12 +205,13 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// A tensor that breaks the format or the limits of memory. The deleter has been called then.
+    /// As [`Managed::from_raw`], but for versions, which it has none.
     ///
     /// # Safety
     ///
     /// As [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
+        foreign::aligned(tensor)?;
         let mut managed = Self::new(Struct::Legacy(tensor), None);
         managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
         Ok(managed)
