@@ -263,78 +263,54 @@ layout!(DLManagedTensorVersioned: 80, 8 {
     version @ 0, manager_ctx @ 8, deleter @ 16, flags @ 24, dl_tensor @ 32,
 });
 
-/// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
-///
-/// C declares this in place, as the type of a parameter named `SetError`.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackSetError = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackSetError = Option<
-    unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char),
->;
+/// Pointers to functions in C, any of which may be null.
+macro_rules! functions {
+    ($($(#[$doc:meta])+ $name:ident($($argument:ident: $type:ty),+) $(-> $result:ty)?;)+) => {$(
+        $(#[$doc])+
+        ///
+        /// ```
+        #[doc = concat!("let absent: dlpack_core::abi::", stringify!($name), " = None;")]
+        /// assert_eq!(size_of_val(&absent), size_of::<usize>());
+        /// ```
+        pub type $name = Option<unsafe extern "C" fn($($argument: $type),+) $(-> $result)?>;
+    )+};
+}
+functions! {
+    /// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
+    ///
+    /// C declares this in place, as the type of a parameter named `SetError`.
+    DLPackSetError(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
 
-/// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackManagedTensorAllocator = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackManagedTensorAllocator = Option<
-    unsafe extern "C" fn(
+    /// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
+    DLPackManagedTensorAllocator(
         prototype: *mut DLTensor,
         out: *mut *mut DLManagedTensorVersioned,
         error_ctx: *mut c_void,
-        set_error: DLPackSetError,
-    ) -> c_int,
->;
+        set_error: DLPackSetError
+    ) -> c_int;
 
-/// Exports a Python object as an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackManagedTensorFromPyObjectNoSync = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackManagedTensorFromPyObjectNoSync = Option<
-    unsafe extern "C" fn(py_object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int,
->;
+    /// Exports a Python object as an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+    DLPackManagedTensorFromPyObjectNoSync(
+        py_object: *mut c_void,
+        out: *mut *mut DLManagedTensorVersioned
+    ) -> c_int;
 
-/// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackManagedTensorToPyObjectNoSync = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackManagedTensorToPyObjectNoSync = Option<
-    unsafe extern "C" fn(
+    /// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+    DLPackManagedTensorToPyObjectNoSync(
         tensor: *mut DLManagedTensorVersioned,
-        out_py_object: *mut *mut c_void,
-    ) -> c_int,
->;
+        out_py_object: *mut *mut c_void
+    ) -> c_int;
 
-/// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackDLTensorFromPyObjectNoSync = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackDLTensorFromPyObjectNoSync =
-    Option<unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int>;
+    /// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
+    DLPackDLTensorFromPyObjectNoSync(py_object: *mut c_void, out: *mut DLTensor) -> c_int;
 
-/// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackCurrentWorkStream = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackCurrentWorkStream = Option<
-    unsafe extern "C" fn(
+    /// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
+    DLPackCurrentWorkStream(
         device_type: i32,
         device_id: i32,
-        out_current_stream: *mut *mut c_void,
-    ) -> c_int,
->;
+        out_current_stream: *mut *mut c_void
+    ) -> c_int;
+}
 
 /// The start of every exchange table: its version, and where an older one is.
 ///

@@ -187,8 +187,7 @@ impl DataType {
             self.bits as usize / 8
         };
         match bytes {
-            2 | 4 | 8 => bytes,
-            16 => 16,
+            2 | 4 | 8 | 16 => bytes,
             _ => 1,
         }
     }

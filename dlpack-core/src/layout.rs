@@ -63,8 +63,12 @@ impl<const N: usize> Layout<N> {
     /// The last axis moves fastest.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.strides(), &[3, 1]);
-    /// # Ok::<(), dlpack_core::Error>(())
+    /// use dlpack_core::{Error, Layout};
+    ///
+    /// assert_eq!(Layout::row_major([2, 3, 4])?.strides(), &[12, 4, 1]);
+    /// assert!(matches!(Layout::row_major([usize::MAX]), Err(Error::BadExtent { axis: 0, .. })));
+    /// assert!(matches!(Layout::row_major([1 << 40; 2]), Err(Error::TooLarge { .. })));
+    /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
@@ -77,7 +81,7 @@ impl<const N: usize> Layout<N> {
     /// The first axis moves fastest.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Layout::column_major([2, 3])?.strides(), &[1, 2]);
+    /// assert_eq!(dlpack_core::Layout::column_major([2, 3, 4])?.strides(), &[1, 2, 6]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
@@ -129,6 +133,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// ```
     /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.shape(), &[2, 3]);
+    /// assert_eq!(dlpack_core::Layout::row_major([])?.shape(), &[]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[must_use]
@@ -182,32 +187,5 @@ impl<const N: usize> LentLists<Layout<N>> {
     /// Shape and strides where they lie.
     pub fn of(layout: &Layout<N>) -> Option<(&[i64], &[i64])> {
         Some((&layout.shape, &layout.strides))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packs_in_both_orders() {
-        let rows = Layout::row_major([2, 3, 4]).unwrap();
-        assert_eq!((rows.shape(), rows.strides()), (&[2, 3, 4], &[12, 4, 1]));
-        let columns = Layout::column_major([2, 3, 4]).unwrap();
-        assert_eq!(columns.strides(), &[1, 2, 6]);
-        assert_eq!(Layout::row_major([]).unwrap().shape(), &[] as &[i64; 0]);
-    }
-
-    #[test]
-    fn refuses_what_no_tensor_has() {
-        assert!(matches!(
-            Layout::row_major([usize::MAX]),
-            Err(Error::BadExtent { axis: 0, .. })
-        ));
-        let half = 1 << 40;
-        assert!(matches!(
-            Layout::row_major([half, half]),
-            Err(Error::TooLarge { .. })
-        ));
     }
 }

@@ -92,15 +92,11 @@ pub use error::Error;
 pub use export::DLPack;
 pub use export::tensors::DLPackTensors;
 pub use import::FromDLPack;
-pub use layout::Layout;
-pub use layout::shape::{Shape, Strides};
-pub use loan::buffer::{Buffer, Writable};
-pub use loan::shared::SharedBuffer;
-pub use loan::{Loan, LoanMut};
+pub use layout::{Layout, Shape, Strides};
+pub use loan::{Buffer, Loan, LoanMut, SharedBuffer, Writable};
 pub use request::{ExportRequest, LegacyPolicy, ReleasePolicy};
 pub use stream::{ProducerStream, StreamHandle, StreamRef};
-pub use tensor::managed::Managed;
-pub use tensor::view::TensorRef;
+pub use tensor::{Managed, TensorRef};
 pub use version::Version;
 
 ///

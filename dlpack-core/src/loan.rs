@@ -29,6 +29,9 @@ pub(crate) mod facts;
 pub(crate) mod raw;
 pub(crate) mod shared;
 
+pub use buffer::{Buffer, Writable};
+pub use shared::SharedBuffer;
+
 use core::marker::PhantomData;
 use core::mem::{size_of, size_of_val};
 

@@ -63,11 +63,8 @@ fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, 
 /// assert_eq!(tensor.view().shape(), [2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T, R, C, S> Buffer for Matrix<T, R, C, S>
+impl<T: Element, R: Dim, C: Columns, S> Buffer for Matrix<T, R, C, S>
 where
-    T: Element,
-    R: Dim,
-    C: Columns,
     S: RawStorageMut<T, R, C> + IsContiguous + Send,
 {
     const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
@@ -83,12 +80,8 @@ where
     }
 }
 
-impl<T, R, C, S> Writable for Matrix<T, R, C, S>
-where
-    T: AnyBits,
-    R: Dim,
-    C: Columns,
-    S: RawStorageMut<T, R, C> + IsContiguous + Send,
+impl<T: AnyBits, R: Dim, C: Columns, S> Writable for Matrix<T, R, C, S> where
+    S: RawStorageMut<T, R, C> + IsContiguous + Send
 {
 }
 
@@ -107,11 +100,8 @@ where
 /// assert!(Matrix2::<i32>::from_dlpack([1, 2, 3, 4].into_dlpack()?).is_err());
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T, R, C> FromTensor for OMatrix<T, R, C>
+impl<T: Element + Scalar, R: Dim, C: Columns> FromTensor for OMatrix<T, R, C>
 where
-    T: Element + Scalar,
-    R: Dim,
-    C: Columns,
     DefaultAllocator: Allocator<R, C>,
 {
     type Element = T;
@@ -143,14 +133,7 @@ where
     }
 }
 
-impl<T, R, C> import::sealed::Sealed for OMatrix<T, R, C>
-where
-    T: Element + Scalar,
-    R: Dim,
-    C: Columns,
-    DefaultAllocator: Allocator<R, C>,
-{
-}
+impl<T, R, C, S> import::sealed::Sealed for Matrix<T, R, C, S> {}
 
 /// A list of vectors is a tensor of two axes, a list of matrices one of three.
 ///

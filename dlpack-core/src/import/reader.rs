@@ -18,7 +18,7 @@ use crate::loan::shared::SharedBuffer;
 use crate::tensor::managed::Managed;
 use crate::tensor::view::TensorRef;
 
-/// A tensor on its way into the fields of a struct.
+/// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Import {
@@ -115,10 +115,6 @@ impl Import {
     }
 
     /// That there are so many axes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Rank`].
     pub fn rank(&self, needed: usize) -> Result<(), Error> {
         let found = self.leading();
         if found == needed {
@@ -128,10 +124,6 @@ impl Import {
     }
 
     /// That this axis is so long.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Extent`].
     pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
         let found = self.tensor.view().shape()[axis];
         if found == needed {
@@ -145,19 +137,11 @@ impl Import {
     }
 
     /// All extents.
-    ///
-    /// # Errors
-    ///
-    /// A list of another length, or an integer that does not hold one of them.
     pub fn shape<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("extent", &self.tensor.view().shape()[..self.leading()])
     }
 
     /// One extent.
-    ///
-    /// # Errors
-    ///
-    /// An integer that does not hold it.
     pub fn extent<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the extent", self.tensor.view().shape()[axis])
     }
@@ -198,64 +182,36 @@ impl Import {
     }
 
     /// All strides, in elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::shape`].
     pub fn strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_strides()?)
     }
 
     /// All strides, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::shape`].
     pub fn byte_strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_byte_strides()?)
     }
 
     /// One stride, in elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::extent`].
     pub fn stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_strides()?[axis])
     }
 
     /// One stride, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::extent`].
     pub fn byte_stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_byte_strides()?[axis])
     }
 
     /// The offset, which an import never has.
-    ///
-    /// # Errors
-    ///
-    /// None: 0 fits every integer.
     pub fn offset<I: FromInt>(&self) -> Result<I, Error> {
         I::from_int("the offset", 0)
     }
 
     /// As [`Import::offset`].
-    ///
-    /// # Errors
-    ///
-    /// None: 0 fits every integer.
     pub fn byte_offset<I: FromInt>(&self) -> Result<I, Error> {
         self.offset()
     }
 
     /// The device.
-    ///
-    /// # Errors
-    ///
-    /// A device that the field's type has no value for.
     pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
         // Elements that were copied lie in ordinary memory, wherever they came from.
         let device = if self.adopts {
@@ -270,10 +226,6 @@ impl Import {
     }
 
     /// The data type.
-    ///
-    /// # Errors
-    ///
-    /// A data type that the field's type has no value for.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
         D::try_from(dtype).map_err(|_| Error::BadField {

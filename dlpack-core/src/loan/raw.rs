@@ -24,31 +24,22 @@ pub trait Address {
     fn pointer(self) -> *mut Self::Element;
 }
 
-impl<T: Element> Address for *const T {
-    type Element = T;
-    const WRITABLE: bool = false;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self.cast_mut()
-    }
+macro_rules! addresses {
+    ($($pointer:ty, $writable:literal, $cast:expr;)*) => {$(
+        impl<T: Element> Address for $pointer {
+            type Element = T;
+            const WRITABLE: bool = $writable;
+            #[inline]
+            fn pointer(self) -> *mut T {
+                ($cast)(self)
+            }
+        }
+    )*};
 }
-
-impl<T: Element> Address for *mut T {
-    type Element = T;
-    const WRITABLE: bool = true;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self
-    }
-}
-
-impl<T: Element> Address for NonNull<T> {
-    type Element = T;
-    const WRITABLE: bool = true;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self.as_ptr()
-    }
+addresses! {
+    *const T, false, <*const T>::cast_mut;
+    *mut T, true, core::convert::identity;
+    NonNull<T>, true, NonNull::as_ptr;
 }
 
 /// An address that is not yet memory, on the device that the annotation names.

@@ -100,15 +100,8 @@ impl Item for Bytes {
 }
 
 /// An item of the size of `T`, a plain number or an array of them: any bytes are one of its values.
+#[derive(Clone, Copy)]
 pub(super) struct Unit<T>(pub(super) PhantomData<T>);
-
-impl<T> Copy for Unit<T> {}
-
-impl<T> Clone for Unit<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 
 impl<T: Copy> Unit<T> {
     const SIZE: usize = size_of::<T>();
