@@ -4,7 +4,7 @@
 
 mod made;
 
-use core::ptr::{NonNull, null_mut};
+use core::ptr::{NonNull, null_mut, without_provenance_mut};
 use dlpack_core::abi::{
     DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLPackVersion,
@@ -657,6 +657,17 @@ fn extents_and_strides_that_overflow() {
             "{strides:?}: {what}"
         );
     }
+    // From a small address it is not far to the end of memory, downwards.
+    for (address, offset, strides) in [(16, 0, -5), (16, 4, -6), (8, 0, i64::MIN >> 4)] {
+        let low = Foreign {
+            byte_offset: offset,
+            ..Foreign::new(without_provenance_mut(address), I32, &[2]).strides(&[strides])
+        };
+        let what = malformed(&low);
+        assert!(what.starts_with("byte_offset and strides lead out"));
+    }
+    let low = Foreign::new(without_provenance_mut(16), I32, &[5]).strides(&[-1]);
+    accepted(&low, |managed| assert_eq!(managed.view().strides(), [-1]));
     // Strides that are never walked may be anything.
     let (_one, data) = memory(&[42_i32]);
     for strides in [[i64::MAX, i64::MIN], [i64::MIN, i64::MAX], [0, -1]] {

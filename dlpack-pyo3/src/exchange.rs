@@ -27,13 +27,12 @@ use std::ffi::CString;
 use std::panic::catch_unwind;
 
 use dlpack_core::abi::{
-    self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
-    DLTensor,
+    DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
 };
 use dlpack_core::binding::{
     Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
-use dlpack_core::{Device, DeviceType, Error, FromDLPack, Managed, Version};
+use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -246,30 +245,23 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
         let (value, _) = unsafe { share(&object) }?;
         let tensor = match usual_of(value) {
-            Some(usual) => lend(
-                lists(value),
-                usual.is_read_only(),
-                (usual.shape(), usual.strides()),
-                DLTensor {
-                    data: usual.as_ptr().cast_mut().cast(),
-                    device: usual.device().into(),
-                    dtype: usual.dtype().into(),
-                    ..NOTHING
-                },
-            ),
-            None => {
-                let descriptor = value.describe().map_err(py_err)?;
+            Some(it) => {
+                let tensor = bare(it.as_ptr(), 0, it.device(), it.dtype());
                 lend(
+                    tensor,
                     lists(value),
-                    descriptor.is_read_only(),
-                    (descriptor.shape(), descriptor.strides()),
-                    DLTensor {
-                        data: descriptor.as_ptr().cast_mut().cast(),
-                        device: descriptor.device().into(),
-                        dtype: descriptor.dtype().into(),
-                        byte_offset: descriptor.byte_offset(),
-                        ..NOTHING
-                    },
+                    (it.shape(), it.strides()),
+                    it.is_read_only(),
+                )
+            }
+            None => {
+                let it = value.describe().map_err(py_err)?;
+                let tensor = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
+                lend(
+                    tensor,
+                    lists(value),
+                    (it.shape(), it.strides()),
+                    it.is_read_only(),
                 )
             }
         }?;
@@ -280,29 +272,25 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
     outcome(py, || fill().or_raise(py))
 }
 
-const NOTHING: DLTensor = DLTensor {
-    data: ptr::null_mut(),
-    device: abi::DLDevice {
-        device_type: 0,
-        device_id: 0,
-    },
-    ndim: 0,
-    dtype: abi::DLDataType {
-        code: 0,
-        bits: 0,
-        lanes: 0,
-    },
-    shape: ptr::null_mut(),
-    strides: ptr::null_mut(),
-    byte_offset: 0,
-};
+/// A tensor without lists.
+fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> DLTensor {
+    DLTensor {
+        data: data.cast_mut().cast(),
+        device: device.into(),
+        ndim: 0,
+        dtype: dtype.into(),
+        shape: ptr::null_mut(),
+        strides: ptr::null_mut(),
+        byte_offset,
+    }
+}
 
 /// A tensor with the lists that lie in the object, if they say what was described.
 fn lend(
+    bare: DLTensor,
     lists: Option<(&[i64], &[i64])>,
-    read_only: bool,
     described: (&[i64], &[i64]),
-    tensor: DLTensor,
+    read_only: bool,
 ) -> PyResult<DLTensor> {
     if read_only {
         // XAP-20: a bare tensor cannot say so.
@@ -315,18 +303,14 @@ fn lend(
             "shape and strides do not lie in the object as they are exported; ask for an owning tensor",
         ));
     };
-    let list = |list: &[i64]| {
-        if list.is_empty() {
-            ptr::null_mut()
-        } else {
-            list.as_ptr().cast_mut()
-        }
-    };
+    if shape.is_empty() {
+        return Ok(bare);
+    }
     Ok(DLTensor {
         ndim: i32::try_from(shape.len()).expect("at most 64 axes"),
-        shape: list(shape),
-        strides: list(strides),
-        ..tensor
+        shape: shape.as_ptr().cast_mut(),
+        strides: strides.as_ptr().cast_mut(),
+        ..bare
     })
 }
 

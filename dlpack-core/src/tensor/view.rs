@@ -47,6 +47,14 @@ unsafe impl Send for TensorRef<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for TensorRef<'_> {}
 
+/// How many `T` so many items make.
+pub(crate) fn elements<T: Element>(items: i64) -> usize {
+    let items = usize::try_from(items).unwrap_or(0);
+    items
+        .checked_div(const { T::TRAILING.items() })
+        .unwrap_or(0)
+}
+
 impl<'a> TensorRef<'a> {
     accessors!(&'a [i64], ".into_dlpack()?.view()");
 
@@ -187,17 +195,14 @@ impl<'a> TensorRef<'a> {
             return self.with_axes(&shape, &strides).to_vec();
         }
         self.check_type::<T>()?;
-        self.check_contents::<T>()?;
-        let items = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
-        let len = items
-            .checked_div(const { T::TRAILING.items() })
-            .unwrap_or(0);
+        let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
         let mut elements = Vec::<T>::new();
         elements
             .try_reserve_exact(len)
             .map_err(|_| Error::OutOfMemory {
                 bytes: self.len_bytes(),
             })?;
+        self.check_contents::<T>()?;
         if len == 0 {
             return Ok(elements);
         }
@@ -403,7 +408,8 @@ impl<'a> TensorRef<'a> {
 
     /// That every item, a byte each, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
-        let not_bool = Positions::new(self.shape, self.strides, 1)
+        let once = extent::without_repeats(self.shape, self.strides);
+        let not_bool = Positions::new(&once, self.strides, 1)
             .map(|position| {
                 // SAFETY: `position` is that of an item of this tensor, and an item that stands for
                 // a `bool` is a byte.

@@ -38,7 +38,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::greedy::Greedy;
     #[pymodule_export]
-    use crate::mutable::{Changing, Exclusive, Mutable, Open};
+    use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
     #[pymodule_export]

@@ -265,6 +265,27 @@ def test_negative_strides():
     assert p.look(foreign)["floats"] == [5.0, 3.0, 1.0]
 
 
+def test_memory_that_others_write_is_not_lent():
+    """CAP-20: nobody can promise that a producer keeps its hands off, so no import is a slice, whichever way it came."""
+    table = capi.ExchangeTable()
+
+    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
+    def from_object(producer, out):
+        out[0] = c.addressof(producer.managed)
+        return 0
+
+    table.header.version = capi.DLVersion(1, 3)
+    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+
+    class Fast(capi.Foreign):
+        __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
+
+    for foreign in [Fast(), capi.Foreign(), capi.Foreign(legacy=True), capi.Foreign(flags=capi.READ_ONLY)]:
+        seen = p.look(foreign)
+        assert not seen["lent"] and seen["floats"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+        assert bool(foreign.asked) != isinstance(foreign, Fast)
+
+
 def test_null_data_of_an_empty_tensor():
     """LAY-06, faults 6, 7: no elements need no memory, and are released like any."""
     for shape in [(0,), (0, 3), (3, 0)]:
