@@ -20,7 +20,6 @@ pub(crate) mod reader;
 pub use list::{FromInt, FromList};
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -167,13 +166,9 @@ impl<T: Element, const N: usize> FromTensor for [T; N] {
     type Element = T;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
+        import.count::<T>(N)?;
         let elements: Vec<T> = import.elements()?;
-        let found = elements.len();
-        Self::try_from(elements).map_err(|_| Error::Extent {
-            axis: 0,
-            found: i64::try_from(found).unwrap_or(i64::MAX),
-            needed: N.to_string(),
-        })
+        Ok(Self::try_from(elements).unwrap_or_else(|_| unreachable!("so many were counted")))
     }
 }
 

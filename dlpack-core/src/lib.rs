@@ -23,7 +23,8 @@
 //! ```
 //!
 //! What may stand in `#[dlpack(..)]` is told at the derive macro [`DLPack`](macro@DLPack); how data
-//! is lent, at [`Buffer`]; how it is handed over and taken back, at [`Managed`].
+//! is lent, at [`Buffer`]; how it is handed over and taken back, at [`Managed`]; why all this is sound, and
+//! what nobody can promise, at [`soundness`].
 //!
 //! # Features
 //!
@@ -65,6 +66,8 @@ mod memory;
 mod panics;
 mod private;
 pub mod request;
+#[doc = include_str!("../soundness.md")]
+pub mod soundness {}
 pub mod stream;
 pub mod tensor;
 mod version;

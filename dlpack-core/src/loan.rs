@@ -36,9 +36,7 @@ use core::marker::PhantomData;
 use core::mem::{size_of, size_of_val};
 
 use crate::{DataType, Device, Element, StreamRef};
-use crate::{
-    element::Axes, layout::Dims, loan::access::Access, memory::atomic::Word, stream::Queue,
-};
+use crate::{element::Axes, layout::Dims, loan::access::Access, stream::Queue};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]
@@ -244,13 +242,11 @@ impl<'a> Loan<'a> {
     ///
     /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a` (only read, where `T` is made of
     /// `bool`s, since what they write need not be one); Rust
-    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words of
-    /// the size of its scalars (of 8 bytes, where scalars are larger).
+    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words, of any size.
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        let access = Access::Shared(Word::of::<T::Scalar>());
-        Self::over(Memory::new(data, len, device, access))
+        Self::over(Memory::new(data, len, device, Access::Shared))
     }
 
     /// The bytes from the field that `field` picks out of the first row to the end of the rows.

@@ -422,6 +422,24 @@ fn more_elements_than_memory_has() {
     assert_eq!(left, 0);
 }
 
+/// Own faults 13: nor is any of them looked at before there is memory for all; of axes that move no further than one another,
+/// nothing tells how often they repeat an item.
+#[test]
+fn more_bools_than_memory_has() {
+    struct Endless(Vec<bool>);
+    impl DLPack for Endless {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let parts = Parts::new().shape([1_u64 << 20, 1 << 20]);
+            parts.strides([1, 1]).describe(self.0.lend())
+        }
+    }
+    let tensor = || Endless(vec![true; 1 << 21]).into_dlpack().unwrap();
+    let no_memory = |error| matches!(error, Some(Error::OutOfMemory { .. }));
+    assert!(no_memory(tensor().view().to_vec::<bool>().err()));
+    assert!(no_memory(Vec::<bool>::from_dlpack(tensor()).err()));
+    assert!(no_memory(Box::<[bool]>::from_dlpack(tensor()).err()));
+}
+
 /// CAP-12, CAP-10: one block holds the struct, its lists and the owner; a copy adds its memory; the deleter frees it all;
 /// faults 14, 15.
 #[test]

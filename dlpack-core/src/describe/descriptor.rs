@@ -7,7 +7,6 @@ use crate::dtype::DataType;
 use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::access::Access;
-use crate::memory::atomic::Word;
 use crate::request::{LegacyPolicy, ReleasePolicy};
 use crate::stream::rules::Origin;
 use crate::stream::{Queue, StreamRef};
@@ -70,10 +69,9 @@ impl Descriptor<'_> {
         self.stream.map(StreamRef::new)
     }
 
-    /// The words in which the memory is accessed, if others may write to it meanwhile.
-    pub(crate) fn shared(&self) -> Option<Word> {
-        let readable = self.device.device_type.is_host_readable();
-        self.access.shared().filter(|_| readable)
+    /// Whether the processor reads the memory while others may be writing it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.access.is_shared() && self.device.device_type.is_host_readable()
     }
 
     /// A tensor that belongs to its descriptor.
@@ -98,7 +96,7 @@ impl Descriptor<'_> {
             dtype: self.dtype,
             device: self.device,
             read_only: self.read_only,
-            shared: self.shared(),
+            shared: self.is_shared(),
             copied: self.own.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
@@ -147,7 +145,7 @@ impl<'a> Descriptor<'a> {
             device: view.device,
             stream: tensor.stream(),
             // What all may write to can also be written by whoever gets it from a shared reference.
-            read_only: view.is_read_only() || !matches!(access, Access::Shared(_)),
+            read_only: view.is_read_only() || access != Access::Shared,
             access: if view.is_read_only() {
                 access.for_reading()
             } else {

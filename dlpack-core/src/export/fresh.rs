@@ -11,7 +11,7 @@ use crate::layout::dims::{Dims, MAX_RANK};
 use crate::layout::extent::packed_bytes;
 use crate::loan::access::Access;
 use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic::Word;
+use crate::memory::atomic;
 use crate::memory::gather::gather;
 use crate::request::LegacyPolicy;
 use crate::request::plan::{Plan, Subject, plan_unasked};
@@ -55,9 +55,8 @@ pub(crate) fn copy_on_host(
     if bytes != 0 {
         let data = memory.as_mut_ptr();
         match tensor.dtype.itemsize() {
-            Some(itemsize) if tensor.shared.is_some() => {
-                tensor.check_words()?;
-                // SAFETY: checked right above; `memory` is new and has room for every item.
+            Some(itemsize) if tensor.shared => {
+                // SAFETY: `memory` is new and has room for every item.
                 unsafe { tensor.copy_shared(itemsize, data) };
             }
             Some(itemsize) => {
@@ -68,10 +67,10 @@ pub(crate) fn copy_on_host(
                 // 3. nobody else has `memory`; the lender keeps writers away from the rest.
                 unsafe { gather(tensor.data, shape, strides, itemsize, data) };
             }
-            None if tensor.shared.is_none() && tensor.is_contiguous() => {
+            None if tensor.is_contiguous() => {
                 // SAFETY: items that share bytes and follow one another from the start of a byte
-                // are those bytes, `bytes` of them; both sides as above.
-                unsafe { core::ptr::copy_nonoverlapping(tensor.data, data, bytes) };
+                // are those bytes, `bytes` of them; both sides as above, whoever may be writing the first.
+                unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
             }
             None => return Err(not_contiguous()),
         }
@@ -137,7 +136,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         legacy: LegacyPolicy::Copy,
     });
     let contents = Contents {
-        access: Access::Shared(Word::dividing(dtype.alignment(), 0)),
+        access: Access::Shared,
         ..Contents::over(&mut memory, &extents, dtype, plan.device)
     };
     Ok(Unfinished::new(memory)?.finish(contents, &plan))

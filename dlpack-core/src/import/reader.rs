@@ -15,9 +15,8 @@ use crate::layout::dims::Dims;
 use crate::layout::extent;
 use crate::loan::access::Access;
 use crate::loan::shared::SharedBuffer;
-use crate::memory::atomic::Word;
 use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::tensor::view::{TensorRef, elements};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
@@ -235,6 +234,20 @@ impl Import {
         })
     }
 
+    /// That there are so many elements in all.
+    pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
+        let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
+        let found = elements::<T>(items);
+        if found == needed {
+            return Ok(());
+        }
+        Err(Error::Extent {
+            axis: 0,
+            found: i64::try_from(found).unwrap_or(i64::MAX),
+            needed: needed.to_string(),
+        })
+    }
+
     /// The elements in the order that the struct wants.
     ///
     /// # Errors
@@ -286,25 +299,19 @@ impl Import {
                 .ok_or_else(not_contiguous)?;
             reach.max + 1
         };
-        let items = usize::try_from(items).unwrap_or(0);
-        let len = items
-            .checked_div(const { T::TRAILING.items() })
-            .unwrap_or(0);
+        let len = elements::<T>(items);
         if !T::ANY_BITS {
-            view.check_bools()?;
+            // Without gaps, these are all there is, and each of them once.
+            view.with_axes(&[items], &[1]).check_bools()?;
         }
         if len == 0 {
             return SharedBuffer::zeroed(0);
         }
-        let (data, word) = (view.data.cast::<T>(), Word::of::<T>());
-        if view.shared.is_some_and(|others| others != word) {
-            // Atomics of different sizes must not race.
-            return Err(Error::MayChange);
-        }
+        let data = view.data.cast::<T>();
         let access = match (view.read_only, view.shared) {
-            (false, _) => Access::Shared(word),
-            (true, Some(word)) => Access::ReadShared(word),
-            (true, None) => Access::Read,
+            (false, _) => Access::Shared,
+            (true, true) => Access::ReadShared,
+            (true, false) => Access::Read,
         };
         let alignment = align_of::<T>();
         if data.addr() % alignment != 0 {
@@ -314,6 +321,6 @@ impl Import {
                 dtype: view.dtype,
             });
         }
-        Ok(SharedBuffer::kept_by(self.tensor, data, len, access))
+        SharedBuffer::kept_by(self.tensor, data, len, access)
     }
 }

@@ -4,7 +4,7 @@
 use core::ptr::NonNull;
 
 use crate::loan::{Loan, Memory, access::Access};
-use crate::{Device, Element, memory::atomic::Word};
+use crate::{Device, Element};
 
 /// What `unsafe(data = .., len = ..)` takes for an address.
 #[diagnostic::on_unimplemented(
@@ -50,7 +50,7 @@ pub struct Start(Memory);
 #[inline]
 pub fn address<A: Address>(address: A) -> Start {
     let access = if A::WRITABLE {
-        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
+        Access::Shared
     } else {
         Access::Read
     };

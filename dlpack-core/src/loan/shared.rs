@@ -4,10 +4,9 @@
     reason = "owns memory that others write, and reads it only by atomic accesses"
 )]
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, size_of};
+use core::mem::{MaybeUninit, align_of, size_of};
 use core::{fmt, slice};
 
 use crate::device::Device;
@@ -18,16 +17,18 @@ use crate::loan::access::Access;
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::facts::Facts;
 use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic::{self, Word};
+use crate::memory::{atomic, counted::Counted};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
 /// Clones share the memory. A tensor over it is writable even when it is shared, so that, say, a
 /// simulation can fill one buffer again and again while arrays in Python look at it.
 ///
-/// Reading and writing in safe code works like a `Cell` that may be on several threads: each scalar
-/// is read or written whole, in no particular order. Where nobody else can be looking,
-/// [`SharedBuffer::get_mut`] gives an ordinary slice.
+/// Reading and writing in safe code works like a `Cell` that may be on several threads, and in the
+/// hands of NumPy: whoever writes meanwhile, and however, what is read is a mixture of old and new
+/// values, in no particular order ([why](crate::soundness#who-may-write)). Each scalar of up to 8
+/// bytes is read and written whole on x86-64 and AArch64; elsewhere each byte is. Where nobody else
+/// can be looking, [`SharedBuffer::get_mut`] gives an ordinary slice.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +49,7 @@ pub struct SharedBuffer<T> {
     /// Whether the memory was allocated here.
     is_own: bool,
     /// What keeps it.
-    home: Arc<dyn Send + Sync>,
+    home: Counted,
     elements: PhantomData<T>,
 }
 
@@ -74,14 +75,10 @@ impl<T: Plain> SharedBuffer<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-        let data = memory.as_mut_ptr();
+        let data = memory.as_mut_ptr().cast();
         Ok(Self {
-            data: data.cast(),
-            len,
-            access: Access::Shared(Word::of::<T>()),
             is_own: true,
-            home: Arc::new(memory),
-            elements: PhantomData,
+            ..Self::kept_by(memory, data, len, Access::Shared)?
         })
     }
 
@@ -103,21 +100,22 @@ impl<T: Plain> SharedBuffer<T> {
     }
 
     /// Memory that somebody else keeps: `len` aligned, initialised elements, for as long as `home` lives. Others access
-    /// them as `access` says.
+    /// them as `access` says. Without memory it is dropped.
     pub(crate) fn kept_by(
         home: impl Send + Sync + 'static,
         data: *mut T,
         len: usize,
         access: Access,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        let home = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
+        Ok(Self {
             data,
             len,
             access,
             is_own: false,
-            home: Arc::new(home),
+            home: home.untyped(),
             elements: PhantomData,
-        }
+        })
     }
 
     /// How many elements there are.
@@ -245,7 +243,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.is_own || Arc::get_mut(&mut self.home).is_none() {
+        if !self.is_own || self.home.holds() > 1 {
             return None;
         }
         if !T::ANY_BITS {
@@ -293,9 +291,9 @@ impl<T: Plain> SharedBuffer<T> {
     /// Reads the element at `place`, one of ours, scalar by scalar.
     fn load(&self, place: *const T, element: &mut MaybeUninit<T>) {
         let to = element.as_mut_ptr().cast::<u8>();
-        // SAFETY: `place` is an element of this buffer, aligned and kept by `home`; every access
-        // to it while others look is atomic and in words of this size. `to` is as large.
-        unsafe { atomic::load(place.cast(), to, size_of::<T>(), Word::of::<T>()) };
+        // SAFETY: `place` is an element of this buffer, initialised and kept by `home`, which all Rust code accesses like this
+        // while others look. `to` is as large.
+        unsafe { atomic::load(place.cast(), to, size_of::<T>(), align_of::<T>()) };
         if !T::ANY_BITS {
             for at in 0..size_of::<T>() {
                 let byte = to.wrapping_add(at);
@@ -316,7 +314,7 @@ impl<T: Plain> SharedBuffer<T> {
         );
         let from = core::ptr::from_ref(element).cast::<u8>();
         // SAFETY: as in `load`, with the sides exchanged.
-        unsafe { atomic::store(from, place.cast(), size_of::<T>(), Word::of::<T>()) };
+        unsafe { atomic::store(from, place.cast(), size_of::<T>(), align_of::<T>()) };
     }
 }
 
@@ -327,7 +325,7 @@ impl<T> Clone for SharedBuffer<T> {
             len: self.len,
             access: self.access,
             is_own: self.is_own,
-            home: Arc::clone(&self.home),
+            home: self.home.clone(),
             elements: PhantomData,
         }
     }
@@ -353,7 +351,7 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
             return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
         }
         // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Others may write, and
-        // we only access them in words of `Word::of::<T>()`, which is what such a loan says.
+        // we only access them atomically, which is what such a loan says.
         let mut loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
         // `bool` too may be written: whatever `load` reads, it makes a value first.
         loan.memory.access = self.access;

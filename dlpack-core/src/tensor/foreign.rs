@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;
+use core::ptr::NonNull;
 use core::slice;
 
 use crate::layout::extent::{self, packed_bytes};
@@ -13,12 +14,11 @@ use crate::{DataType, Device, Error, abi};
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
     let malformed = |what, found| Err(Error::Malformed { what, found });
     let shape = shape_of(tensor)?;
+    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+    let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
     let device = Device::from(tensor.device);
     if !device.device_type.is_known() {
         return Err(Error::UnknownDevice { found: device });
-    }
-    if !tensor.strides.is_aligned() {
-        return malformed(NOT_ALIGNED, 0);
     }
     if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
         return Err(Error::BadExtent {
@@ -37,7 +37,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         });
     }
 
-    let computed = (!shape.is_empty() && tensor.strides.is_null()).then(|| {
+    let computed = strides.is_none().then(|| {
         let mut strides = Dims::new();
         extent::push_row_major(&mut strides, shape, 1);
         Box::from(&strides[..])
@@ -48,10 +48,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     if tensor.data.is_null() && device.device_type.is_addressable() {
         return malformed("data is null although there are elements", 0);
     }
-    let strides = match &computed {
-        Some(computed) => computed,
-        None => list(tensor.strides, tensor.ndim),
-    };
+    let strides = computed.as_deref().or(strides).unwrap_or_default();
     if !fits_memory(tensor, shape, strides, dtype) {
         return malformed(
             "byte_offset and strides lead out of memory, byte_offset",
@@ -61,22 +58,62 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     Ok(computed)
 }
 
-const NOT_ALIGNED: &str = "shape or strides are not aligned";
+/// That a struct can be read where it is: nothing of one elsewhere is, its deleter included.
+///
+/// # Errors
+///
+/// [`Error::Malformed`], with the address.
+pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
+    if tensor.is_aligned() {
+        return Ok(());
+    }
+    const { assert!(align_of::<T>() <= 8) };
+    Err(not_aligned(
+        "the address of the struct is no multiple of 8",
+        tensor.as_ptr().addr(),
+    ))
+}
+
+fn not_aligned(what: &'static str, address: usize) -> Error {
+    let found = i64::try_from(address).unwrap_or(i64::MAX);
+    Error::Malformed { what, found }
+}
 
 /// The extents that a tensor names, of any number: nothing else of it is read.
 pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
-    let malformed = |what, found| Err(Error::Malformed { what, found });
-    match usize::try_from(tensor.ndim) {
-        Err(_) => malformed("ndim is negative", tensor.ndim.into()),
+    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+    let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
+    shape.ok_or(Error::Malformed {
+        what: "shape is null although ndim is not 0",
+        found: tensor.ndim.into(),
+    })
+}
+
+/// The list behind a pointer of a tensor, if there is one.
+///
+/// # Errors
+///
+/// So many axes as no tensor has, or a list that cannot be read where it is.
+///
+/// # Safety
+///
+/// `start` is null or has `ndim` entries, which nobody changes.
+pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
+    match usize::try_from(ndim) {
+        Err(_) => Err(Error::Malformed {
+            what: "ndim is negative",
+            found: ndim.into(),
+        }),
         Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
             found,
             most: MAX_RANK,
         }),
-        Ok(1..) if tensor.shape.is_null() => {
-            malformed("shape is null although ndim is not 0", tensor.ndim.into())
-        }
-        _ if !tensor.shape.is_aligned() => malformed(NOT_ALIGNED, 0),
-        _ => Ok(list(tensor.shape, tensor.ndim)),
+        Ok(1..) if start.is_null() => Ok(None),
+        _ if !start.is_aligned() => Err(not_aligned(
+            "the address of shape or strides is no multiple of 8",
+            start.addr(),
+        )),
+        _ => Ok(Some(list(start, ndim))),
     }
 }
 

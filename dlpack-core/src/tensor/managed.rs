@@ -9,7 +9,7 @@ use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNul
 
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi, element::Plain, request::Plan};
-use crate::{loan::access::Access, memory::atomic::Word, stream::Queue, version::Abi};
+use crate::{loan::access::Access, stream::Queue, version::Abi};
 
 /// An exported tensor, in the struct of either version, together with its memory.
 ///
@@ -141,7 +141,7 @@ impl Managed {
     /// # Errors
     ///
     /// Another major version, or a tensor that breaks the format or the limits of memory. The
-    /// deleter has been called then.
+    /// deleter has been called then, unless the struct itself is not aligned: nothing of that is read.
     ///
     /// # Safety
     ///
@@ -154,8 +154,10 @@ impl Managed {
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: the caller's contract is that of `try_from_raw`.
         unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
-            // SAFETY: the caller hands over the tensor, and this is its one release.
-            unsafe { abi::DLManagedTensorVersioned::release(tensor) }
+            if tensor.is_aligned() {
+                // SAFETY: the caller hands over the tensor, and this is its one release.
+                unsafe { abi::DLManagedTensorVersioned::release(tensor) }
+            }
         })
     }
 
@@ -172,6 +174,7 @@ impl Managed {
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
+        foreign::aligned(tensor)?;
         // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
         // which this is the first.
         let version = Version::from(unsafe { (*tensor.as_ptr()).version });
@@ -202,12 +205,13 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// A tensor that breaks the format or the limits of memory. The deleter has been called then.
+    /// As [`Managed::from_raw`], but for versions, which it has none.
     ///
     /// # Safety
     ///
     /// As [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
+        foreign::aligned(tensor)?;
         let mut managed = Self::new(Struct::Legacy(tensor), None);
         managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
         Ok(managed)
@@ -232,9 +236,8 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn shared(mut self) -> Self {
-        let access = Access::Shared(self.word());
         match &mut self.ours {
-            Some(ours) if ours.access == Access::Exclusive => ours.access = access,
+            Some(ours) if ours.access == Access::Exclusive => ours.access = Access::Shared,
             Some(_) => {}
             None => self.shared = true,
         }
@@ -332,10 +335,7 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
-            shared: self
-                .access()
-                .shared()
-                .filter(|_| device.device_type.is_host_readable()),
+            shared: self.access().is_shared() && device.device_type.is_host_readable(),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -353,18 +353,9 @@ impl Managed {
     pub(crate) fn access(&self) -> Access {
         match self.ours {
             Some(ours) => ours.access,
-            None if self.shared => Access::Shared(self.word()),
+            None if self.shared => Access::Shared,
             None => Access::Exclusive,
         }
-    }
-
-    /// The words in which the items of a shared foreign tensor are accessed.
-    fn word(&self) -> Word {
-        let tensor = self.tensor.head();
-        let dtype = DataType::from_abi(tensor.dtype, false);
-        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
-        let address = tensor.data.addr().wrapping_add(offset);
-        Word::dividing(dtype.alignment(), address)
     }
 
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.

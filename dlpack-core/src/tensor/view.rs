@@ -9,7 +9,7 @@ use core::{marker::PhantomData, mem::size_of, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::atomic::{self, Word};
+use crate::memory::atomic;
 use crate::memory::gather::gather;
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
@@ -35,8 +35,8 @@ pub struct TensorRef<'a> {
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
     pub(crate) read_only: bool,
-    /// Set where others may write meanwhile: the words in which all Rust code accesses the memory.
-    pub(crate) shared: Option<Word>,
+    /// Set where others may write meanwhile: then all Rust code accesses the memory as `memory/atomic.rs` does.
+    pub(crate) shared: bool,
     pub(crate) copied: bool,
     pub(crate) version: Option<Version>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
@@ -46,6 +46,14 @@ pub struct TensorRef<'a> {
 unsafe impl Send for TensorRef<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for TensorRef<'_> {}
+
+/// How many `T` so many items make.
+pub(crate) fn elements<T: Element>(items: i64) -> usize {
+    let items = usize::try_from(items).unwrap_or(0);
+    items
+        .checked_div(const { T::TRAILING.items() })
+        .unwrap_or(0)
+}
 
 impl<'a> TensorRef<'a> {
     accessors!(&'a [i64], ".into_dlpack()?.view()");
@@ -147,7 +155,7 @@ impl<'a> TensorRef<'a> {
             return self.with_axes(&shape, &strides).slice_len::<T>();
         }
         self.check_type::<T>()?;
-        if self.shared.is_some() {
+        if self.shared {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
@@ -187,18 +195,14 @@ impl<'a> TensorRef<'a> {
             return self.with_axes(&shape, &strides).to_vec();
         }
         self.check_type::<T>()?;
-        self.check_words()?;
-        self.check_contents::<T>()?;
-        let items = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
-        let len = items
-            .checked_div(const { T::TRAILING.items() })
-            .unwrap_or(0);
+        let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
         let mut elements = Vec::<T>::new();
         elements
             .try_reserve_exact(len)
             .map_err(|_| Error::OutOfMemory {
                 bytes: self.len_bytes(),
             })?;
+        self.check_contents::<T>()?;
         if len == 0 {
             return Ok(elements);
         }
@@ -207,7 +211,7 @@ impl<'a> TensorRef<'a> {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
         };
-        if T::PLAIN && self.shared.is_none() {
+        if T::PLAIN && !self.shared {
             // SAFETY:
             // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
             //    them to be readable from here; of items that share bytes, whole groups are moved
@@ -259,7 +263,6 @@ impl<'a> TensorRef<'a> {
     /// As [`TensorRef::to_vec`].
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
         self.check_scalar::<S>()?;
-        self.check_words()?;
         self.check_contents::<S>()?;
         Ok(Items {
             positions: Positions::new(self.shape, self.strides, size_of::<S>()),
@@ -332,16 +335,15 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Safety
     ///
-    /// `check_words` passed, and `to` may be written for so many bytes as all items have together,
+    /// The processor can read the memory, and `to` may be written for so many bytes as all items have together,
     /// `itemsize` each.
     pub(crate) unsafe fn copy_shared(&self, itemsize: usize, to: *mut u8) {
-        let word = self.shared.unwrap_or(Word::One);
         let mut to = to;
         for position in Positions::new(self.shape, self.strides, itemsize) {
             let from = self.data.wrapping_offset(position);
-            // SAFETY: the address of an item, which is aligned to its words and readable, as whoever
-            // made the tensor knows; others write to it in words of this size. The caller gives room.
-            unsafe { atomic::load(from, to, itemsize, word) };
+            // SAFETY: the address of an item, which is readable, as whoever made the tensor knows; Rust code that writes it
+            // does so atomically. The caller gives room.
+            unsafe { atomic::load(from, to, itemsize, from.addr()) };
             to = to.wrapping_add(itemsize);
         }
     }
@@ -397,15 +399,6 @@ impl<'a> TensorRef<'a> {
         self.check_host_readable()
     }
 
-    /// That items which others may be writing can be read in their words: they are not if the memory
-    /// is viewed as a narrower type than the one it is shared as.
-    pub(crate) fn check_words(&self) -> Result<(), Error> {
-        match self.shared {
-            Some(word) if word.bytes() > self.dtype.alignment() => Err(Error::MayChange),
-            _ => Ok(()),
-        }
-    }
-
     fn check_contents<T: Element>(&self) -> Result<(), Error> {
         if T::ANY_BITS {
             return Ok(());
@@ -415,8 +408,8 @@ impl<'a> TensorRef<'a> {
 
     /// That every item, a byte each, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
-        self.check_words()?;
-        let not_bool = Positions::new(self.shape, self.strides, 1)
+        let once = extent::without_repeats(self.shape, self.strides);
+        let not_bool = Positions::new(&once, self.strides, 1)
             .map(|position| {
                 // SAFETY: `position` is that of an item of this tensor, and an item that stands for
                 // a `bool` is a byte.

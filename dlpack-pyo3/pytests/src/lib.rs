@@ -7,6 +7,7 @@ mod buffered;
 mod elsewhere;
 mod functions;
 mod generic;
+mod greedy;
 mod memory;
 mod mutable;
 mod panics;
@@ -35,13 +36,15 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::generic::{Floats, Ints};
     #[pymodule_export]
-    use crate::mutable::{Changing, Exclusive, Mutable, Open};
+    use crate::greedy::Greedy;
+    #[pymodule_export]
+    use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
     #[pymodule_export]
     use crate::probe::{Probe, WProbe};
     #[pymodule_export]
-    use crate::raw::{status_of_export, status_of_import};
+    use crate::raw::{loose, status_of_export, status_of_import};
     #[pymodule_export]
     use crate::several::{Batch, Owned, Tables};
     #[pymodule_export]

@@ -98,7 +98,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
 impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
-    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().importing();
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
 
     /// A tensor over the memory of any object that exports one.
     ///

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
-use dlpack_core::binding::take_back;
+use dlpack_core::binding::{aligned, take_back};
 use dlpack_core::request::Abi;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -168,31 +168,38 @@ unsafe extern "C" fn delete_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Takes the tensor out of somebody's capsule (CAP-06, CAP-22, CAP-23).
+/// The tensor in somebody's capsule, and the name that says in which struct it is (CAP-06, CAP-22, CAP-23).
+pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
+    let object = capsule.as_ptr();
+    let is = |name: &&CStr| {
+        // SAFETY: a capsule.
+        unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
+    };
+    let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
+        return Err(not_a_tensor(capsule));
+    };
+    // SAFETY: a capsule of this name.
+    let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
+    let pointer = pointer.ok_or_else(|| PyErr::fetch(capsule.py()))?;
+    // Both structs are aligned alike.
+    aligned(pointer.cast::<DLManagedTensorVersioned>()).map_err(py_err)?;
+    Ok((pointer, name))
+}
+
+/// Takes the tensor out of somebody's capsule.
 ///
 /// One of several threads that try gets it (CAP-24). What is wrong with the capsule is found before
 /// it is touched; what is wrong with the tensor, after it is ours, and then it is released.
 pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
-        let object = capsule.as_ptr();
-        let is = |name: &CStr| {
-            // SAFETY: a capsule.
-            unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
-        };
-        let (name, used) = if is(VERSIONED) {
-            (VERSIONED, USED_VERSIONED)
-        } else if is(LEGACY) {
-            (LEGACY, USED_LEGACY)
+        let (pointer, name) = peek(capsule)?;
+        let used = if name == VERSIONED {
+            USED_VERSIONED
         } else {
-            return Err(not_a_tensor(capsule));
-        };
-        // SAFETY: a capsule of this name.
-        let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
-        let Some(pointer) = pointer else {
-            return Err(PyErr::fetch(capsule.py()));
+            USED_LEGACY
         };
         // SAFETY: a capsule, and a name that lives for ever.
-        if unsafe { ffi::PyCapsule_SetName(object, used.as_ptr()) } != 0 {
+        if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
             return Err(PyErr::fetch(capsule.py()));
         }
         Ok((pointer, name))
