@@ -19,16 +19,10 @@ pub(crate) mod reader;
 
 pub use list::{FromInt, FromList};
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use crate::element::{Element, Plain};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::loan::shared::SharedBuffer;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::tensor::{Managed, TensorRef};
+use crate::{Element, Error, element::Plain, import::reader::Import, loan::SharedBuffer};
 
 /// A type that a tensor can become.
 ///

@@ -1,22 +1,15 @@
 //! A tensor on its way into a struct: what the derive of `FromDLPack` asks it for.
 
-use alloc::string::ToString;
-use alloc::vec::Vec;
+use alloc::{string::ToString, vec::Vec};
 use core::cell::Cell;
 
-use crate::device::Device;
-use crate::dtype::{DataType, Order};
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain};
-use crate::error::Error;
+use crate::element::{Axes, Plain};
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList};
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::loan::access::Access;
-use crate::loan::shared::SharedBuffer;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::{TensorRef, elements};
+use crate::layout::{Dims, extent};
+use crate::loan::{SharedBuffer, access::Access};
+use crate::tensor::{Managed, TensorRef, view::elements};
+use crate::{DataType, Device, Element, Error, Order};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]

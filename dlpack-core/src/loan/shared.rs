@@ -5,19 +5,13 @@
 )]
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
-use core::{fmt, slice};
+use core::{fmt, marker::PhantomData, slice};
 
-use crate::device::Device;
-use crate::element::Plain;
-use crate::error::Error;
-use crate::loan::Loan;
-use crate::loan::access::Access;
 use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::memory::aligned::AlignedBytes;
-use crate::memory::{atomic, counted::Counted};
+use crate::loan::{Loan, access::Access, facts::Facts};
+use crate::memory::{aligned::AlignedBytes, atomic, counted::Counted};
+use crate::{Device, Error, element::Plain};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///

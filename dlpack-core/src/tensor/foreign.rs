@@ -2,8 +2,7 @@
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;
-use core::ptr::NonNull;
-use core::slice;
+use core::{ptr::NonNull, slice};
 
 use crate::layout::extent::{self, packed_bytes};
 use crate::layout::{Dims, dims::MAX_RANK};

@@ -7,9 +7,8 @@
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
 
-use crate::element::Plain;
 use crate::layout::{Dims, extent};
-use crate::memory::atomic;
+use crate::{element::Plain, memory::atomic};
 
 /// The items of a tensor, in row-major order of their indices.
 ///

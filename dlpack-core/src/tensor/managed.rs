@@ -8,8 +8,8 @@ use alloc::boxed::Box;
 use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
 use crate::tensor::{foreign, view::TensorRef};
-use crate::{DataType, Device, Error, LegacyPolicy, Version, abi, element::Plain, request::Plan};
-use crate::{loan::access::Access, stream::Queue, version::Abi};
+use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
+use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
 
 /// An exported tensor, in the struct of either version, together with its memory.
 ///

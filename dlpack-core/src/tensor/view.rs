@@ -9,8 +9,7 @@ use core::{marker::PhantomData, mem::size_of, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::atomic;
-use crate::memory::gather::gather;
+use crate::memory::{atomic, gather::gather};
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
 use crate::{DataType, Device, Element, Error, Version};
