@@ -116,9 +116,6 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-impl<T> sealed::Sealed for Vec<T> {}
-impl<T> sealed::Sealed for Box<[T]> {}
-impl<T> sealed::Sealed for Arc<[T]> {}
 impl<T, const N: usize> sealed::Sealed for [T; N] {}
 impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
@@ -132,28 +129,24 @@ impl<D: FromTensor> FromDLPack for D {
     }
 }
 
-impl<T: Element> FromTensor for Vec<T> {
-    type Element = T;
+/// Lists that a vector becomes.
+macro_rules! lists {
+    ($($list:ty;)*) => {$(
+        impl<T> sealed::Sealed for $list {}
 
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.elements()
-    }
+        impl<T: Element> FromTensor for $list {
+            type Element = T;
+
+            fn from_tensor(import: Import) -> Result<Self, Error> {
+                import.elements().map(Self::from)
+            }
+        }
+    )*};
 }
-
-impl<T: Element> FromTensor for Box<[T]> {
-    type Element = T;
-
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        Ok(import.elements()?.into_boxed_slice())
-    }
-}
-
-impl<T: Element> FromTensor for Arc<[T]> {
-    type Element = T;
-
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        Ok(import.elements()?.into())
-    }
+lists! {
+    Vec<T>;
+    Box<[T]>;
+    Arc<[T]>;
 }
 
 impl<T: Element, const N: usize> FromTensor for [T; N] {

@@ -22,14 +22,16 @@ pub trait FromInt: Int + Sized {
     fn from_int(what: &'static str, found: i64) -> Result<Self, Error>;
 }
 
+pub(super) fn bad_field(what: &'static str, found: impl ToString) -> Error {
+    let found = found.to_string();
+    Error::BadField { what, found }
+}
+
 macro_rules! from_ints {
     ($($int:ty)*) => {$(
         impl FromInt for $int {
             fn from_int(what: &'static str, found: i64) -> Result<Self, Error> {
-                Self::try_from(found).map_err(|_| Error::BadField {
-                    what,
-                    found: found.to_string(),
-                })
+                Self::try_from(found).map_err(|_| bad_field(what, found))
             }
         }
     )*};

@@ -1,14 +1,15 @@
 //! A tensor on its way into a struct: what the derive of `FromDLPack` asks it for.
 
-use alloc::{string::ToString, vec::Vec};
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 use crate::element::{Axes, Plain};
 use crate::import::FromTensor;
-use crate::import::list::{FromInt, FromList};
+use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
 use crate::loan::{SharedBuffer, access::Access};
-use crate::tensor::{Managed, TensorRef, view::elements};
+use crate::tensor::view::{elements, same_extent};
+use crate::tensor::{Managed, TensorRef};
 use crate::{DataType, Device, Element, Error, Order};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
@@ -118,15 +119,7 @@ impl Import {
 
     /// That this axis is so long.
     pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
-        let found = self.tensor.view().shape()[axis];
-        if found == needed {
-            return Ok(());
-        }
-        Err(Error::Extent {
-            axis,
-            found,
-            needed: needed.to_string(),
-        })
+        same_extent(axis, self.tensor.view().shape()[axis], needed)
     }
 
     /// All extents.
@@ -212,33 +205,20 @@ impl Import {
         } else {
             Device::CPU
         };
-        D::try_from(device).map_err(|_| Error::BadField {
-            what: "the device",
-            found: device.to_string(),
-        })
+        D::try_from(device).map_err(|_| bad_field("the device", device))
     }
 
     /// The data type.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
-        D::try_from(dtype).map_err(|_| Error::BadField {
-            what: "the data type",
-            found: dtype.to_string(),
-        })
+        D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
     }
 
     /// That there are so many elements in all.
     pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
         let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
-        let found = elements::<T>(items);
-        if found == needed {
-            return Ok(());
-        }
-        Err(Error::Extent {
-            axis: 0,
-            found: i64::try_from(found).unwrap_or(i64::MAX),
-            needed: needed.to_string(),
-        })
+        let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        same_extent(0, counted(elements::<T>(items)), counted(needed))
     }
 
     /// The elements in the order that the struct wants.
@@ -269,10 +249,6 @@ impl Import {
         } else if self.is_packed(&view) {
             extent::count(shape).unwrap_or(0)
         } else {
-            let not_contiguous = || Error::NotContiguous {
-                shape: shape.to_vec(),
-                strides: view.strides().to_vec(),
-            };
             // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.
@@ -289,7 +265,7 @@ impl Import {
                         && whole_elements
                         && !extent::may_leave_gaps(shape, view.strides())
                 })
-                .ok_or_else(not_contiguous)?;
+                .ok_or_else(|| view.not_contiguous())?;
             reach.max + 1
         };
         let len = elements::<T>(items);
@@ -306,14 +282,7 @@ impl Import {
             (true, true) => Access::ReadShared,
             (true, false) => Access::Read,
         };
-        let alignment = align_of::<T>();
-        if data.addr() % alignment != 0 {
-            return Err(Error::Misaligned {
-                address: data.addr(),
-                alignment,
-                dtype: view.dtype,
-            });
-        }
+        view.check_alignment::<T>()?;
         SharedBuffer::kept_by(self.tensor, data, len, access)
     }
 }

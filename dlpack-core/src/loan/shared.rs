@@ -339,14 +339,10 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
     const FACTS: Facts = Facts::list::<T>().any_bits().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
-        if self.access == Access::Read {
-            // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Nobody writes to
-            // them: they were adopted from a tensor under that contract, and `store` refuses.
-            return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
-        }
-        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Others may write, and
-        // we only access them atomically, which is what such a loan says.
-        let mut loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
+        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. If they were adopted for reading, nobody
+        // writes to them, by that contract, and `store` refuses. Else others may write, we only access them atomically,
+        // and the loan says so, as one of `from_raw_parts_mut` does.
+        let mut loan = unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
         // `bool` too may be written: whatever `load` reads, it makes a value first.
         loan.memory.access = self.access;
         loan

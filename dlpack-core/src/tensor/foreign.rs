@@ -11,7 +11,6 @@ use crate::{DataType, Device, Error, abi};
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
 /// Gives the strides if the producer left them out.
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
-    let malformed = |what, found| Err(Error::Malformed { what, found });
     let shape = shape_of(tensor)?;
     // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
@@ -51,7 +50,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     if !fits_memory(tensor, shape, strides, dtype) {
         return malformed(
             "byte_offset and strides lead out of memory, byte_offset",
-            i64::try_from(tensor.byte_offset).unwrap_or(i64::MAX),
+            tensor.byte_offset,
         );
     }
     Ok(computed)
@@ -67,25 +66,25 @@ pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
         return Ok(());
     }
     const { assert!(align_of::<T>() <= 8) };
-    Err(not_aligned(
+    malformed(
         "the address of the struct is no multiple of 8",
         tensor.as_ptr().addr(),
-    ))
+    )
 }
 
-fn not_aligned(what: &'static str, address: usize) -> Error {
-    let found = i64::try_from(address).unwrap_or(i64::MAX);
-    Error::Malformed { what, found }
+fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Result<T, Error> {
+    let found = found.try_into().unwrap_or(i64::MAX);
+    Err(Error::Malformed { what, found })
 }
 
 /// The extents that a tensor names, of any number: nothing else of it is read.
 pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
     // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
     let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
-    shape.ok_or(Error::Malformed {
-        what: "shape is null although ndim is not 0",
-        found: tensor.ndim.into(),
-    })
+    shape.map_or_else(
+        || malformed("shape is null although ndim is not 0", tensor.ndim),
+        Ok,
+    )
 }
 
 /// The list behind a pointer of a tensor, if there is one.
@@ -99,19 +98,16 @@ pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
 /// `start` is null or has `ndim` entries, which nobody changes.
 pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
     match usize::try_from(ndim) {
-        Err(_) => Err(Error::Malformed {
-            what: "ndim is negative",
-            found: ndim.into(),
-        }),
+        Err(_) => malformed("ndim is negative", ndim),
         Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
             found,
             most: MAX_RANK,
         }),
         Ok(1..) if start.is_null() => Ok(None),
-        _ if !start.is_aligned() => Err(not_aligned(
+        _ if !start.is_aligned() => malformed(
             "the address of shape or strides is no multiple of 8",
             start.addr(),
-        )),
+        ),
         _ => Ok(Some(list(start, ndim))),
     }
 }

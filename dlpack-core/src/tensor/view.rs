@@ -4,7 +4,7 @@
     reason = "reads elements through the address of a checked tensor"
 )]
 
-use alloc::vec::Vec;
+use alloc::{string::ToString, vec::Vec};
 use core::{marker::PhantomData, mem::size_of, slice};
 
 use crate::element::{Plain, Source};
@@ -164,14 +164,7 @@ impl<'a> TensorRef<'a> {
         if bytes == 0 || size_of::<T>() == 0 {
             return Ok(0);
         }
-        let (address, alignment) = (self.data.addr(), align_of::<T>());
-        if address % alignment != 0 {
-            return Err(Error::Misaligned {
-                address,
-                alignment,
-                dtype: self.dtype,
-            });
-        }
+        self.check_alignment::<T>()?;
         self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
@@ -314,7 +307,20 @@ impl<'a> TensorRef<'a> {
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
 
-    fn not_contiguous(&self) -> Error {
+    /// That the first element lies where a `T` may.
+    pub(crate) fn check_alignment<T>(&self) -> Result<(), Error> {
+        let (address, alignment) = (self.data.addr(), align_of::<T>());
+        if address % alignment == 0 {
+            return Ok(());
+        }
+        Err(Error::Misaligned {
+            address,
+            alignment,
+            dtype: self.dtype,
+        })
+    }
+
+    pub(crate) fn not_contiguous(&self) -> Error {
         Error::NotContiguous {
             shape: self.shape.to_vec(),
             strides: self.strides.to_vec(),
@@ -367,13 +373,7 @@ impl<'a> TensorRef<'a> {
             .zip(trailing.extents())
             .enumerate()
         {
-            if found != needed {
-                return Err(Error::Extent {
-                    axis: leading + index,
-                    found,
-                    needed: alloc::format!("{needed}"),
-                });
-            }
+            same_extent(leading + index, found, needed)?;
         }
         self.check_host_readable()
     }
@@ -417,4 +417,16 @@ impl<'a> TensorRef<'a> {
             .find(|&byte| byte > 1);
         not_bool.map_or(Ok(()), |found| Err(Error::NotBool { found }))
     }
+}
+
+/// That an axis is as long as it has to be.
+pub(crate) fn same_extent(axis: usize, found: i64, needed: i64) -> Result<(), Error> {
+    if found == needed {
+        return Ok(());
+    }
+    Err(Error::Extent {
+        axis,
+        found,
+        needed: needed.to_string(),
+    })
 }
