@@ -135,7 +135,7 @@ impl<'a> Descriptor<'a> {
     /// A tensor that somebody exported, as it is seen through a shared reference.
     pub(crate) fn of(tensor: &'a Managed) -> Self {
         let view = tensor.view();
-        let access = tensor.access();
+        let access = tensor.access;
         Self {
             data: view.data,
             byte_offset: view.byte_offset,
@@ -160,7 +160,7 @@ impl<'a> Descriptor<'a> {
 
     /// The same through an exclusive reference.
     pub(crate) fn of_mut(tensor: &'a mut Managed) -> Self {
-        let (read_only, access) = (tensor.view().is_read_only(), tensor.access());
+        let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
         Self {
             read_only,
             access,

@@ -121,17 +121,12 @@ impl<O: Send + 'static> Unfinished<O> {
     };
 
     #[inline]
-    fn finish_as(self, table: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
-        let ours = Ours {
-            block: table,
-            legacy: tensor.legacy,
-            access: tensor.access,
-        };
-        let header = self.fill(tensor, plan);
+    fn finish_as(self, block: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
+        let (legacy, access) = (tensor.legacy, tensor.access);
+        let tensor = Managed::ours(self.fill(tensor, plan), Ours { block, legacy }, access);
         match plan.abi {
-            Abi::Versioned => Managed::ours(header, ours),
-            // SAFETY: it is the header of this very block, which nobody else knows yet.
-            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
+            Abi::Versioned => tensor,
+            Abi::Legacy => tensor.legacy_in_place(),
         }
     }
 

@@ -32,8 +32,8 @@ pub struct Managed {
     strides: Option<Box<[i64]>>,
     /// What is known of a tensor of ours beside what its struct says.
     ours: Option<Ours>,
-    /// Whether others may write to the memory of a foreign tensor.
-    shared: bool,
+    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is known to be shared.
+    pub(crate) access: Access,
 }
 
 /// What can be done with an exported block by who knows the type of its owner.
@@ -50,7 +50,6 @@ pub(crate) struct BlockTable {
 pub(crate) struct Ours {
     pub(crate) block: &'static BlockTable,
     pub(crate) legacy: LegacyPolicy,
-    pub(crate) access: Access,
 }
 
 /// The C struct that a [`Managed`] is the one owner of: it is valid until it is released or given up.
@@ -186,9 +185,7 @@ impl Managed {
         }
         let tensor = Struct::Versioned(tensor);
         let strides = foreign::check(tensor.head(), tensor.flags())?;
-        let mut managed = Self::new(tensor, None);
-        managed.strides = strides;
-        Ok(managed)
+        Ok(Self::new(tensor, strides, None, Access::Exclusive))
     }
 
     /// Takes over a tensor in the struct from before DLPack 1.0.
@@ -212,7 +209,7 @@ impl Managed {
     /// As [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
         foreign::aligned(tensor)?;
-        let mut managed = Self::new(Struct::Legacy(tensor), None);
+        let mut managed = Self::new(Struct::Legacy(tensor), None, None, Access::Exclusive);
         managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
         Ok(managed)
     }
@@ -236,33 +233,34 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn shared(mut self) -> Self {
-        match &mut self.ours {
-            Some(ours) if ours.access == Access::Exclusive => ours.access = Access::Shared,
-            Some(_) => {}
-            None => self.shared = true,
+        if self.access == Access::Exclusive {
+            self.access = Access::Shared;
         }
         self
     }
 
     /// A tensor that was just made by this crate.
     #[inline]
-    pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
-        Self::new(Struct::Versioned(tensor), Some(ours))
-    }
-
-    /// The same for a tensor in the legacy struct.
-    #[inline]
-    pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
-        Self::new(Struct::Legacy(tensor), Some(ours))
+    pub(crate) fn ours(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+        ours: Ours,
+        access: Access,
+    ) -> Self {
+        Self::new(Struct::Versioned(tensor), None, Some(ours), access)
     }
 
     #[inline]
-    fn new(tensor: Struct, ours: Option<Ours>) -> Self {
+    fn new(
+        tensor: Struct,
+        strides: Option<Box<[i64]>>,
+        ours: Option<Ours>,
+        access: Access,
+    ) -> Self {
         Self {
             tensor,
-            strides: None,
+            strides,
             ours,
-            shared: false,
+            access,
         }
     }
 
@@ -271,9 +269,11 @@ impl Managed {
         let (Struct::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
             return self;
         };
+        let access = self.access;
         self.forget();
         // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
-        Self::ours_in_legacy(unsafe { (ours.block.to_legacy)(tensor) }, ours)
+        let tensor = Struct::Legacy(unsafe { (ours.block.to_legacy)(tensor) });
+        Self::new(tensor, None, Some(ours), access)
     }
 
     /// A tensor of ours that nobody has seen yet, in the form that the plan asks for. The legacy struct only where that
@@ -335,7 +335,7 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
-            shared: self.access().is_shared() && device.device_type.is_host_readable(),
+            shared: self.access.is_shared() && device.device_type.is_host_readable(),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -348,19 +348,9 @@ impl Managed {
         view
     }
 
-    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is
-    /// known to be shared.
-    pub(crate) fn access(&self) -> Access {
-        match self.ours {
-            Some(ours) => ours.access,
-            None if self.shared => Access::Shared,
-            None => Access::Exclusive,
-        }
-    }
-
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
     pub(crate) fn is_sole(&self) -> bool {
-        (self.ours).is_some_and(|ours| ours.access == Access::Exclusive)
+        self.ours.is_some() && self.access == Access::Exclusive
     }
 
     /// The elements, for writing in place.
