@@ -2,18 +2,11 @@
 
 use core::marker::PhantomData;
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
+use crate::layout::{Dims, extent};
 use crate::loan::access::Access;
-use crate::request::{LegacyPolicy, ReleasePolicy};
-use crate::stream::rules::Origin;
-use crate::stream::{Queue, StreamRef};
-use crate::tensor::accessors::accessors;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
-use crate::version::Version;
+use crate::stream::{Queue, rules::Origin};
+use crate::tensor::{Managed, TensorRef, accessors::accessors};
+use crate::{DataType, Device, LegacyPolicy, ReleasePolicy, StreamRef, Version};
 
 /// A tensor that was checked against the memory it lies in.
 ///

@@ -6,21 +6,13 @@
 //! All of it is inlined, always: called as functions, these methods would move the parts through memory, and a
 //! description would take three times as many instructions.
 
-use core::marker::PhantomData;
-use core::mem::size_of;
+use core::{marker::PhantomData, mem::size_of};
 
-use crate::abi;
-use crate::describe::descriptor::Descriptor;
-use crate::device::Device;
-use crate::dtype::{DataType, Order};
-use crate::element::Element;
-use crate::element::axes::Axes;
-use crate::error::Error;
-use crate::layout::dims::Dims;
-use crate::layout::shape::{Int, Numbers, Shape, Strides, offset};
-use crate::loan::{Loan, LoanMut, axes_of};
-use crate::request::{LegacyPolicy, ReleasePolicy};
-use crate::stream::{Queue, StreamRef};
+use crate::layout::shape::{Numbers, offset};
+use crate::layout::{Dims, Int, Shape, Strides};
+use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
+use crate::{StreamRef, abi};
+use crate::{describe::descriptor::Descriptor, element::Axes, loan::axes_of, stream::Queue};
 
 /// What an annotation says beside the data: everything the derive knows, and the builder for an
 /// implementation by hand. The first part that no tensor can have, such as a negative extent, is what

@@ -6,20 +6,15 @@
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
-use core::alloc::Layout;
-use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
+use core::{alloc::Layout, ffi::c_void};
 
-use crate::abi;
-use crate::error::Error;
 use crate::export::contents::{Contents, Lists};
-use crate::panics::contain_panic;
-use crate::request::plan::Plan;
-use crate::stream::Queue;
-use crate::stream::owner::StreamOwner;
-use crate::tensor::managed::{BlockTable, Managed, Ours};
-use crate::version::{Abi, Version};
+use crate::stream::{Queue, owner::StreamOwner};
+use crate::tensor::Managed;
+use crate::tensor::managed::{BlockTable, Ours};
+use crate::{Error, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either version; which one is fixed by the deleter in it.
 #[repr(C)]

@@ -1,23 +1,12 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use crate::abi::DLTensor;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::error::Error;
-use crate::export::block::Unfinished;
-use crate::export::contents::Contents;
-use crate::layout::dims::{Dims, MAX_RANK};
-use crate::layout::extent::packed_bytes;
-use crate::loan::access::Access;
-use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic;
-use crate::memory::gather::gather;
-use crate::request::LegacyPolicy;
-use crate::request::plan::{Plan, Subject, plan_unasked};
-use crate::tensor::foreign;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::export::{block::Unfinished, contents::Contents};
+use crate::layout::{Dims, dims::MAX_RANK, extent::packed_bytes};
+use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
+use crate::request::{Plan, Subject, plan::plan_unasked};
+use crate::tensor::{Managed, TensorRef, foreign};
+use crate::{DataType, Device, Error, LegacyPolicy, abi::DLTensor, loan::access::Access};
 
 impl Managed {
     /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.

@@ -2,10 +2,7 @@
 
 use alloc::borrow::ToOwned;
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::record::{Columns, Record};
-use crate::error::Error;
-use crate::private::claim::equal;
+use crate::{Descriptor, Error, Record, describe::record::Columns, private::claim::equal};
 
 /// The column of this name in a list, if it has one.
 pub fn column<'a, L: Columns + ?Sized>(
