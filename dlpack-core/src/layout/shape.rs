@@ -106,14 +106,14 @@ impl<I: Int + ?Sized> Int for &I {
 #[inline]
 pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
     let extent = i64::try_from(found).ok().filter(|&extent| extent >= 0);
-    extent.ok_or_else(|| Error::BadExtent { axis, found })
+    extent.ok_or(Error::BadExtent { axis, found })
 }
 
 #[inline]
 pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
     // The one value that marks a stride still to be filled in, and that no tensor can have.
     let stride = i64::try_from(found).ok().filter(|&stride| stride != HOLE);
-    stride.ok_or_else(|| Error::BadStride { axis, found })
+    stride.ok_or(Error::BadStride { axis, found })
 }
 
 /// How many elements or bytes lie in front of the first element.
@@ -121,7 +121,7 @@ pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
 pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
     let offset = i64::try_from(found).ok().filter(|&offset| offset >= 0);
-    offset.ok_or_else(|| Error::BadOffset { found })
+    offset.ok_or(Error::BadOffset { found })
 }
 
 /// Stands for `_` in a list of extents or strides until it is known.
