@@ -93,6 +93,38 @@ fn words_of_several_sizes() {
     assert_eq!(bytes.view().len_bytes(), 32);
 }
 
+/// Every byte of a range is copied, and none beside it, wherever it begins and however long it is.
+#[test]
+fn ranges_of_every_length_and_address() {
+    #[derive(DLPack)]
+    #[dlpack(shape = [self.len], offset = self.start)]
+    struct Window {
+        #[dlpack(data)]
+        bytes: SharedBuffer<u8>,
+        start: usize,
+        len: usize,
+    }
+
+    let bytes: Vec<u8> = (1..=120).collect();
+    for (start, len) in (0..9).flat_map(|start| (0..100).map(move |len| (start, len))) {
+        let buffer = SharedBuffer::copied_from(&bytes).unwrap();
+        let window = Window {
+            bytes: buffer.clone(),
+            start,
+            len,
+        };
+        let export = Arc::new(window).to_dlpack().unwrap();
+        let expected = &bytes[start..start + len];
+        assert_eq!(export.view().to_vec::<u8>().unwrap(), expected);
+        let window = SharedBuffer::<u8>::from_dlpack(export).unwrap();
+        assert_eq!(window.to_vec(), expected);
+        window.copy_from_slice(&vec![0; len]);
+        let mut expected = bytes.clone();
+        expected[start..start + len].fill(0);
+        assert_eq!(buffer.to_vec(), expected);
+    }
+}
+
 /// CPY-01, CPY-06: a copy is taken item by item and does not change any more.
 #[test]
 fn copies_stand_still() {

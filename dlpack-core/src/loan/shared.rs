@@ -170,8 +170,8 @@ impl<T: Plain> SharedBuffer<T> {
     /// If there is no such element.
     #[must_use]
     pub fn get(&self, index: usize) -> T {
-        let mut element = MaybeUninit::<T>::uninit();
-        self.load(self.place(index), &mut element);
+        let mut element = MaybeUninit::uninit();
+        self.load(index, slice::from_mut(&mut element));
         // SAFETY: `load` filled every byte with those of a value.
         unsafe { element.assume_init() }
     }
@@ -189,7 +189,7 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// If there is no such element, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn set(&self, index: usize, element: T) {
-        self.store(self.place(index), &element);
+        self.store(index, slice::from_ref(&element));
     }
 
     /// Replaces all elements.
@@ -210,9 +210,7 @@ impl<T: Plain> SharedBuffer<T> {
             self.len,
             "the slice has as many elements as the buffer"
         );
-        for (index, element) in elements.iter().enumerate() {
-            self.store(self.data.wrapping_add(index), element);
-        }
+        self.store(0, elements);
     }
 
     /// All elements.
@@ -223,7 +221,11 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
-        (0..self.len).map(|index| self.get(index)).collect()
+        let mut elements = Vec::with_capacity(self.len);
+        self.load(0, &mut elements.spare_capacity_mut()[..self.len]);
+        // SAFETY: `load` filled so many with values.
+        unsafe { elements.set_len(self.len) };
+        elements
     }
 
     /// The elements as a slice, if this is the only handle and the memory was allocated here: then no
@@ -273,25 +275,27 @@ impl<T: Plain> SharedBuffer<T> {
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 
-    fn place(&self, index: usize) -> *mut T {
+    /// The address of `count` elements from `index` on.
+    fn place(&self, index: usize, count: usize) -> *mut T {
         assert!(
-            index < self.len,
+            count <= self.len.saturating_sub(index),
             "index {index} of a buffer of {} elements",
             self.len
         );
         self.data.wrapping_add(index)
     }
 
-    /// Reads the element at `place`, one of ours, scalar by scalar.
-    fn load(&self, place: *const T, element: &mut MaybeUninit<T>) {
-        let to = element.as_mut_ptr().cast::<u8>();
-        // SAFETY: `place` is an element of this buffer, initialised and kept by `home`, which all Rust code accesses like this
-        // while others look. `to` is as large.
-        unsafe { atomic::load(place.cast(), to, size_of::<T>(), align_of::<T>()) };
+    /// Reads as many elements from `index` on as there is room for.
+    fn load(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
+        let from = self.place(index, elements.len()).cast();
+        let (to, bytes) = (elements.as_mut_ptr().cast::<u8>(), size_of_val(elements));
+        // SAFETY: elements of this buffer, initialised and kept by `home`, which all Rust code accesses like this while others
+        // look. There is room for as many.
+        unsafe { atomic::load(from, to, bytes, align_of::<T>()) };
         if !T::ANY_BITS {
-            for at in 0..size_of::<T>() {
+            for at in 0..bytes {
                 let byte = to.wrapping_add(at);
-                // SAFETY: a byte of `element`, which was just written.
+                // SAFETY: a byte of `elements`, which was just written.
                 let value = unsafe { byte.read() };
                 // A consumer may have left anything where a `bool` belongs.
                 // SAFETY: as above.
@@ -300,15 +304,16 @@ impl<T: Plain> SharedBuffer<T> {
         }
     }
 
-    /// Writes the element at `place`, one of ours, scalar by scalar.
-    fn store(&self, place: *mut T, element: &T) {
+    /// Writes elements from `index` on.
+    fn store(&self, index: usize, elements: &[T]) {
         assert!(
             !self.is_read_only(),
             "the memory belongs to a read-only tensor"
         );
-        let from = core::ptr::from_ref(element).cast::<u8>();
+        let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
+        let to = self.place(index, elements.len()).cast();
         // SAFETY: as in `load`, with the sides exchanged.
-        unsafe { atomic::store(from, place.cast(), size_of::<T>(), align_of::<T>()) };
+        unsafe { atomic::store(from, to, bytes, align_of::<T>()) };
     }
 }
 

@@ -121,12 +121,69 @@ macro_rules! accesses {
 
 instructions!(accesses);
 
-/// The largest word that divides both an item's size and its alignment, or address.
-const fn word(bytes: usize, alignment: usize) -> usize {
-    1 << (bytes | alignment | LARGEST).trailing_zeros()
+/// How to copy `bytes` in words, if numbers of this alignment at most shall not be torn: the bytes in front of the first
+/// address that suits the largest words, those from there on, and the rest. A few bytes are all in front.
+#[inline(always)]
+const fn parts(address: usize, bytes: usize) -> [usize; 3] {
+    if bytes < 4 * LARGEST {
+        return [bytes, 0, 0];
+    }
+    let front = address.wrapping_neg() % LARGEST;
+    let rest = (bytes - front) % LARGEST;
+    [front, bytes - front - rest, rest]
 }
 
-/// Copies `bytes` from memory that others may be writing: whole words, where `alignment` is that of `from`.
+/// Copies words of `N` bytes, one of which side is shared: the one that is written with `STORE`, else the one that is read.
+///
+/// # Safety
+///
+/// As [`load`], or [`store`]; `N` divides `bytes`.
+#[inline(always)]
+unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
+    for at in (0..bytes).step_by(N) {
+        let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
+        let mut word = [0; 8];
+        if STORE {
+            // SAFETY: `N` bytes that may be read, and room for as many.
+            unsafe { copy_nonoverlapping(from, word.as_mut_ptr(), N) };
+            // SAFETY: a word that may be written like this.
+            unsafe { store_word::<N>(to, u64::from_le_bytes(word)) };
+        } else {
+            // SAFETY: a word that may be read like this.
+            word = unsafe { load_word::<N>(from) }.to_le_bytes();
+            // SAFETY: `N` bytes of a word, and room for as many.
+            unsafe { copy_nonoverlapping(word.as_ptr(), to, N) };
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`load`], or with `STORE` as [`store`].
+#[inline(always)]
+unsafe fn copy<const STORE: bool>(
+    mut from: *const u8,
+    mut to: *mut u8,
+    bytes: usize,
+    mut alignment: usize,
+) {
+    let shared = if STORE { to.addr() } else { from.addr() };
+    for bytes in parts(shared, bytes) {
+        let words = match 1 << (bytes | alignment | LARGEST).trailing_zeros() {
+            8 => words::<STORE, 8>,
+            4 => words::<STORE, 4>,
+            2 => words::<STORE, 2>,
+            _ => words::<STORE, 1>,
+        };
+        // SAFETY: the caller's promises for this part.
+        unsafe { words(from, to, bytes) };
+        (from, to) = (from.wrapping_add(bytes), to.wrapping_add(bytes));
+        // The other parts begin where the largest word may.
+        alignment = LARGEST;
+    }
+}
+
+/// Copies `bytes` from memory that others may be writing. Numbers of `alignment`, if that is the one of `from`, are not torn.
 ///
 /// # Safety
 ///
@@ -134,51 +191,18 @@ const fn word(bytes: usize, alignment: usize) -> usize {
 /// atomic accesses, and none touches the second.
 #[inline]
 pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
-    /// As the function around it, in words of `N` bytes, which divide `bytes`.
-    #[inline(always)]
-    unsafe fn words<const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-        for at in (0..bytes).step_by(N) {
-            // SAFETY: one of the words that the caller says may be read.
-            let word = unsafe { load_word::<N>(from.wrapping_add(at)) };
-            let word = word.to_le_bytes();
-            // SAFETY: `N` bytes of a word, and room for as many.
-            unsafe { copy_nonoverlapping(word.as_ptr(), to.wrapping_add(at), N) };
-        }
-    }
-    let words = match word(bytes, alignment) {
-        8 => words::<8>,
-        4 => words::<4>,
-        2 => words::<2>,
-        _ => words::<1>,
-    };
     // SAFETY: the caller's promises.
-    unsafe { words(from, to, bytes) }
+    unsafe { copy::<false>(from, to, bytes, alignment) }
 }
 
-/// Copies `bytes` to memory that others may be reading and writing: whole words, where `alignment` is that of `to`.
+/// Copies `bytes` to memory that others may be reading and writing. Numbers of `alignment`, if that is the one of `to`, are
+/// not torn.
 ///
 /// # Safety
 ///
 /// As [`load`], with the sides exchanged.
 #[inline]
 pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
-    /// As the function around it, in words of `N` bytes, which divide `bytes`.
-    #[inline(always)]
-    unsafe fn words<const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-        for at in (0..bytes).step_by(N) {
-            let mut word = [0; 8];
-            // SAFETY: `N` bytes of what is copied, and room for as many.
-            unsafe { copy_nonoverlapping(from.wrapping_add(at), word.as_mut_ptr(), N) };
-            // SAFETY: one of the words that the caller says may be written.
-            unsafe { store_word::<N>(to.wrapping_add(at), u64::from_le_bytes(word)) };
-        }
-    }
-    let words = match word(bytes, alignment) {
-        8 => words::<8>,
-        4 => words::<4>,
-        2 => words::<2>,
-        _ => words::<1>,
-    };
     // SAFETY: the caller's promises.
-    unsafe { words(from, to, bytes) }
+    unsafe { copy::<true>(from, to, bytes, alignment) }
 }

@@ -79,7 +79,7 @@ pub(super) struct Positions<'a> {
     itemsize: i64,
     index: Dims,
     at: i64,
-    left: usize,
+    pub(super) left: usize,
 }
 
 impl<'a> Positions<'a> {

@@ -203,6 +203,15 @@ impl<'a> TensorRef<'a> {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
         };
+        // What stands for a `bool` may have changed since it was looked at.
+        if T::PLAIN && self.shared && T::ANY_BITS {
+            let tensor = self.with_axes(shape, strides);
+            // SAFETY: as below, whoever writes to the tensor.
+            unsafe { tensor.copy_shared(size_of::<T::Scalar>(), elements.as_mut_ptr().cast()) };
+            // SAFETY: as below.
+            unsafe { elements.set_len(len) };
+            return Ok(elements);
+        }
         if T::PLAIN && !self.shared {
             // SAFETY:
             // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
@@ -343,13 +352,17 @@ impl<'a> TensorRef<'a> {
     /// The processor can read the memory, and `to` may be written for so many bytes as all items have together,
     /// `itemsize` each.
     pub(crate) unsafe fn copy_shared(&self, itemsize: usize, to: *mut u8) {
-        let mut to = to;
-        for position in Positions::new(self.shape, self.strides, itemsize) {
+        let items = Positions::new(self.shape, self.strides, itemsize);
+        let alignment = itemsize | self.data.addr();
+        if self.is_contiguous() {
+            // SAFETY: all items, which are readable, as whoever made the tensor knows; Rust code that writes them does so
+            // atomically. The caller gives room.
+            return unsafe { atomic::load(self.data, to, items.left * itemsize, alignment) };
+        }
+        for (index, position) in items.enumerate() {
             let from = self.data.wrapping_offset(position);
-            // SAFETY: the address of an item, which is readable, as whoever made the tensor knows; Rust code that writes it
-            // does so atomically. The caller gives room.
-            unsafe { atomic::load(from, to, itemsize, from.addr()) };
-            to = to.wrapping_add(itemsize);
+            // SAFETY: as above, for each item.
+            unsafe { atomic::load(from, to.wrapping_add(index * itemsize), itemsize, alignment) };
         }
     }
 
