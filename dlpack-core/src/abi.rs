@@ -74,9 +74,7 @@ pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
 /// The version of the DLPack ABI that a tensor or table was made for.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// let version = DLPackVersion { major: 1, minor: 3 };
+/// let version = dlpack_core::abi::DLPackVersion { major: 1, minor: 3 };
 /// assert_eq!(size_of_val(&version), 8);
 /// ```
 #[repr(C)]
@@ -113,9 +111,7 @@ constants! { i32, "Device type: ":
 /// Where memory lives: the kind of device and which one of that kind.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// let cpu = DLDevice { device_type: kDLCPU, device_id: 0 };
+/// let cpu = dlpack_core::abi::DLDevice { device_type: dlpack_core::abi::kDLCPU, device_id: 0 };
 /// assert_eq!(size_of_val(&cpu), 8);
 /// ```
 #[repr(C)]
@@ -154,9 +150,7 @@ constants! { u8, "Type code: ":
 /// The type of one element: kind, width and number of lanes.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// let float32 = DLDataType { code: kDLFloat, bits: 32, lanes: 1 };
+/// let float32 = dlpack_core::abi::DLDataType { code: dlpack_core::abi::kDLFloat, bits: 32, lanes: 1 };
 /// assert_eq!(size_of_val(&float32), 4);
 /// ```
 #[repr(C)]
@@ -176,10 +170,7 @@ layout!(DLDataType: 4, 2 { code @ 0, bits @ 1, lanes @ 2 });
 /// A tensor without an owner: a pointer, its device, and how to walk it.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLTensor>(), 48);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLTensor, data), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -209,10 +200,7 @@ layout!(DLTensor: 48, 8 {
 /// The legacy owning tensor, from before versions: what a capsule named "dltensor" holds.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLManagedTensor>(), 64);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLManagedTensor, dl_tensor), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -234,10 +222,7 @@ layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 }
 /// The owning tensor of DLPack 1.x: what a capsule named "dltensor_versioned" holds.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLManagedTensorVersioned>(), 80);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLManagedTensorVersioned, version), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -315,10 +300,7 @@ functions! {
 /// The start of every exchange table: its version, and where an older one is.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLPackExchangeAPIHeader>(), 16);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLPackExchangeAPIHeader, version), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -336,10 +318,7 @@ layout!(DLPackExchangeAPIHeader: 16, 8 { version @ 0, prev_api @ 8 });
 /// The table of functions that lets C code exchange a framework's tensors without calling Python.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLPackExchangeAPI>(), 56);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLPackExchangeAPI, header), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -250,11 +250,7 @@ impl From<DataType> for abi::DLDataType {
     }
 }
 
-impl fmt::Debug for DataType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::device::debug_as_display!(DataType);
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -121,11 +121,8 @@ where
             }
         }
         let (rows, columns) = (R::from_usize(extents[0]), C::from_usize(extents[1]));
-        Ok(Self::from_iterator_generic(
-            rows,
-            columns,
-            import.elements()?,
-        ))
+        let elements = import.elements()?;
+        Ok(Self::from_iterator_generic(rows, columns, elements))
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {

@@ -88,11 +88,8 @@ impl Import {
 
     /// Whether the memory has the order that the struct wants, without gaps.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
-        extent::same_places(
-            view.shape(),
-            view.strides(),
-            &self.packed_strides(view.shape()),
-        )
+        let packed = self.packed_strides(view.shape());
+        extent::same_places(view.shape(), view.strides(), &packed)
     }
 
     /// The strides in items of a tensor in the order that the struct wants, without gaps.

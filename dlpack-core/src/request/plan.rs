@@ -207,15 +207,7 @@ fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), 
     match request.dl_device {
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
-        // Pinned memory is ordinary memory to the processor (DEV-10).
-        Some(Device::CPU)
-            if matches!(
-                own.device_type,
-                DeviceType::CUDA_HOST | DeviceType::ROCM_HOST
-            ) =>
-        {
-            Ok((Device::CPU, false))
-        }
+        Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
         Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
         Some(requested) => Err(Error::UnreachableDevice {
             data: own,
