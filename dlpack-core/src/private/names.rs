@@ -1,8 +1,8 @@
 //! Tensors under a name: which there are, and which one is meant.
 
-use alloc::borrow::ToOwned;
-
-use crate::{Descriptor, Error, Record, describe::record::Columns, private::claim::equal};
+use crate::describe::{descriptor::Descriptor, record::Columns};
+use crate::error::text;
+use crate::{Error, Record, private::claim::equal};
 
 /// The column of this name in a list, if it has one.
 pub fn column<'a, L: Columns + ?Sized>(
@@ -28,10 +28,8 @@ pub fn unknown_tensor<'a>(
     name: &str,
     known: &'static [&'static str],
 ) -> Result<Descriptor<'a>, Error> {
-    Err(Error::NoSuchTensor {
-        name: name.to_owned(),
-        known,
-    })
+    let name = text(name)?;
+    Err(Error::NoSuchTensor { name, known })
 }
 
 /// How many names there are in all.
