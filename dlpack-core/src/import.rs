@@ -19,16 +19,10 @@ pub(crate) mod reader;
 
 pub use list::{FromInt, FromList};
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use crate::element::{Element, Plain};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::loan::shared::SharedBuffer;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::tensor::{Managed, TensorRef};
+use crate::{Element, Error, element::Plain, import::reader::Import, loan::SharedBuffer};
 
 /// A type that a tensor can become.
 ///
@@ -123,9 +117,6 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-impl<T> sealed::Sealed for Vec<T> {}
-impl<T> sealed::Sealed for Box<[T]> {}
-impl<T> sealed::Sealed for Arc<[T]> {}
 impl<T, const N: usize> sealed::Sealed for [T; N] {}
 impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
@@ -139,28 +130,24 @@ impl<D: FromTensor> FromDLPack for D {
     }
 }
 
-impl<T: Element> FromTensor for Vec<T> {
-    type Element = T;
+/// Lists that a vector becomes.
+macro_rules! lists {
+    ($($list:ty;)*) => {$(
+        impl<T> sealed::Sealed for $list {}
 
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.elements()
-    }
+        impl<T: Element> FromTensor for $list {
+            type Element = T;
+
+            fn from_tensor(import: Import) -> Result<Self, Error> {
+                import.elements().map(Self::from)
+            }
+        }
+    )*};
 }
-
-impl<T: Element> FromTensor for Box<[T]> {
-    type Element = T;
-
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        Ok(import.elements()?.into_boxed_slice())
-    }
-}
-
-impl<T: Element> FromTensor for Arc<[T]> {
-    type Element = T;
-
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        Ok(import.elements()?.into())
-    }
+lists! {
+    Vec<T>;
+    Box<[T]>;
+    Arc<[T]>;
 }
 
 impl<T: Element, const N: usize> FromTensor for [T; N] {

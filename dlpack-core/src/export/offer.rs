@@ -3,12 +3,9 @@
 
 use core::ptr::NonNull;
 
-use crate::abi::DLManagedTensorVersioned;
-use crate::describe::descriptor::Descriptor;
-use crate::error::Error;
 use crate::export::ways::{export_with, unordered_request};
-use crate::memory::counted::Counted;
-use crate::tensor::managed::Managed;
+use crate::{Descriptor, Error};
+use crate::{abi::DLManagedTensorVersioned, memory::counted::Counted, tensor::Managed};
 
 /// A caller's tensor, on its way to code that may take it, refuse it, or do both: keep it and fail.
 ///

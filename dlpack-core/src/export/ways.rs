@@ -6,22 +6,13 @@
 
 use alloc::sync::Arc;
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
-use crate::device::{Device, DeviceType};
-use crate::error::Error;
-use crate::export::block::Unfinished;
-use crate::export::contents::Contents;
 use crate::export::device;
-use crate::export::extras::Shared;
-use crate::export::fresh::copy_on_host;
-use crate::layout::extent;
-use crate::loan::{Loan, Memory};
-use crate::request::ExportRequest;
-use crate::request::plan::{Plan, Subject, Way, plan, plan_unasked};
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
-use crate::version::Abi;
+use crate::export::{block::Unfinished, contents::Contents, extras::Shared, fresh::copy_on_host};
+use crate::request::plan::{Way, plan, plan_unasked};
+use crate::request::{Plan, Subject};
+use crate::tensor::{Managed, TensorRef};
+use crate::{Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Parts};
+use crate::{layout::extent, loan::Memory, version::Abi};
 
 /// What the plan has to know of a described tensor.
 #[inline]

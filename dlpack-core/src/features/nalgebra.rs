@@ -15,17 +15,10 @@ use ::nalgebra::{
     RawStorageMut, SMatrix, SVector, Scalar,
 };
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{AnyBits, Element, Plain, Source, sealed};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{self, FromTensor};
-use crate::layout::dims::Dims;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::view::TensorRef;
+use crate::element::{AnyBits, Axes, Plain, Source, sealed};
+use crate::import::{self, FromTensor, reader::Import};
+use crate::{Buffer, DataType, Element, Error, Loan, LoanMut, TensorRef, Writable};
+use crate::{layout::Dims, loan::facts::Facts};
 
 /// A number of columns, which says whether there is an axis for them.
 pub trait Columns: Dim {
@@ -70,11 +63,8 @@ fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, 
 /// assert_eq!(tensor.view().shape(), [2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T, R, C, S> Buffer for Matrix<T, R, C, S>
+impl<T: Element, R: Dim, C: Columns, S> Buffer for Matrix<T, R, C, S>
 where
-    T: Element,
-    R: Dim,
-    C: Columns,
     S: RawStorageMut<T, R, C> + IsContiguous + Send,
 {
     const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
@@ -90,12 +80,8 @@ where
     }
 }
 
-impl<T, R, C, S> Writable for Matrix<T, R, C, S>
-where
-    T: AnyBits,
-    R: Dim,
-    C: Columns,
-    S: RawStorageMut<T, R, C> + IsContiguous + Send,
+impl<T: AnyBits, R: Dim, C: Columns, S> Writable for Matrix<T, R, C, S> where
+    S: RawStorageMut<T, R, C> + IsContiguous + Send
 {
 }
 
@@ -114,11 +100,8 @@ where
 /// assert!(Matrix2::<i32>::from_dlpack([1, 2, 3, 4].into_dlpack()?).is_err());
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T, R, C> FromTensor for OMatrix<T, R, C>
+impl<T: Element + Scalar, R: Dim, C: Columns> FromTensor for OMatrix<T, R, C>
 where
-    T: Element + Scalar,
-    R: Dim,
-    C: Columns,
     DefaultAllocator: Allocator<R, C>,
 {
     type Element = T;
@@ -138,11 +121,8 @@ where
             }
         }
         let (rows, columns) = (R::from_usize(extents[0]), C::from_usize(extents[1]));
-        Ok(Self::from_iterator_generic(
-            rows,
-            columns,
-            import.elements()?,
-        ))
+        let elements = import.elements()?;
+        Ok(Self::from_iterator_generic(rows, columns, elements))
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -150,14 +130,7 @@ where
     }
 }
 
-impl<T, R, C> import::sealed::Sealed for OMatrix<T, R, C>
-where
-    T: Element + Scalar,
-    R: Dim,
-    C: Columns,
-    DefaultAllocator: Allocator<R, C>,
-{
-}
+impl<T, R, C, S> import::sealed::Sealed for Matrix<T, R, C, S> {}
 
 /// A list of vectors is a tensor of two axes, a list of matrices one of three.
 ///

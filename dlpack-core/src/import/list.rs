@@ -1,11 +1,10 @@
 //! Integers, and lists of them, that extents and strides are read back into.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::fmt::Display;
 
-use crate::error::{Error, text};
-use crate::layout::shape::{Int, Shape};
+use crate::layout::{Int, shape::for_tuples};
+use crate::{Error, Shape, error::text};
 
 /// An integer that an extent, a stride or an offset is read back into.
 ///
@@ -102,11 +101,4 @@ macro_rules! from_tuples {
         }
     )*};
 }
-from_tuples! {
-    1: A 0;
-    2: A 0 B 1;
-    3: A 0 B 1 C 2;
-    4: A 0 B 1 C 2 D 3;
-    5: A 0 B 1 C 2 D 3 E 4;
-    6: A 0 B 1 C 2 D 3 E 4 F 5;
-}
+for_tuples!(from_tuples);

@@ -3,22 +3,16 @@
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use crate::device::Device;
-use crate::dtype::{DataType, Order};
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain};
-use crate::error::{Error, text};
+use crate::element::{Axes, Plain};
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::loan::access::Access;
-use crate::loan::shared::SharedBuffer;
-use crate::memory::atomic::Word;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::{TensorRef, elements};
+use crate::layout::{Dims, extent};
+use crate::loan::{SharedBuffer, access::Access};
+use crate::tensor::view::{elements, same_extent};
+use crate::tensor::{Managed, TensorRef};
+use crate::{DataType, Device, Element, Error, Order};
 
-/// A tensor on its way into the fields of a struct.
+/// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Import {
@@ -94,11 +88,8 @@ impl Import {
 
     /// Whether the memory has the order that the struct wants, without gaps.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
-        extent::same_places(
-            view.shape(),
-            view.strides(),
-            &self.packed_strides(view.shape()),
-        )
+        let packed = self.packed_strides(view.shape());
+        extent::same_places(view.shape(), view.strides(), &packed)
     }
 
     /// The strides in items of a tensor in the order that the struct wants, without gaps.
@@ -115,10 +106,6 @@ impl Import {
     }
 
     /// That there are so many axes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Rank`].
     pub fn rank(&self, needed: usize) -> Result<(), Error> {
         let found = self.leading();
         if found == needed {
@@ -128,36 +115,16 @@ impl Import {
     }
 
     /// That this axis is so long.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Extent`].
     pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
-        let found = self.tensor.view().shape()[axis];
-        if found == needed {
-            return Ok(());
-        }
-        Err(Error::Extent {
-            axis,
-            found,
-            needed: text(needed)?,
-        })
+        same_extent(axis, self.tensor.view().shape()[axis], needed)
     }
 
     /// All extents.
-    ///
-    /// # Errors
-    ///
-    /// A list of another length, or an integer that does not hold one of them.
     pub fn shape<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("extent", &self.tensor.view().shape()[..self.leading()])
     }
 
     /// One extent.
-    ///
-    /// # Errors
-    ///
-    /// An integer that does not hold it.
     pub fn extent<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the extent", self.tensor.view().shape()[axis])
     }
@@ -198,64 +165,36 @@ impl Import {
     }
 
     /// All strides, in elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::shape`].
     pub fn strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_strides()?)
     }
 
     /// All strides, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::shape`].
     pub fn byte_strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_byte_strides()?)
     }
 
     /// One stride, in elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::extent`].
     pub fn stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_strides()?[axis])
     }
 
     /// One stride, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::extent`].
     pub fn byte_stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_byte_strides()?[axis])
     }
 
     /// The offset, which an import never has.
-    ///
-    /// # Errors
-    ///
-    /// None: 0 fits every integer.
     pub fn offset<I: FromInt>(&self) -> Result<I, Error> {
         I::from_int("the offset", 0)
     }
 
     /// As [`Import::offset`].
-    ///
-    /// # Errors
-    ///
-    /// None: 0 fits every integer.
     pub fn byte_offset<I: FromInt>(&self) -> Result<I, Error> {
         self.offset()
     }
 
     /// The device.
-    ///
-    /// # Errors
-    ///
-    /// A device that the field's type has no value for.
     pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
         // Elements that were copied lie in ordinary memory, wherever they came from.
         let device = if self.adopts {
@@ -267,10 +206,6 @@ impl Import {
     }
 
     /// The data type.
-    ///
-    /// # Errors
-    ///
-    /// A data type that the field's type has no value for.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
         D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
@@ -279,15 +214,8 @@ impl Import {
     /// That there are so many elements in all.
     pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
         let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
-        let found = elements::<T>(items);
-        if found == needed {
-            return Ok(());
-        }
-        Err(Error::Extent {
-            axis: 0,
-            found: i64::try_from(found).unwrap_or(i64::MAX),
-            needed: text(needed)?,
-        })
+        let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        same_extent(0, counted(elements::<T>(items)), counted(needed))
     }
 
     /// The elements in the order that the struct wants.
@@ -318,7 +246,6 @@ impl Import {
         } else if self.is_packed(&view) {
             extent::count(shape).unwrap_or(0)
         } else {
-            let not_contiguous = || Error::not_contiguous(shape, view.strides());
             // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.
@@ -335,7 +262,7 @@ impl Import {
                         && whole_elements
                         && !extent::may_leave_gaps(shape, view.strides())
                 })
-                .ok_or_else(not_contiguous)?;
+                .ok_or_else(|| view.not_contiguous())?;
             reach.max + 1
         };
         let len = elements::<T>(items);
@@ -346,24 +273,13 @@ impl Import {
         if len == 0 {
             return SharedBuffer::zeroed(0);
         }
-        let (data, word) = (view.data.cast::<T>(), Word::of::<T>());
-        if view.shared.is_some_and(|others| others != word) {
-            // Atomics of different sizes must not race.
-            return Err(Error::MayChange);
-        }
+        let data = view.data.cast::<T>();
         let access = match (view.read_only, view.shared) {
-            (false, _) => Access::Shared(word),
-            (true, Some(word)) => Access::ReadShared(word),
-            (true, None) => Access::Read,
+            (false, _) => Access::Shared,
+            (true, true) => Access::ReadShared,
+            (true, false) => Access::Read,
         };
-        let alignment = align_of::<T>();
-        if data.addr() % alignment != 0 {
-            return Err(Error::Misaligned {
-                address: data.addr(),
-                alignment,
-                dtype: view.dtype,
-            });
-        }
+        view.check_alignment::<T>()?;
         SharedBuffer::kept_by(self.tensor, data, len, access)
     }
 }

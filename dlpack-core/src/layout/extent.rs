@@ -1,7 +1,6 @@
 //! Arithmetic over extents and strides: how many items, which ones are reached, whether two share a place. Pure and exact.
 
-use crate::dtype::DataType;
-use crate::layout::dims::Dims;
+use crate::{DataType, layout::dims::Dims};
 
 /// The items of a tensor of this shape, or `None` where no `i64` holds their number.
 #[inline]

@@ -4,13 +4,9 @@
     reason = "counts who holds a value, and frees it behind the last"
 )]
 
-use alloc::alloc::alloc;
-use alloc::boxed::Box;
-use core::alloc::Layout;
-use core::mem::ManuallyDrop;
-use core::ops::Deref;
-use core::ptr::NonNull;
+use alloc::{alloc::alloc, boxed::Box};
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
+use core::{alloc::Layout, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
 /// A hold on a value; without a type, on one that is only kept.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! Tensors under a name: which there are, and which one is meant.
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::record::{Columns, Record};
-use crate::error::{Error, text};
-use crate::private::claim::equal;
+use crate::describe::{descriptor::Descriptor, record::Columns};
+use crate::error::text;
+use crate::{Error, Record, private::claim::equal};
 
 /// The column of this name in a list, if it has one.
 pub fn column<'a, L: Columns + ?Sized>(

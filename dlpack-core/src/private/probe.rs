@@ -14,21 +14,14 @@
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
 use crate::describe::record::Table;
 use crate::describe::usual::{Usual, usual};
-use crate::element::{AnyBits, Element};
-use crate::error::Error;
-use crate::export::DLPack;
 use crate::export::extras::{self, Shared};
-use crate::layout::LentLists;
-use crate::layout::rank::RankOf;
-use crate::loan::buffer::{Buffer, Writable};
+use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
-use crate::loan::{Loan, LoanMut};
-use crate::private::claim::Elem;
-use crate::request::ExportRequest;
+use crate::loan::{Buffer, Writable};
+use crate::{DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
+use crate::{element::AnyBits, private::claim::Elem};
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]

@@ -2,20 +2,15 @@
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;
-use core::ptr::NonNull;
-use core::slice;
+use core::{ptr::NonNull, slice};
 
-use crate::abi;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::error::{self, Error};
 use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
+use crate::{DataType, Device, Error, abi, error};
 
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
 /// Gives the strides if the producer left them out.
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
-    let malformed = |what, found| Err(Error::Malformed { what, found });
     let shape = shape_of(tensor)?;
     // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
@@ -55,7 +50,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     if !fits_memory(tensor, shape, strides, dtype) {
         return malformed(
             "byte_offset and strides lead out of memory, byte_offset",
-            i64::try_from(tensor.byte_offset).unwrap_or(i64::MAX),
+            tensor.byte_offset,
         );
     }
     Ok(computed)
@@ -71,26 +66,26 @@ pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
         return Ok(());
     }
     const { assert!(align_of::<T>() <= 8) };
-    Err(not_aligned(
+    malformed(
         "the address of the struct is no multiple of 8",
         tensor.as_ptr().addr(),
-    ))
+    )
 }
 
 #[cold]
-fn not_aligned(what: &'static str, address: usize) -> Error {
-    let found = i64::try_from(address).unwrap_or(i64::MAX);
-    Error::Malformed { what, found }
+fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Result<T, Error> {
+    let found = found.try_into().unwrap_or(i64::MAX);
+    Err(Error::Malformed { what, found })
 }
 
 /// The extents that a tensor names, of any number: nothing else of it is read.
 pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
     // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
     let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
-    shape.ok_or(Error::Malformed {
-        what: "shape is null although ndim is not 0",
-        found: tensor.ndim.into(),
-    })
+    shape.map_or_else(
+        || malformed("shape is null although ndim is not 0", tensor.ndim),
+        Ok,
+    )
 }
 
 /// The list behind a pointer of a tensor, if there is one.
@@ -106,24 +101,21 @@ pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
 pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
     let rank = usize::try_from(ndim).unwrap_or(usize::MAX);
     if rank > MAX_RANK || !start.is_aligned() {
-        return Err(unreadable(start, ndim));
+        return unreadable(start, ndim);
     }
     let is_there = rank == 0 || !start.is_null();
     Ok(is_there.then(|| list(start, ndim)))
 }
 
 #[cold]
-fn unreadable(start: *mut i64, ndim: i32) -> Error {
+fn unreadable<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
     match usize::try_from(ndim) {
-        Err(_) => Error::Malformed {
-            what: "ndim is negative",
-            found: ndim.into(),
-        },
-        Ok(found) if found > MAX_RANK => Error::TooManyAxes {
+        Err(_) => malformed("ndim is negative", ndim),
+        Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
             found,
             most: MAX_RANK,
-        },
-        Ok(_) => not_aligned(
+        }),
+        Ok(_) => malformed(
             "the address of shape or strides is no multiple of 8",
             start.addr(),
         ),
