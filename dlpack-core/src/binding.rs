@@ -15,12 +15,14 @@
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
 //! | answer its allocator | [`zeroed_like`] |
 //! | look at a struct that somebody else filled, and take nothing | [`aligned`](fn@aligned), [`list_at`](fn@list_at) |
+//! | put an error into words where there may be no memory for them | [`text`](fn@text) |
 //! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
 //! only from one major release to the next.
 
 pub use crate::describe::usual::Usual;
+pub use crate::error::text;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};

@@ -63,7 +63,8 @@ pub trait FromDLPack: Sized {
     ///
     /// # Errors
     ///
-    /// Another data type, rank or extent than the type needs, or memory that the processor cannot read.
+    /// Another data type, rank or extent than the type needs, memory that the processor cannot read, or no memory for what is
+    /// read back; an `Arc<[T]>` std makes, which then ends the process.
     fn from_dlpack(tensor: Managed) -> Result<Self, Error>;
 
     /// Whether data type and rank are those of this type; an enum picks its variant by this.

@@ -102,6 +102,13 @@ pub(crate) trait OrRaise<R> {
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised>;
 }
 
+impl<R> OrRaise<R> for Result<R, Error> {
+    #[inline]
+    fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
+        self.map_err(|error| refuse(py, error))
+    }
+}
+
 impl<R> OrRaise<R> for PyResult<R> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {

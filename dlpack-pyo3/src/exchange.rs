@@ -40,7 +40,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise, refuse};
+use crate::error::{OrFetch, OrRaise, Raised, contained, forget_panic, raise};
 use crate::exchange::escrow::ToObject;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
@@ -255,7 +255,7 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
                 )
             }
             None => {
-                let it = value.describe().map_err(py_err)?;
+                let it = value.describe().or_raise(py).or_fetch(py)?;
                 let tensor = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
                 lend(
                     tensor,
@@ -335,7 +335,7 @@ unsafe fn to_object(
             .ok_or_else(|| PyBufferError::new_err("the exchange table was given no tensor"))
             .or_raise(py)?;
         // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
-        let offer = unsafe { Offer::of(tensor) }.map_err(|error| refuse(py, error))?;
+        let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
         let object = escrow::hand_over(py, offer, plain, make)?;
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(object.into_ptr().cast()) };
@@ -361,7 +361,7 @@ pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
 }
 
 fn make<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
-    let value = T::from_dlpack(tensor).map_err(py_err)?;
+    let value = T::from_dlpack(tensor).or_raise(py).or_fetch(py)?;
     Ok(Bound::new(py, value)?.into_any())
 }
 

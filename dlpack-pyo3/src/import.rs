@@ -16,7 +16,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::error::py_err;
+use crate::error::{OrFetch, OrRaise};
 use crate::exchange::lookup;
 use crate::export::capsule;
 use crate::hold::waiting::{self, while_attached};
@@ -87,31 +87,30 @@ pub fn from_dlpack_with(
         Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
         Err(_) => ask(object, device, copy)?,
     };
-    let found = tensor.view().device();
+    let (py, found) = (object.py(), tensor.view().device());
     if let Some(wanted) = device {
         if wanted != found && !is_host(wanted, found) {
-            return Err(py_err(Error::UnreachableDevice {
+            let error = Error::UnreachableDevice {
                 data: found,
                 requested: wanted,
-            }));
+            };
+            return Err(error).or_raise(py).or_fetch(py);
         }
     }
     if copy == Some(false) && tensor.view().is_copied() {
-        return Err(py_err(Error::CopyForbidden {
-            why: "the producer gave one all the same",
-        }));
+        let why = "the producer gave one all the same";
+        return Err(Error::CopyForbidden { why }).or_raise(py).or_fetch(py);
     }
     if copy == Some(true) && !in_full {
         let request = ExportRequest {
             copy: Some(true),
             ..ExportRequest::versioned()
         };
-        let py = object.py();
         waiting::prepare(py);
         let copied = while_attached(py, || {
             dlpack_core::DLPack::into_dlpack_with(tensor, &request)
         });
-        return copied.map_err(py_err);
+        return copied.or_raise(py).or_fetch(py);
     }
     Ok(tensor)
 }
@@ -149,7 +148,8 @@ fn through_table(
         .ok_or_else(|| PyBufferError::new_err("the producer's exchange table gave no tensor"))?;
     // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
     let tensor = unsafe { Managed::from_raw(tensor) }
-        .map_err(py_err)?
+        .or_raise(py)
+        .or_fetch(py)?
         .shared();
     // Nothing was waited for.
     Ok((!has_order(tensor.view().device())).then_some(tensor))
@@ -247,7 +247,9 @@ fn default_stream(
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
         waiting::prepare(py);
-        while_attached(py, || settle(&tensor)).map_err(py_err)?;
+        while_attached(py, || settle(&tensor))
+            .or_raise(py)
+            .or_fetch(py)?;
     }
     Ok(tensor)
 }
@@ -314,6 +316,7 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tensor = from_dlpack(&object)?;
-        T::from_dlpack(tensor).map(Self).map_err(py_err)
+        let value = T::from_dlpack(tensor).or_raise(object.py());
+        value.map(Self).or_fetch(object.py())
     }
 }

@@ -262,7 +262,7 @@ impl Import {
                         && whole_elements
                         && !extent::may_leave_gaps(shape, view.strides())
                 })
-                .ok_or_else(|| view.not_contiguous())?;
+                .ok_or_else(|| Error::not_contiguous(shape, view.strides()))?;
             reach.max + 1
         };
         let len = elements::<T>(items);

@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use core::{ptr::NonNull, slice};
 
 use crate::layout::extent::{self, packed_bytes};
-use crate::layout::{Dims, dims::MAX_RANK};
-use crate::{DataType, Device, Error, abi};
+use crate::layout::dims::MAX_RANK;
+use crate::{DataType, Device, Error, abi, error};
 
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
 /// Gives the strides if the producer left them out.
@@ -30,16 +30,17 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Err(Error::UnknownDataType { found: dtype });
     }
     if packed_bytes(shape, dtype).is_none() {
-        return Err(Error::TooLarge {
-            shape: shape.to_vec(),
-        });
+        return Err(Error::too_large(shape));
     }
 
-    let computed = strides.is_none().then(|| {
-        let mut strides = Dims::new();
-        extent::push_row_major(&mut strides, shape, 1);
-        Box::from(&strides[..])
-    });
+    let computed = match strides {
+        Some(_) => None,
+        None => {
+            let mut strides = error::list(shape)?.into_boxed_slice();
+            extent::fill_row_major(&mut strides, shape, 1);
+            Some(strides)
+        }
+    };
     if shape.contains(&0) {
         return Ok(computed);
     }

@@ -4,7 +4,7 @@
     reason = "reads elements through the address of a checked tensor"
 )]
 
-use alloc::{string::ToString, vec::Vec};
+use alloc::vec::Vec;
 use core::{marker::PhantomData, mem::size_of, slice};
 
 use crate::element::{Plain, Source};
@@ -12,7 +12,7 @@ use crate::layout::{Dims, extent};
 use crate::memory::{atomic, gather::gather};
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
-use crate::{DataType, Device, Element, Error, Version};
+use crate::{DataType, Device, Element, Error, Version, error::text};
 
 /// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
 ///
@@ -158,7 +158,7 @@ impl<'a> TensorRef<'a> {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(self.not_contiguous());
+            return Err(Error::not_contiguous(self.shape, self.strides));
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
@@ -311,7 +311,7 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(self.not_contiguous());
+            return Err(Error::not_contiguous(self.shape, self.strides));
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
@@ -327,13 +327,6 @@ impl<'a> TensorRef<'a> {
             alignment,
             dtype: self.dtype,
         })
-    }
-
-    pub(crate) fn not_contiguous(&self) -> Error {
-        Error::NotContiguous {
-            shape: self.shape.to_vec(),
-            strides: self.strides.to_vec(),
-        }
     }
 
     /// The same memory under other axes, which reach the same items.
@@ -440,6 +433,6 @@ pub(crate) fn same_extent(axis: usize, found: i64, needed: i64) -> Result<(), Er
     Err(Error::Extent {
         axis,
         found,
-        needed: needed.to_string(),
+        needed: text(needed)?,
     })
 }

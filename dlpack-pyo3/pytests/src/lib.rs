@@ -1,6 +1,7 @@
 //! `dlpack_probe`: classes for the tests in `tests/`, each of them usual or nasty in one way.
 
 mod alive;
+mod allocator;
 mod annotated;
 #[cfg(feature = "own-abi")]
 mod buffered;
@@ -22,6 +23,8 @@ mod variants;
 mod dlpack_probe {
     #[pymodule_export]
     use crate::alive::{alive, drops, thread_id};
+    #[pymodule_export]
+    use crate::allocator::{remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
     #[cfg(feature = "own-abi")]

@@ -73,6 +73,107 @@ print("failed", failed)
     assert int(ended.out.split()[1]) > 20
 
 
+@pytest.mark.parametrize("whose", ["python", "rust"])
+def test_failing_memory_in_imports(script, whose):
+    """Own faults 16: an import that finds no memory, here or in Python, is a MemoryError, and the tensor is released, or its
+    caller's still."""
+    pytest.importorskip("_testcapi")
+    ended = script(
+        f"""
+whose = {whose!r}
+"""
+        + """
+import _testcapi, gc, sys
+import capi
+import dlpack_probe as p
+start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
+stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
+sys.unraisablehook = lambda what: None
+
+owner = p.WProbe([2, 3])
+
+def capsule(shape):
+    return capi.make_capsule(p.loose(shape), capi.VERSIONED, RELEASE)
+
+def release(capsule):
+    name = capi._raw_name(capsule)
+    if name == capi.VERSIONED.value:
+        capi.Seen(capi._raw_pointer(capsule, name), True).release()
+
+release = capi._DESTRUCTOR(release)
+RELEASE = capi._address(release)
+made = [lambda: owner, lambda: capsule([2, 3]), lambda: p.Tensor.from_dlpack(owner)]
+acts = [
+    (make, act)
+    for make in made
+    for act in (p.take, p.adopt, p.take_points, p.first, lambda it: p.Tensor.from_dlpack(it, copy=True))
+]
+acts += [(lambda: capsule([6]), p.adopt)]
+ways = [("nothing", "well"), ("buffer", "well")]
+if whose == "python":
+    # Refusals are put into words.
+    acts.append((lambda: capsule([6]), p.take_points))
+    ways += [("tensor", "error"), ("nothing", "error")]
+
+def outcome(act, thing):
+    try:
+        act(thing)
+    except BaseException as error:
+        return type(error)
+
+failed = 0
+for number, (make, act) in enumerate(acts):
+    expected = outcome(act, make())
+    gc.collect()
+    alive, held = p.alive(), sys.getrefcount(owner)
+    for k in range(100):
+        thing = make()
+        start(k, k + 1)
+        try:
+            found = outcome(act, thing)
+        finally:
+            stop()
+        # PyO3 panics where it cannot make a string or a tuple.
+        assert found in (expected, MemoryError) or whose == "python", (number, k, found)
+        failed += found is not expected
+        del thing
+        gc.collect()
+        assert (p.alive(), sys.getrefcount(owner)) == (alive, held), (number, k, found)
+for cls in [p.Tensor, p.Points, p.Adopted, p.Greedy]:
+    for how in ways:
+        table, alive = cls.__c_dlpack_exchange_api__, p.alive()
+        for k in range(30):
+            p.Greedy.next(*how)
+            tensor = p.loose([2, 3] if cls is not p.Greedy else [6])
+            start(k, k + 1)
+            try:
+                status, _, error = p.status_of_import(table, tensor)
+            except BaseException:
+                # The tuple could not be made: all that failed before is what fails with memory too.
+                refused = cls is p.Greedy and how == ("nothing", "error")
+                status, error = (-1, MemoryError()) if refused else (0, None)
+            finally:
+                stop()
+            kept = len(p.Greedy.kept())
+            assert (status == 0) == (error is None), (cls, how, k, error)
+            assert type(error) in (type(None), MemoryError) or how[1] == "error", (cls, how, k, error)
+            failed += status
+            assert p.alive() == alive + (1 if status or kept else 0), (cls, how, k, status)
+            if status:
+                assert not kept
+                capi.Seen(tensor, True).release()
+            p.Greedy.let_go()
+            error = None
+            gc.collect()
+            assert p.alive() == alive, (cls, how, k)
+print(failed)
+""",
+        # PyO3 itself panics, and says so, where it cannot make a string.
+        noisy=True,
+    )
+    assert int(ended.out) != 0
+
+
 def test_the_module_is_gone(script):
     """fault 19: an export works, and is released, after the module was deleted."""
     script(

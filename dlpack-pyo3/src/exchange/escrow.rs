@@ -4,7 +4,7 @@ use dlpack_core::Managed;
 use dlpack_core::binding::Offer;
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, contained, refuse};
+use crate::error::{OrRaise, Raised, contained};
 
 /// How a class makes an object of a tensor.
 pub(crate) type ToObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
@@ -20,7 +20,7 @@ pub(super) fn hand_over<'py>(
     plain: ToObject,
     make: Option<ToObject>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
-    let take = || offer.take().map_err(|error| refuse(py, error));
+    let take = || offer.take().or_raise(py);
     let plain = plain(py, take()?).or_raise(py)?;
     let object = match make {
         None => plain,
