@@ -4,8 +4,8 @@
 use alloc::boxed::Box;
 use core::{ptr::NonNull, slice};
 
-use crate::layout::extent::{self, packed_bytes};
 use crate::layout::dims::MAX_RANK;
+use crate::layout::extent::{self, packed_bytes};
 use crate::{DataType, Device, Error, abi, error};
 
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
