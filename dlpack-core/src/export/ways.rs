@@ -81,17 +81,10 @@ pub unsafe fn export_with<O: Send + 'static>(
     mut descriptor: Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
-    let plan = planned(&descriptor, Some(request))?;
+    let (descriptor, request) = (&mut descriptor, Some(request));
+    let plan = planned(descriptor, request)?;
     // SAFETY: the caller vouches for the owner.
-    unsafe {
-        finish(
-            || owner,
-            Unfinished::new,
-            &mut descriptor,
-            &plan,
-            Some(request),
-        )
-    }
+    unsafe { finish(|| owner, Unfinished::new, descriptor, &plan, request) }
 }
 
 /// Exports by moving the value, as a consumer asks for it.

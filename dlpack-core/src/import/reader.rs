@@ -250,11 +250,8 @@ impl Import {
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.
             let leading = self.leading();
-            let whole_elements = extent::same_places(
-                &shape[leading..],
-                &view.strides()[leading..],
-                self.axes.strides(),
-            );
+            let (tail, steps) = (&shape[leading..], &view.strides()[leading..]);
+            let whole_elements = extent::same_places(tail, steps, self.axes.strides());
             let reach = extent::reach(shape, view.strides())
                 .filter(|reach| {
                     reach.min == 0
