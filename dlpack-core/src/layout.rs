@@ -117,8 +117,7 @@ impl<const N: usize> Layout<N> {
     fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
         let shape = Dims::extents(&shape)?;
         if extent::count(&shape).is_none() {
-            let shape = shape.to_vec();
-            return Err(Error::TooLarge { shape });
+            return Err(Error::too_large(&shape));
         }
         let mut strides = Dims::new();
         push(&mut strides, &shape, 1);

@@ -16,7 +16,7 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
-use dlpack_core::binding::Offer;
+use dlpack_core::binding::{Offer, text};
 use dlpack_core::import::FromList;
 use dlpack_core::layout::Dims;
 use dlpack_core::{
@@ -297,6 +297,38 @@ fn a_failed_export_leaves_nothing_behind() {
     }
 }
 
+/// Own faults 14: where there is no memory for what an error tells, or for its text, that is the error.
+#[test]
+fn an_error_needs_no_memory() {
+    struct Strided([f32; 6]);
+    impl DLPack for Strided {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let parts = Parts::new().shape([2_u64, 2]);
+            parts.strides([3, 1]).describe(self.0.lend())
+        }
+    }
+    let strided = Strided([0.0; 6]).into_dlpack().unwrap();
+    let refusals: [(usize, &dyn Fn() -> Error); 2] = [
+        (1, &|| {
+            let parts = Parts::new().shape([1_u64 << 62, 1 << 62]);
+            parts.describe([0.0_f32; 6].lend()).unwrap_err()
+        }),
+        (2, &|| strided.view().as_slice::<f32>().unwrap_err()),
+    ];
+    for (needed, refuse) in refusals {
+        let is_no_memory = |error: &Error| matches!(error, Error::OutOfMemory { .. });
+        for budget in 0..=needed {
+            let error = with_budget(budget, refuse);
+            assert_eq!(is_no_memory(&error), budget < needed, "{error}");
+        }
+        let error = refuse();
+        let texts = (0..10).map(|budget| with_budget(budget, || text(&error)));
+        let mut texts = texts.skip_while(|text| text.as_ref().is_err_and(is_no_memory));
+        assert!(with_budget(0, || text(&error)).is_err());
+        assert_eq!(texts.next(), Some(Ok(error.to_string())));
+    }
+}
+
 /// ERR-11, ERR-12, STC-09: a request that is refused costs nothing: no allocation, no reference.
 #[test]
 fn a_refusal_does_nothing() {
@@ -419,7 +451,7 @@ fn back<T: FromDLPack>(tensor: Managed) -> Result<(), Error> {
     T::from_dlpack(tensor).map(drop)
 }
 
-/// ERR-05, CAP-21, own faults 16: so is memory that runs out at any allocation of an import, or of the text of its refusal.
+/// ERR-05, CAP-21, own faults 15: so is memory that runs out at any allocation of an import, or of the text of its refusal.
 #[test]
 fn out_of_memory_at_every_allocation_of_an_import() {
     type Way = fn(Managed) -> Result<(), Error>;

@@ -55,7 +55,7 @@ fn written_from_four_threads() {
     assert!(!exports[0].view().is_read_only() && !exports[0].view().is_copied());
 }
 
-/// Own faults 15: the same bytes are read and written as words of 1, 2 and 8 bytes, and each half that is seen is one that
+/// Own faults 16: the same bytes are read and written as words of 1, 2 and 8 bytes, and each half that is seen is one that
 /// was written.
 #[test]
 fn words_of_several_sizes() {

@@ -40,7 +40,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::error::{OrFetch, OrRaise, Raised, contained, forget_panic, raise};
+use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
 use crate::exchange::escrow::ToObject;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
@@ -130,12 +130,11 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
     if !class.has(object) {
         return None;
     }
+    let py = object.py();
     // SAFETY: that is what was asked.
-    let device = catch_unwind(AssertUnwindSafe(|| unsafe {
-        export::device(object, class)
-    }));
-    // On the long way it panics again.
-    device.map_err(forget_panic).ok()?.ok()
+    let device = contained(py, || unsafe { export::device(object, class) });
+    // On the long way it fails again.
+    device.map_err(|raised| raised.forget(py)).ok()
 }
 
 /// Runs a function of the table: 0, or -1 with an exception (XAP-09).
@@ -148,8 +147,8 @@ fn outcome(py: Python<'_>, body: impl FnOnce() -> Result<(), Raised>) -> c_int {
 }
 
 #[cold]
-fn no_place() -> PyErr {
-    PyValueError::new_err("the exchange table was given no place for its result")
+fn no_place(py: Python<'_>) -> Raised {
+    fail!(py, PyValueError: "the exchange table was given no place for its result")
 }
 
 /// The object that a consumer passed, if it is one of this class: anything can carry our table, since
@@ -162,22 +161,19 @@ unsafe fn checked<'a, 'py, G: Send + 'static>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
     class: &Vtable<G>,
-) -> PyResult<Borrowed<'a, 'py, PyAny>> {
+) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
     // SAFETY: passed on to the caller.
     let object = unsafe { Borrowed::from_ptr_or_opt(py, object) };
     let Some(object) = object else {
-        return Err(PyTypeError::new_err(
-            "the exchange table was given no object",
-        ));
+        return Err(fail!(py, PyTypeError: "the exchange table was given no object"));
     };
     if class.has(&object) {
         return Ok(object);
     }
-    Err(PyTypeError::new_err(format!(
-        "this exchange table is for objects of `{}`, and was given one of {}",
-        class.name,
-        object.get_type()
-    )))
+    let (ours, found) = (class.name, object.get_type());
+    Err(
+        fail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}"),
+    )
 }
 
 /// XAP-15: an owning tensor, as `__dlpack__` would give it (XAP-14).
@@ -215,10 +211,10 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
     let py = unsafe { Python::assume_attached() };
     outcome(py, || {
         if out.is_null() {
-            return Err(raise(py, no_place()));
+            return Err(no_place(py));
         }
         // SAFETY: a consumer passes an object.
-        let object = unsafe { checked(py, object, class) }.or_raise(py)?;
+        let object = unsafe { checked(py, object, class) }?;
         // SAFETY: of this class, as was checked.
         let tensor = match unsafe { export::export(&object, class, None) }? {
             Handover::Kept(tensor) => tensor,
@@ -234,20 +230,21 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
 unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
-    let fill = || {
+    outcome(py, || {
         if out.is_null() {
-            return Err(no_place());
+            return Err(no_place(py));
         }
         // SAFETY: a consumer passes an object.
         let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
         // SAFETY: that is what was checked.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
-        let (value, _) = unsafe { share(&object) }?;
+        let (value, _) = unsafe { share(&object) }.or_raise(py)?;
         let tensor = match usual_of(value) {
             Some(it) => {
                 let tensor = bare(it.as_ptr(), 0, it.device(), it.dtype());
                 lend(
+                    py,
                     tensor,
                     lists(value),
                     (it.shape(), it.strides()),
@@ -255,9 +252,10 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
                 )
             }
             None => {
-                let it = value.describe().or_raise(py).or_fetch(py)?;
+                let it = value.describe().or_raise(py)?;
                 let tensor = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
                 lend(
+                    py,
                     tensor,
                     lists(value),
                     (it.shape(), it.strides()),
@@ -268,8 +266,7 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(tensor) };
         Ok(())
-    };
-    outcome(py, || fill().or_raise(py))
+    })
 }
 
 /// A tensor without lists.
@@ -287,21 +284,22 @@ fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> D
 
 /// A tensor with the lists that lie in the object, if they say what was described.
 fn lend(
+    py: Python<'_>,
     bare: DLTensor,
     lists: Option<(&[i64], &[i64])>,
     described: (&[i64], &[i64]),
     read_only: bool,
-) -> PyResult<DLTensor> {
+) -> Result<DLTensor, Raised> {
     if read_only {
         // XAP-20: a bare tensor cannot say so.
-        return Err(PyBufferError::new_err(
-            "the data is read-only, which a borrowed tensor cannot say; ask for an owning one",
-        ));
+        return Err(
+            fail!(py, PyBufferError: "the data is read-only, which a borrowed tensor cannot say; ask for an owning one"),
+        );
     }
     let Some((shape, strides)) = lists.filter(|lists| *lists == described) else {
-        return Err(PyBufferError::new_err(
-            "shape and strides do not lie in the object as they are exported; ask for an owning tensor",
-        ));
+        return Err(
+            fail!(py, PyBufferError: "shape and strides do not lie in the object as they are exported; ask for an owning tensor"),
+        );
     };
     if shape.is_empty() {
         return Ok(bare);
@@ -329,11 +327,11 @@ unsafe fn to_object(
     let py = unsafe { Python::assume_attached() };
     outcome(py, || {
         if out.is_null() {
-            return Err(raise(py, no_place()));
+            return Err(no_place(py));
         }
-        let tensor = NonNull::new(tensor)
-            .ok_or_else(|| PyBufferError::new_err("the exchange table was given no tensor"))
-            .or_raise(py)?;
+        let Some(tensor) = NonNull::new(tensor) else {
+            return Err(fail!(py, PyBufferError: "the exchange table was given no tensor"));
+        };
         // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
         let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
         let object = escrow::hand_over(py, offer, plain, make)?;

@@ -16,10 +16,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::error::{OrFetch, OrRaise};
+use crate::error::{OrFetch, OrRaise, fail};
 use crate::exchange::lookup;
 use crate::export::capsule;
-use crate::hold::waiting::{self, while_attached};
+use crate::hold::waiting;
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
@@ -107,9 +107,7 @@ pub fn from_dlpack_with(
             ..ExportRequest::versioned()
         };
         waiting::prepare(py);
-        let copied = while_attached(py, || {
-            dlpack_core::DLPack::into_dlpack_with(tensor, &request)
-        });
+        let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
         return copied.or_raise(py).or_fetch(py);
     }
     Ok(tensor)
@@ -144,8 +142,11 @@ fn through_table(
             Err(error)
         };
     }
-    let tensor = NonNull::new(tensor)
-        .ok_or_else(|| PyBufferError::new_err("the producer's exchange table gave no tensor"))?;
+    let Some(tensor) = NonNull::new(tensor) else {
+        return Err(
+            fail!(py, PyBufferError: "the producer's exchange table gave no tensor").fetch(py),
+        );
+    };
     // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
     let tensor = unsafe { Managed::from_raw(tensor) }
         .or_raise(py)
@@ -247,9 +248,7 @@ fn default_stream(
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
         waiting::prepare(py);
-        while_attached(py, || settle(&tensor))
-            .or_raise(py)
-            .or_fetch(py)?;
+        settle(&tensor).or_raise(py).or_fetch(py)?;
     }
     Ok(tensor)
 }
@@ -267,10 +266,12 @@ fn no_protocol(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyAttributeError>(py) {
         return error;
     }
-    let told = PyAttributeError::new_err(format!(
-        "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
+    let told = fail!(
+        py,
+        PyAttributeError: "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
         object.get_type()
-    ));
+    )
+    .fetch(py);
     told.set_cause(py, Some(error));
     told
 }

@@ -13,7 +13,7 @@ use crate::stream::link::{Link, order};
 use crate::stream::{owner::StreamOwner, rules::Origin};
 #[cfg(feature = "std")]
 use crate::tensor::view::TensorRef;
-use crate::{Descriptor, Device, Error, ExportRequest, tensor::Managed};
+use crate::{Descriptor, Device, Error, ExportRequest, Managed};
 
 /// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
 /// memory may be pending.

@@ -5,8 +5,8 @@ use crate::export::{block::Unfinished, contents::Contents};
 use crate::layout::{Dims, dims::MAX_RANK, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
 use crate::request::{Plan, Subject, plan::plan_unasked};
-use crate::tensor::{Managed, TensorRef, foreign};
-use crate::{DataType, Device, Error, LegacyPolicy, abi::DLTensor, loan::access::Access};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, TensorRef};
+use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
 impl Managed {
     /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.
@@ -35,11 +35,7 @@ pub(crate) fn copy_on_host(
     plan: &Plan,
 ) -> Result<Managed, Error> {
     let TensorRef { shape, strides, .. } = *tensor;
-    let not_contiguous = || Error::NotContiguous {
-        shape: shape.to_vec(),
-        strides: strides.to_vec(),
-    };
-    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| too_large(shape))?;
+    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| Error::too_large(shape))?;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes != 0 {
         let data = memory.as_mut_ptr();
@@ -61,7 +57,7 @@ pub(crate) fn copy_on_host(
                 // are those bytes, `bytes` of them; both sides as above, whoever may be writing the first.
                 unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
             }
-            None => return Err(not_contiguous()),
+            None => return Err(tensor.not_contiguous()),
         }
     }
     over_copy(memory, tensor, legacy, plan)
@@ -115,7 +111,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
             most: MAX_RANK,
         });
     }
-    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| too_large(&extents))?;
+    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
@@ -129,11 +125,4 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         ..Contents::over(&mut memory, &extents, dtype, plan.device)
     };
     Ok(Unfinished::new(memory)?.finish(contents, &plan))
-}
-
-#[cold]
-fn too_large(shape: &[i64]) -> Error {
-    Error::TooLarge {
-        shape: shape.to_vec(),
-    }
 }

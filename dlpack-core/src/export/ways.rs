@@ -10,8 +10,9 @@ use crate::export::device;
 use crate::export::{block::Unfinished, contents::Contents, extras::Shared, fresh::copy_on_host};
 use crate::request::plan::{Way, plan, plan_unasked};
 use crate::request::{Plan, Subject};
-use crate::tensor::{Managed, TensorRef};
-use crate::{Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Parts};
+use crate::{
+    Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts, TensorRef,
+};
 use crate::{layout::extent, loan::Memory, version::Abi};
 
 /// What the plan has to know of a described tensor.

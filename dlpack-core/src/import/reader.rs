@@ -7,10 +7,9 @@ use crate::element::{Axes, Plain};
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
-use crate::loan::{SharedBuffer, access::Access};
+use crate::loan::access::Access;
 use crate::tensor::view::{elements, same_extent};
-use crate::tensor::{Managed, TensorRef};
-use crate::{DataType, Device, Element, Error, Order};
+use crate::{DataType, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
@@ -259,7 +258,7 @@ impl Import {
                         && whole_elements
                         && !extent::may_leave_gaps(shape, view.strides())
                 })
-                .ok_or_else(|| Error::not_contiguous(shape, view.strides()))?;
+                .ok_or_else(|| view.not_contiguous())?;
             reach.max + 1
         };
         let len = elements::<T>(items);

@@ -19,9 +19,8 @@ use crate::describe::usual::{Usual, usual};
 use crate::export::extras::{self, Shared};
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
-use crate::loan::{Buffer, Writable};
-use crate::{DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
-use crate::{element::AnyBits, private::claim::Elem};
+use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
+use crate::{Writable, element::AnyBits, private::claim::Elem};
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,13 @@
 //! and what was found is remembered, good or bad.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::{borrow::ToOwned, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
-use crate::{Device, Error, device::Api};
+use crate::{Device, Error, device::Api, error::text};
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
@@ -229,15 +229,18 @@ impl Driver {
 
     #[cold]
     fn failed(&self, call: &str, code: c_int) -> Error {
-        Error::DriverFailed {
-            call: call.to_owned(),
-            code,
-            name: self.name_of(code),
-        }
+        let error = || {
+            Ok(Error::DriverFailed {
+                call: text(call)?,
+                code,
+                name: self.name_of(code)?,
+            })
+        };
+        error().unwrap_or_else(|error| error)
     }
 
     /// What the driver calls an error.
-    fn name_of(&self, code: c_int) -> String {
+    fn name_of(&self, code: c_int) -> Result<String, Error> {
         let mut name = ptr::null();
         match &self.own {
             Own::Cuda(calls) => {
@@ -251,11 +254,11 @@ impl Driver {
             Own::Hip(_, None) => {}
         }
         if name.is_null() {
-            return "an unknown error".to_owned();
+            return text("an unknown error");
         }
         // SAFETY: a string that lives as long as the driver.
         let name = unsafe { CStr::from_ptr(name) };
-        name.to_string_lossy().into_owned()
+        text(name.to_str().unwrap_or("an unknown error"))
     }
 
     /// Whoever is current on this thread, to be made so again.

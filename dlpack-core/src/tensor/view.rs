@@ -150,7 +150,7 @@ impl<'a> TensorRef<'a> {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(Error::not_contiguous(self.shape, self.strides));
+            return Err(self.not_contiguous());
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
@@ -294,7 +294,7 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(Error::not_contiguous(self.shape, self.strides));
+            return Err(self.not_contiguous());
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
@@ -310,6 +310,10 @@ impl<'a> TensorRef<'a> {
             alignment,
             dtype: self.dtype,
         })
+    }
+
+    pub(crate) fn not_contiguous(&self) -> Error {
+        Error::not_contiguous(self.shape, self.strides)
     }
 
     /// The same memory under other axes, which reach the same items.

@@ -52,7 +52,7 @@ mod dlpack_probe {
     use crate::several::{Batch, Owned, Tables};
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
