@@ -21,8 +21,8 @@ pub use list::{FromInt, FromList};
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use crate::tensor::{Managed, TensorRef};
-use crate::{Element, Error, element::Plain, import::reader::Import, loan::SharedBuffer};
+use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
+use crate::{element::Plain, import::reader::Import};
 
 /// A type that a tensor can become.
 ///

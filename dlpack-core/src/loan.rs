@@ -32,8 +32,8 @@ pub(crate) mod shared;
 pub use buffer::{Buffer, Writable};
 pub use shared::SharedBuffer;
 
-use core::marker::PhantomData;
 use core::mem::{size_of, size_of_val};
+use core::{marker::PhantomData, ptr};
 
 use crate::{DataType, Device, Element, StreamRef};
 use crate::{element::Axes, layout::Dims, loan::access::Access, stream::Queue};
@@ -258,9 +258,8 @@ impl<'a> Loan<'a> {
         let distance = |row: &'a R| {
             let field = field(row);
             F::verify(core::slice::from_ref(field));
-            core::ptr::from_ref(field)
-                .addr()
-                .wrapping_sub(core::ptr::from_ref(row).addr())
+            let (field, row) = (ptr::from_ref(field), ptr::from_ref(row));
+            field.addr().wrapping_sub(row.addr())
         };
         let offset = rows.first().map_or(0, distance);
         assert!(

@@ -3,10 +3,11 @@
 use core::marker::PhantomData;
 
 use crate::layout::{Dims, extent};
-use crate::loan::access::Access;
 use crate::stream::{Queue, rules::Origin};
-use crate::tensor::{Managed, TensorRef, accessors::accessors};
-use crate::{DataType, Device, LegacyPolicy, ReleasePolicy, StreamRef, Version};
+use crate::{
+    DataType, Device, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef, Version,
+};
+use crate::{loan::access::Access, tensor::accessors::accessors};
 
 /// A tensor that was checked against the memory it lies in.
 ///

@@ -9,9 +9,9 @@
 use core::{marker::PhantomData, mem::size_of};
 
 use crate::layout::shape::{Numbers, offset};
-use crate::layout::{Dims, Int, Shape, Strides};
+use crate::layout::{Dims, Int};
 use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
-use crate::{StreamRef, abi};
+use crate::{Shape, StreamRef, Strides, abi};
 use crate::{describe::descriptor::Descriptor, element::Axes, loan::axes_of, stream::Queue};
 
 /// What an annotation says beside the data: everything the derive knows, and the builder for an

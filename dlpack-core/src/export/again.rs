@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use crate::export::DLPack;
 use crate::export::ways::{again, export_moved, export_moved_unasked, subject, unordered};
 use crate::request::{Consumer, Transfer, consumer, plan};
-use crate::{Descriptor, Error, ExportRequest, Parts, abi, tensor::Managed, version::Abi};
+use crate::{Descriptor, Error, ExportRequest, Managed, Parts, abi, version::Abi};
 
 impl Managed {
     /// Gives up the tensor in the struct of DLPack 1.0 and later. A foreign tensor is wrapped if

@@ -12,9 +12,8 @@ use core::{alloc::Layout, ffi::c_void};
 
 use crate::export::contents::{Contents, Lists};
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::Managed;
 use crate::tensor::managed::{BlockTable, Ours};
-use crate::{Error, Version, abi, panics::contain_panic, request::Plan, version::Abi};
+use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either version; which one is fixed by the deleter in it.
 #[repr(C)]

@@ -116,11 +116,7 @@ impl Lists {
     /// Those of items that lie one after another, the last axis fastest.
     #[inline]
     pub(crate) fn row_major(shape: &[i64]) -> Self {
-        let mut lists = Self {
-            shape: [0; INLINE],
-            strides: [0; INLINE],
-            heap: Box::default(),
-        };
+        let mut lists = Self::few([0; INLINE], [0; INLINE]);
         let rank = shape.len();
         let (extents, strides) = if rank <= INLINE {
             (&mut lists.shape[..rank], &mut lists.strides[..rank])

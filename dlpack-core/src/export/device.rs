@@ -9,10 +9,11 @@ use crate::export::{block::Unfinished, contents::Contents, fresh::copy_on_host};
 #[cfg(feature = "std")]
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer, plan::Way};
-use crate::stream::{link::Link, owner::StreamOwner, rules::Origin};
+use crate::stream::link::{Link, order};
+use crate::stream::{owner::StreamOwner, rules::Origin};
 #[cfg(feature = "std")]
 use crate::tensor::view::TensorRef;
-use crate::{Descriptor, Device, Error, ExportRequest, tensor::Managed};
+use crate::{Descriptor, Device, Error, ExportRequest, Managed};
 
 /// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
 /// memory may be pending.
@@ -125,11 +126,6 @@ fn copy_by_driver(
 
 /// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
 pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
-    #[cfg(not(feature = "std"))]
-    use crate::stream::link::order;
-    #[cfg(feature = "std")]
-    use crate::stream::order::order;
-
     if descriptor.data.is_null() {
         return Ok(());
     }

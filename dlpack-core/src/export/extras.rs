@@ -1,7 +1,7 @@
 //! What a type says of its exports beside how it is described: a table of facts and functions.
 
-use crate::{Error, ExportRequest};
-use crate::{describe::usual::Usual, export::DLPack, loan::facts::Facts, tensor::Managed};
+use crate::{Error, ExportRequest, Managed};
+use crate::{describe::usual::Usual, export::DLPack, loan::facts::Facts};
 
 /// Shape and strides where they lie.
 pub type Lists<'a> = (&'a [i64], &'a [i64]);

@@ -5,8 +5,8 @@ use crate::export::{block::Unfinished, contents::Contents};
 use crate::layout::{Dims, dims::MAX_RANK, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
 use crate::request::{Plan, Subject, plan::plan_unasked};
-use crate::tensor::{Managed, TensorRef, foreign};
-use crate::{DataType, Device, Error, LegacyPolicy, abi::DLTensor, loan::access::Access};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, TensorRef};
+use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
 impl Managed {
     /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.

@@ -4,8 +4,7 @@
 use core::ptr::NonNull;
 
 use crate::export::ways::{export_with, unordered_request};
-use crate::{Descriptor, Error};
-use crate::{abi::DLManagedTensorVersioned, memory::counted::Counted, tensor::Managed};
+use crate::{Descriptor, Error, Managed, abi::DLManagedTensorVersioned, memory::counted::Counted};
 
 /// A caller's tensor, on its way to code that may take it, refuse it, or do both: keep it and fail.
 ///

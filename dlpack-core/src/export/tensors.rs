@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use crate::export::ways::{export_shared, export_shared_unasked};
-use crate::{Descriptor, Error, ExportRequest, loan::facts::NamedFacts, tensor::Managed};
+use crate::{Descriptor, Error, ExportRequest, Managed, loan::facts::NamedFacts};
 
 /// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
 ///

@@ -222,11 +222,8 @@ fn pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
         // SAFETY: only the address is taken; who reads there is put behind the stream.
         let (elements, read) = unsafe { slice.stream_synced_slice(stream) };
         core::mem::forget(read);
-        let address = elements.as_ptr().expose_provenance();
-        (
-            CUdeviceptr::try_from(address).unwrap_or(0),
-            SyncOnDrop::Sync(None),
-        )
+        let address = CUdeviceptr::try_from(elements.as_ptr().expose_provenance());
+        (address.unwrap_or(0), SyncOnDrop::Sync(None))
     });
     apart(found.map(|found| found.within(slice.context())))
 }

@@ -37,10 +37,8 @@ impl<const N: usize> Columns for Const<N> {
 /// Shape and strides of a matrix.
 fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
     let (mut extents, mut steps) = (Dims::new(), Dims::new());
-    for (extent, stride) in [(shape.0, strides.0), (shape.1, strides.1)]
-        .into_iter()
-        .take(C::RANK)
-    {
+    let axes = [(shape.0, strides.0), (shape.1, strides.1)];
+    for (extent, stride) in axes.into_iter().take(C::RANK) {
         // What does not fit is refused, since it reaches outside of the elements.
         extents.push(i64::try_from(extent).unwrap_or(i64::MAX));
         steps.push(i64::try_from(stride).unwrap_or(i64::MAX));
@@ -110,11 +108,8 @@ where
         let import = import.column_major();
         import.rank(C::RANK)?;
         let mut extents = [0, 1];
-        for (axis, fixed) in [R::try_to_usize(), C::try_to_usize()]
-            .into_iter()
-            .enumerate()
-            .take(C::RANK)
-        {
+        let fixed = [R::try_to_usize(), C::try_to_usize()];
+        for (axis, fixed) in fixed.into_iter().enumerate().take(C::RANK) {
             extents[axis] = import.extent(axis)?;
             if let Some(needed) = fixed {
                 import.expect(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;

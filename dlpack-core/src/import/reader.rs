@@ -7,10 +7,9 @@ use crate::element::{Axes, Plain};
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
-use crate::loan::{SharedBuffer, access::Access};
+use crate::loan::access::Access;
 use crate::tensor::view::{elements, same_extent};
-use crate::tensor::{Managed, TensorRef};
-use crate::{DataType, Device, Element, Error, Order};
+use crate::{DataType, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
@@ -250,11 +249,8 @@ impl Import {
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.
             let leading = self.leading();
-            let whole_elements = extent::same_places(
-                &shape[leading..],
-                &view.strides()[leading..],
-                self.axes.strides(),
-            );
+            let (tail, steps) = (&shape[leading..], &view.strides()[leading..]);
+            let whole_elements = extent::same_places(tail, steps, self.axes.strides());
             let reach = extent::reach(shape, view.strides())
                 .filter(|reach| {
                     reach.min == 0

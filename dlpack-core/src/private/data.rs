@@ -1,7 +1,7 @@
 //! The loan that a field or an expression stands for, and who may keep it.
 
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
-use crate::{Descriptor, Error, ExportRequest, Loan, LoanMut, loan::buffer::Lent, tensor::Managed};
+use crate::{Descriptor, Error, ExportRequest, Loan, LoanMut, Managed, loan::buffer::Lent};
 
 /// The data of a field.
 #[inline]

@@ -1,8 +1,7 @@
 //! Tensors under a name: which there are, and which one is meant.
 
-use crate::describe::{descriptor::Descriptor, record::Columns};
-use crate::error::text;
-use crate::{Error, Record, private::claim::equal};
+use crate::{Descriptor, Error, Record};
+use crate::{describe::record::Columns, error::text, private::claim::equal};
 
 /// The column of this name in a list, if it has one.
 pub fn column<'a, L: Columns + ?Sized>(

@@ -19,9 +19,8 @@ use crate::describe::usual::{Usual, usual};
 use crate::export::extras::{self, Shared};
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
-use crate::loan::{Buffer, Writable};
-use crate::{DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
-use crate::{element::AnyBits, private::claim::Elem};
+use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
+use crate::{Writable, element::AnyBits, private::claim::Elem};
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -121,32 +120,21 @@ impl Last {
     }
 }
 
-impl<T: ?Sized> Deref for Probe<T> {
-    type Target = MutStep<T>;
-    fn deref(&self) -> &MutStep<T> {
-        &self.0
-    }
+macro_rules! steps {
+    ($($step:ident to $next:ty;)*) => {$(
+        impl<T: ?Sized> Deref for $step<T> {
+            type Target = $next;
+            fn deref(&self) -> &$next {
+                &self.0
+            }
+        }
+    )*};
 }
-
-impl<T: ?Sized> Deref for Whole<T> {
-    type Target = MutStep<T>;
-    fn deref(&self) -> &MutStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for MutStep<T> {
-    type Target = RefStep<T>;
-    fn deref(&self) -> &RefStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for RefStep<T> {
-    type Target = Last;
-    fn deref(&self) -> &Last {
-        &self.0
-    }
+steps! {
+    Probe to MutStep<T>;
+    Whole to MutStep<T>;
+    MutStep to RefStep<T>;
+    RefStep to Last;
 }
 
 /// In scope where the constants of a question are named: the answers where the type has no such

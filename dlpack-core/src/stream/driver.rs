@@ -186,10 +186,8 @@ pub fn available(device: Device) -> Result<(), Error> {
 /// The driver of an API. Why there is none is remembered.
 pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
     static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
-    DRIVERS[api as usize]
-        .get_or_init(|| Driver::load(api))
-        .as_ref()
-        .map_err(Clone::clone)
+    let driver = DRIVERS[api as usize].get_or_init(|| Driver::load(api));
+    driver.as_ref().map_err(Clone::clone)
 }
 
 impl Driver {

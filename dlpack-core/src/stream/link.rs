@@ -4,8 +4,10 @@ use alloc::sync::Arc;
 
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::unfreed::{GRAPHS, RETRIES, Unfreed, retry};
-use crate::stream::{Queue, driver::driver, ledger::remember, order::order, rules::Origin};
+use crate::stream::{Queue, driver::driver, ledger::remember, rules::Origin};
 use crate::{Device, Error, request::Consumer};
+
+pub(crate) use crate::stream::order::order;
 
 /// What its freeing waits for, and that it still lives.
 #[derive(Debug)]

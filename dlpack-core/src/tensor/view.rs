@@ -107,17 +107,9 @@ impl<'a> TensorRef<'a> {
     /// ```
     #[must_use]
     pub fn is_column_major(&self) -> bool {
-        let mut items = 1;
-        self.shape.contains(&0)
-            || self
-                .shape
-                .iter()
-                .zip(self.strides)
-                .all(|(&extent, &stride)| {
-                    let fits = extent == 1 || stride == items;
-                    items *= extent;
-                    fits
-                })
+        let mut packed = Dims::new();
+        extent::push_column_major(&mut packed, self.shape, 1);
+        extent::same_places(self.shape, self.strides, &packed)
     }
 
     /// The elements, without a copy. An element with axes of its own, such as `[f32; 3]`, takes
@@ -189,11 +181,9 @@ impl<'a> TensorRef<'a> {
         self.check_type::<T>()?;
         let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
         let mut elements = Vec::<T>::new();
-        elements
-            .try_reserve_exact(len)
-            .map_err(|_| Error::OutOfMemory {
-                bytes: self.len_bytes(),
-            })?;
+        let room = elements.try_reserve_exact(len);
+        let bytes = self.len_bytes();
+        room.map_err(|_| Error::OutOfMemory { bytes })?;
         self.check_contents::<T>()?;
         if len == 0 {
             return Ok(elements);
@@ -203,30 +193,23 @@ impl<'a> TensorRef<'a> {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
         };
-        // What stands for a `bool` may have changed since it was looked at.
-        if T::PLAIN && self.shared && T::ANY_BITS {
-            let tensor = self.with_axes(shape, strides);
-            // SAFETY: as below, whoever writes to the tensor.
-            unsafe { tensor.copy_shared(size_of::<T::Scalar>(), elements.as_mut_ptr().cast()) };
-            // SAFETY: as below.
-            unsafe { elements.set_len(len) };
-            return Ok(elements);
-        }
-        if T::PLAIN && !self.shared {
-            // SAFETY:
+        // What stands for a `bool` in shared memory may have changed since it was looked at.
+        if T::PLAIN && (!self.shared || T::ANY_BITS) {
+            let (itemsize, place) = (size_of::<T::Scalar>(), elements.as_mut_ptr().cast());
+            // For either copy:
             // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
             //    them to be readable from here; of items that share bytes, whole groups are moved
             //    (`groups`), which reach the same bytes;
             // 2. there is room for `len` elements, which are as many bytes as all items;
-            // 3. nobody else has the vector, or writes to the tensor while it is viewed.
-            unsafe {
-                gather(
-                    self.data,
-                    shape,
-                    strides,
-                    size_of::<T::Scalar>(),
-                    elements.as_mut_ptr().cast(),
-                );
+            // 3. nobody else has the vector; whoever writes to the tensor, while it is viewed, only does so where it is
+            //    shared.
+            if self.shared {
+                let tensor = self.with_axes(shape, strides);
+                // SAFETY: 1, 2 and 3.
+                unsafe { tensor.copy_shared(itemsize, place) };
+            } else {
+                // SAFETY: 1, 2 and 3.
+                unsafe { gather(self.data, shape, strides, itemsize, place) };
             }
             // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
             // `bool` were looked at.
@@ -378,12 +361,8 @@ impl<'a> TensorRef<'a> {
                 needed: trailing.len(),
             });
         };
-        for (index, (&found, &needed)) in self.shape[leading..]
-            .iter()
-            .zip(trailing.extents())
-            .enumerate()
-        {
-            same_extent(leading + index, found, needed)?;
+        for (axis, &needed) in (leading..).zip(trailing.extents()) {
+            same_extent(axis, self.shape[axis], needed)?;
         }
         self.check_host_readable()
     }
