@@ -13,7 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::class::tensor::tuple;
+use crate::class::tensor::Tuple;
 use crate::exchange::lookup;
 use crate::export::capsule;
 
@@ -171,7 +171,7 @@ fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
         Ok(_) if !start.is_aligned() => format!("not aligned, at {start:p}"),
         Ok(rank @ 1..=64) => {
             // SAFETY: not null but aligned, and as long as `ndim` says.
-            tuple(unsafe { core::slice::from_raw_parts(start, rank) })
+            Tuple(unsafe { core::slice::from_raw_parts(start, rank) }).to_string()
         }
         _ => format!("of {} axes", tensor.ndim),
     };

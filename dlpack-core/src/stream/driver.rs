@@ -182,7 +182,7 @@ pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
     DRIVERS[api as usize]
         .get_or_init(|| Driver::load(api))
         .as_ref()
-        .map_err(Clone::clone)
+        .map_err(Error::again)
 }
 
 impl Driver {
