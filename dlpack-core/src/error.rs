@@ -365,6 +365,27 @@ impl Error {
         let error = |(shape, strides)| Self::NotContiguous { shape, strides };
         lists.map_or_else(|error| error, error)
     }
+
+    /// A clone, if there is memory for one, of an error that is remembered.
+    #[cfg(feature = "std")]
+    #[cold]
+    pub(crate) fn again(&self) -> Self {
+        let clone = || match self {
+            &Self::NoDriver { library, ref why } => {
+                let why = text(why)?;
+                Ok(Self::NoDriver { library, why })
+            }
+            &Self::NoEntryPoint {
+                ref library,
+                symbol,
+            } => {
+                let library = text(library)?;
+                Ok(Self::NoEntryPoint { library, symbol })
+            }
+            other => Ok(other.clone()),
+        };
+        clone().unwrap_or_else(|error| error)
+    }
 }
 
 /// `value.to_string()`, where there is memory for it.

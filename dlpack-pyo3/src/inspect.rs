@@ -12,7 +12,7 @@ use dlpack_core::{DataType, Device, Version};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::class::tensor::tuple;
+use crate::class::tensor::Tuple;
 use crate::exchange::lookup;
 use crate::export::capsule;
 
@@ -159,7 +159,7 @@ fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
     line(text, "  device", &Device::from(tensor.device).to_string());
     // SAFETY: each pointer is null or has so many entries, and the capsule keeps them.
     let list = |start| match unsafe { list_at(start, tensor.ndim) } {
-        Ok(Some(list)) => tuple(list),
+        Ok(Some(list)) => Tuple(list).to_string(),
         Ok(None) => "null".to_owned(),
         Err(error) => error.to_string(),
     };

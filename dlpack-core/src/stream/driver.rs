@@ -187,7 +187,7 @@ pub fn available(device: Device) -> Result<(), Error> {
 pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
     static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
     let driver = DRIVERS[api as usize].get_or_init(|| Driver::load(api));
-    driver.as_ref().map_err(Clone::clone)
+    driver.as_ref().map_err(Error::again)
 }
 
 impl Driver {

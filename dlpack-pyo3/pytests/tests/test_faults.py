@@ -214,6 +214,7 @@ owners = {
     "two versions": (p.Draft([1.0]), {"version": 100, **new}),
     "borrowed": (borrowed(), new),
     "a copy from a device": (p.Elsewhere(2), {"copy": False, "dl_device": (1, 0), **new}),
+    "no driver": (p.Elsewhere(2), {"dl_device": (1, 0), **new}),
 }
 panics = {"a panic": (panicking(), new), "a panic again": (p.PanicByHand(), new)}
 
@@ -264,6 +265,7 @@ print(len(acts))
 """,
         noisy=True,
         RUST_BACKTRACE="0",
+        DLPACK_LIBCUDA="none",
     )
     assert int(ended.out) > 30
 
@@ -318,8 +320,93 @@ print(failed)
 """,
         noisy=True,
         RUST_BACKTRACE="0",
+        DLPACK_LIBCUDA="none",
     )
     assert int(ended.out) > 20
+
+
+@pytest.mark.parametrize("whose", ["python", "rust"])
+@pytest.mark.parametrize("fails", ["one", "all"])
+def test_failing_memory_in_deleters(script, whose, fails):
+    """Own faults 9, 14: what is given back needs no memory, also where the owner panics, and panics again."""
+    pytest.importorskip("_testcapi")
+    script(
+        REFUSALS
+        + f"""
+whose, fails = {whose!r}, {fails!r}
+"""
+        + """
+import _testcapi
+start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
+stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
+makers = [lambda: p.Probe([4]), lambda: p.WProbe([4]), lambda: p.Mutable([1.0]), lambda: p.Exclusive([1.0])]
+makers += [lambda: p.Owned([1.0]), lambda: p.Batch(2).rewards, lambda: p.take(p.Probe([4]))]
+if whose == "python":
+    # What panics in Rust has no memory for that either.
+    makers.append(lambda: p.PanicInOwner([1.0]))
+
+def capsule(owner):
+    return [owner.__dlpack__(**new)].clear
+
+def legacy_capsule(owner):
+    return [owner.__dlpack__(copy=True)].clear
+
+def deleter(owner, kind=ctypes.PYFUNCTYPE):
+    seen = capi.export(owner)
+    seen.released = True
+    release, address = kind(None, ctypes.c_void_p)(seen.struct.deleter), ctypes.c_void_p(seen.address)
+    return lambda: release(address)
+
+def deleter_not_attached(owner):
+    return deleter(owner, ctypes.CFUNCTYPE)
+
+def attempt(release, first, end):
+    try:
+        start(first, end)
+        release()
+    except (MemoryError, ctypes.ArgumentError) as error:
+        return error
+
+gc.freeze()
+for make in makers:
+    for way in capsule, legacy_capsule, deleter, deleter_not_attached:
+        for k in range(12):
+            alive = p.alive()
+            release = way(make())
+            without = attempt(release, k, k + 1 if fails == "one" else 0)
+            stop()
+            if p.alive() != alive:
+                # Python had no memory for the call.
+                assert without is not None, (way, k)
+                release()
+            release = without = None
+            gc.collect()
+            assert p.alive() == alive, (way, k)
+""",
+        noisy=True,
+        RUST_BACKTRACE="0",
+    )
+
+
+def test_texts_without_memory(script):
+    """Own faults 14: what is asked for in words is a MemoryError."""
+    script(
+        """
+import dlpack_probe as p
+tensor = p.take(p.Probe([2, 3]))
+for ask in repr, lambda it: it.dtype:
+    for k in range(20):
+        for end in k + 1, 0:
+            p.set_nomemory_in_rust(k, end)
+            try:
+                found = ask(tensor)
+            except MemoryError:
+                found = None
+            p.remove_nomemory_in_rust()
+            assert found == (ask(tensor) if found else None)
+            assert found or k < 10
+"""
+    )
 
 
 def test_the_module_is_gone(script):
