@@ -47,9 +47,11 @@ pub use crate::private::data::{data, data_mut, data_of, share, writable};
 pub use crate::private::names::{column, count, find, names, unknown_tensor};
 pub use crate::private::place::{device, dtype, stream, stream_of};
 pub use crate::private::probe::{Probe, Unsaid, Whole};
-pub use crate::private::shape::{extents, len, number, offset, order, shape, steps, strides};
+pub use crate::private::shape::{
+    extents, len, number, offset, order, rare_shape, rare_strides, shape, steps, strides,
+};
 pub use crate::private::tensor::{
-    Described, fits, import_whole, no_variant, present, skipped, via, whole, whole_mut,
+    Described, described, fits, import_whole, no_variant, present, skipped, via, whole, whole_mut,
     whole_share, whole_usual,
 };
 

@@ -8,11 +8,15 @@
 
 use core::marker::PhantomData;
 
+use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DataType;
+use crate::layout::dims::Dims;
 use crate::layout::few::{Few, INLINE};
 use crate::layout::shape::{Shape, Strides};
+use crate::loan::access::Access;
 use crate::loan::{Loan, Memory};
+use crate::request::{LegacyPolicy, ReleasePolicy};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +27,29 @@ pub struct Usual<'a> {
     pub(crate) rank: usize,
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
-    pub(crate) read_only: bool,
+    pub(crate) access: Access,
     lifetime: PhantomData<&'a [u8]>,
+}
+
+impl<'a> From<Usual<'a>> for Descriptor<'a> {
+    #[inline(always)]
+    fn from(usual: Usual<'a>) -> Self {
+        Self {
+            data: usual.data,
+            byte_offset: 0,
+            shape: Dims::of_few(usual.shape, usual.rank),
+            strides: Dims::of_few(usual.strides, usual.rank),
+            dtype: usual.dtype,
+            device: usual.device,
+            stream: None,
+            read_only: usual.is_read_only(),
+            access: usual.access,
+            legacy: LegacyPolicy::Copy,
+            release: ReleasePolicy::Safe,
+            own: None,
+            lifetime: PhantomData,
+        }
+    }
 }
 
 impl Usual<'_> {
@@ -60,7 +85,7 @@ impl Usual<'_> {
             rank: shape.len,
             dtype: memory.dtype,
             device: memory.device,
-            read_only: memory.access.is_read_only(),
+            access: memory.access,
             lifetime: PhantomData,
         })
     }
@@ -104,20 +129,20 @@ impl Usual<'_> {
     #[must_use]
     #[inline]
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.access.is_read_only()
     }
 }
 
 /// Extents, for [`usual`].
 #[inline(always)]
-pub fn few<S: Shape + ?Sized>(shape: &S) -> Few {
-    shape.few()
+pub fn few<S: Shape + ?Sized>(shape: &S) -> Option<Few> {
+    Some(shape.few())
 }
 
 /// Strides, for [`usual`].
 #[inline(always)]
-pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
-    strides.few()
+pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Option<Few> {
+    Some(strides.few())
 }
 
 /// The tensor over memory that is lent, if it is of the usual kind and no stream has to be asked.

@@ -97,7 +97,7 @@ pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     let plan = plan_unasked(&Subject {
         device: usual.device,
         dtype: usual.dtype,
-        read_only: usual.read_only,
+        read_only: usual.is_read_only(),
         copied: false,
         legacy: LegacyPolicy::Copy,
     });

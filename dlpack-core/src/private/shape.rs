@@ -18,6 +18,20 @@ pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
     List(strides.to_strides())
 }
 
+/// As [`shape`] for [`described`](super::described): compiled once for each type of a list.
+#[cold]
+#[inline(never)]
+pub fn rare_shape<S: Shape + ?Sized>(shape: &S) -> Option<List> {
+    Some(List(shape.to_extents()))
+}
+
+/// As [`strides`], likewise.
+#[cold]
+#[inline(never)]
+pub fn rare_strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Option<List> {
+    Some(List(strides.to_strides()))
+}
+
 /// One number of a list; `None` stands for `_`.
 #[inline]
 #[must_use]

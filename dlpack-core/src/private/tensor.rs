@@ -7,12 +7,32 @@ use crate::error::Error;
 use crate::export::DLPack;
 use crate::export::extras::Shared;
 use crate::import::FromDLPack;
+use crate::layout::shape::List;
+use crate::loan::Loan;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
 use crate::request::ExportRequest;
 use crate::tensor::managed::Managed;
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
+
+/// A tensor whose parts are fields, described by code that is compiled once: for types whose exports hardly ever
+/// describe, since they know the usual tensor without.
+///
+/// # Errors
+///
+/// As [`Parts::describe`].
+#[inline(never)]
+pub fn described<'a>(loan: Loan<'a>, shape: Option<List>, strides: Option<List>) -> Described<'a> {
+    let mut parts = Parts::new();
+    if let Some(shape) = shape {
+        parts = parts.shape(shape);
+    }
+    if let Some(strides) = strides {
+        parts = parts.strides(strides);
+    }
+    parts.describe(loan)
+}
 
 /// A field that is the whole tensor.
 #[inline]
