@@ -38,10 +38,21 @@ impl Annotation {
         let Some(usual) = self.usual(&memory) else {
             return self.general(memory);
         };
-        let mut descriptor = Descriptor::from(usual);
-        descriptor.read_only |= self.read_only;
-        descriptor.legacy = self.legacy;
-        descriptor.release = self.release;
+        let descriptor = Descriptor {
+            data: usual.data,
+            byte_offset: 0,
+            shape: Dims::of_few(usual.shape, usual.rank),
+            strides: Dims::of_few(usual.strides, usual.rank),
+            dtype: usual.dtype,
+            device: usual.device,
+            stream: None,
+            read_only: self.read_only || usual.read_only,
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            own: None,
+            lifetime: PhantomData,
+        };
         // Neither holds anything on the heap then, and without the code that would look for it
         // the compiler sees through both.
         core::mem::forget(self);
@@ -55,7 +66,7 @@ impl Annotation {
     /// Inlined into each description, where nearly all of these questions answer themselves, it takes
     /// some sixty instructions; `general` takes ten times as many.
     #[inline(always)]
-    fn usual<'a>(&self, memory: &Memory) -> Option<Usual<'a>> {
+    fn usual(&self, memory: &Memory) -> Option<Usual<'_>> {
         let plain = self.reading.is_none()
             && matches!(self.strides, StrideRule::None)
             && self.offset == 0

@@ -8,15 +8,11 @@
 
 use core::marker::PhantomData;
 
-use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DataType;
-use crate::layout::dims::Dims;
 use crate::layout::few::{Few, INLINE};
 use crate::layout::shape::{Shape, Strides};
-use crate::loan::access::Access;
 use crate::loan::{Loan, Memory};
-use crate::request::{LegacyPolicy, ReleasePolicy};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
@@ -27,29 +23,8 @@ pub struct Usual<'a> {
     pub(crate) rank: usize,
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
-    pub(crate) access: Access,
+    pub(crate) read_only: bool,
     lifetime: PhantomData<&'a [u8]>,
-}
-
-impl<'a> From<Usual<'a>> for Descriptor<'a> {
-    #[inline(always)]
-    fn from(usual: Usual<'a>) -> Self {
-        Self {
-            data: usual.data,
-            byte_offset: 0,
-            shape: Dims::of_few(usual.shape, usual.rank),
-            strides: Dims::of_few(usual.strides, usual.rank),
-            dtype: usual.dtype,
-            device: usual.device,
-            stream: None,
-            read_only: usual.is_read_only(),
-            access: usual.access,
-            legacy: LegacyPolicy::Copy,
-            release: ReleasePolicy::Safe,
-            own: None,
-            lifetime: PhantomData,
-        }
-    }
 }
 
 impl Usual<'_> {
@@ -85,7 +60,7 @@ impl Usual<'_> {
             rank: shape.len,
             dtype: memory.dtype,
             device: memory.device,
-            access: memory.access,
+            read_only: memory.access.is_read_only(),
             lifetime: PhantomData,
         })
     }
@@ -129,7 +104,7 @@ impl Usual<'_> {
     #[must_use]
     #[inline]
     pub fn is_read_only(&self) -> bool {
-        self.access.is_read_only()
+        self.read_only
     }
 }
 

@@ -3,8 +3,7 @@
 use crate::describe::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Error;
-use crate::export::block::Unfinished;
-use crate::export::contents::Contents;
+use crate::export::block::{Contents, Unfinished};
 #[cfg(feature = "std")]
 use crate::export::copies;
 use crate::export::fresh::copy_on_host;

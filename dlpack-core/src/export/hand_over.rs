@@ -10,8 +10,7 @@ use crate::abi;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::usual::Usual;
 use crate::error::Error;
-use crate::export::block::{Block, Unfinished};
-use crate::export::contents::Contents;
+use crate::export::block::{Block, Contents, Unfinished};
 use crate::export::ways::{finish, subject};
 use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::request::{ExportRequest, LegacyPolicy};
@@ -97,7 +96,7 @@ pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     let plan = plan_unasked(&Subject {
         device: usual.device,
         dtype: usual.dtype,
-        read_only: usual.is_read_only(),
+        read_only: usual.read_only,
         copied: false,
         legacy: LegacyPolicy::Copy,
     });

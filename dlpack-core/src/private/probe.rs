@@ -67,15 +67,15 @@ impl<T: ?Sized> MutStep<T> {
     const NEW: Self = Self(RefStep(Last, PhantomData));
 }
 
-impl<T: ?Sized> Probe<T> {
-    /// The probe of this type.
-    pub const NEW: Self = Self(MutStep::NEW);
+macro_rules! probes {
+    ($($probe:ident)*) => {$(
+        impl<T: ?Sized> $probe<T> {
+            /// The probe of this type.
+            pub const NEW: Self = Self(MutStep::NEW);
+        }
+    )*};
 }
-
-impl<T: ?Sized> Whole<T> {
-    /// The probe of this type.
-    pub const NEW: Self = Self(MutStep::NEW);
-}
+probes!(Probe Whole);
 
 impl<T: Buffer + ?Sized> Probe<T> {
     /// What the type alone says.
@@ -128,32 +128,21 @@ impl Last {
     }
 }
 
-impl<T: ?Sized> Deref for Probe<T> {
-    type Target = MutStep<T>;
-    fn deref(&self) -> &MutStep<T> {
-        &self.0
-    }
+macro_rules! steps {
+    ($($step:ident => $next:ty;)*) => {$(
+        impl<T: ?Sized> Deref for $step<T> {
+            type Target = $next;
+            fn deref(&self) -> &$next {
+                &self.0
+            }
+        }
+    )*};
 }
-
-impl<T: ?Sized> Deref for Whole<T> {
-    type Target = MutStep<T>;
-    fn deref(&self) -> &MutStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for MutStep<T> {
-    type Target = RefStep<T>;
-    fn deref(&self) -> &RefStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for RefStep<T> {
-    type Target = Last;
-    fn deref(&self) -> &Last {
-        &self.0
-    }
+steps! {
+    Probe => MutStep<T>;
+    Whole => MutStep<T>;
+    MutStep => RefStep<T>;
+    RefStep => Last;
 }
 
 /// In scope where the constants of a question are named: the answers where the type has no such
@@ -211,24 +200,10 @@ impl<T: Buffer + ?Sized> RouteMut<T> for ByBuffer {
     }
 }
 
-impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> Route<T> for ByDerefMut {
-    #[inline]
-    fn lend(value: &T) -> Loan<'_> {
-        Loan::from(&**value)
-    }
-}
-
 impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> RouteMut<T> for ByDerefMut {
     #[inline]
     fn lend_mut(value: &mut T) -> LoanMut<'_> {
         LoanMut::from(&mut **value)
-    }
-}
-
-impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for ByDeref {
-    #[inline]
-    fn lend(value: &T) -> Loan<'_> {
-        Loan::from(&**value)
     }
 }
 
@@ -325,8 +300,15 @@ impl<T: ?Sized> RouteToTensorMut<T> for NoRoute {
     }
 }
 
-macro_rules! whole_slices {
+macro_rules! slices {
     ($($route:ident)*) => {$(
+        impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for $route {
+            #[inline]
+            fn lend(value: &T) -> Loan<'_> {
+                Loan::from(&**value)
+            }
+        }
+
         impl<T: ?Sized> RouteToTensor<T> for $route
         where
             $route: Route<T>,
@@ -353,4 +335,4 @@ macro_rules! whole_slices {
         }
     )*};
 }
-whole_slices!(ByDerefMut ByDeref);
+slices!(ByDerefMut ByDeref);
