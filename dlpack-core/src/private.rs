@@ -10,6 +10,19 @@
 //! | `parts.rs` | which loan is it, and may a clone keep it? Which extents, strides, offsets, items, device, stream? |
 //! | `tensor.rs` | is the field a tensor by itself, which one has this name, and how is it made again from one? |
 //! | `claim.rs` | does `assert_exports!` hold? |
+//!
+//! Safe code may call all of it by hand, in any order, once, twice or never, and do no harm:
+//!
+//! | what | because |
+//! |---|---|
+//! | `raw` | it is the one `unsafe` function; `address` only reads an address |
+//! | `data`, `data_mut`, `data_of`, `usual`, `described`, `via` | a loan lives as long as its borrow, and what is described is checked against it |
+//! | `share` | what the clone lends from its new place has to be the tensor, or it is refused |
+//! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_whole`, `fits` | they pass on to public traits, or make errors |
+//! | `record_column` | the place of the field is compared in every row |
+//! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
+//! | `Extras`, `Facts`, `Axes`, `Claim` | false facts make a wrong answer about the type, as a wrong `describe` does; memory is never found by them |
+//! | the rest | constants, numbers and types |
 
 mod claim;
 mod parts;
