@@ -20,7 +20,7 @@
 //! only from one major release to the next.
 
 pub use crate::describe::usual::Usual;
-pub use crate::error::text;
+pub use crate::error::words::text;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};

@@ -2,7 +2,8 @@
 
 use crate::describe::descriptor::Descriptor;
 use crate::describe::record::{Columns, Record};
-use crate::error::{Error, text};
+use crate::error::Error;
+use crate::error::words::text;
 use crate::private::claim::equal;
 
 /// The column of this name in a list, if it has one.

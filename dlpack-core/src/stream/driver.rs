@@ -12,7 +12,8 @@ use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::device::{Api, Device};
-use crate::error::{Error, text};
+use crate::error::Error;
+use crate::error::words::text;
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
 
 /// A stream, an event or a context, as the driver knows it.
