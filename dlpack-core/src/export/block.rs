@@ -13,7 +13,7 @@ use core::{alloc::Layout, ffi::c_void};
 use crate::describe::{descriptor::Descriptor, usual::Usual};
 use crate::layout::{Dims, dims::INLINE, extent};
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::managed::{BlockTable, Ours};
+use crate::tensor::managed::{BlockTable, Ours, Struct};
 use crate::{
     DataType, Device, Error, LegacyPolicy, Managed, Version, abi, panics::contain_panic,
     request::Plan, version::Abi,
@@ -264,11 +264,13 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline]
     fn finish_as(self, block: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
-        let tensor = Managed::ours(self.fill(tensor, plan), Ours { block, legacy }, access);
-        match plan.abi {
-            Abi::Versioned => tensor,
-            Abi::Legacy => tensor.legacy_in_place(),
-        }
+        let header = self.fill(tensor, plan);
+        let tensor = match plan.abi {
+            Abi::Versioned => Struct::Versioned(header),
+            // SAFETY: it is the header of this very block, which nobody else knows yet.
+            Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
+        };
+        Managed::ours(tensor, Ours { block, legacy }, access)
     }
 
     /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.

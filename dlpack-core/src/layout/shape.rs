@@ -245,7 +245,7 @@ lists! {
 impl<I: Int, const N: usize> sealed::List for [I; N] {
     type Rank = Fixed<N>;
 
-    #[inline(always)]
+    #[inline]
     fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
         let mut values = [0; N];
         for (axis, found) in self.iter().enumerate() {

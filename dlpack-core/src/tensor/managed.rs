@@ -54,7 +54,7 @@ pub(crate) struct Ours {
 
 /// The C struct that a [`Managed`] is the one owner of: it is valid until it is released or given up.
 #[derive(Clone, Copy)]
-enum Struct {
+pub(crate) enum Struct {
     Versioned(NonNull<abi::DLManagedTensorVersioned>),
     Legacy(NonNull<abi::DLManagedTensor>),
 }
@@ -241,12 +241,8 @@ impl Managed {
 
     /// A tensor that was just made by this crate.
     #[inline]
-    pub(crate) fn ours(
-        tensor: NonNull<abi::DLManagedTensorVersioned>,
-        ours: Ours,
-        access: Access,
-    ) -> Self {
-        Self::new(Struct::Versioned(tensor), None, Some(ours), access)
+    pub(crate) fn ours(tensor: Struct, ours: Ours, access: Access) -> Self {
+        Self::new(tensor, None, Some(ours), access)
     }
 
     #[inline]
