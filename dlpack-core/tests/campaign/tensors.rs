@@ -56,7 +56,7 @@ fn go_on(managed: Managed, crafted: &Crafted, memory: &[u8], dice: &mut Dice) {
     assert_eq!(view.is_read_only(), must_not_write, "{crafted:?}");
     // SAFETY: as the caller said.
     let again = |tensor| unsafe { Managed::from_raw(tensor) }.expect("it was good before");
-    if !crafted.is_honest(memory) || is_long(crafted) {
+    if !crafted.is_honest(memory) || crafted.is_long() {
         // Whatever it is, it can be moved and asked about.
         match dice.below(3) {
             0 => drop(again(managed.into_raw())),
@@ -106,12 +106,6 @@ fn go_on(managed: Managed, crafted: &Crafted, memory: &[u8], dice: &mut Dice) {
             _ => typed::<i32>(managed, crafted, memory, dice),
         },
     }
-}
-
-/// By strides of 0 a tensor is as long as it likes.
-fn is_long(crafted: &Crafted) -> bool {
-    let shape = crafted.foreign.shape.as_deref().unwrap_or_default();
-    (shape.iter()).fold(1_i64, |n, &extent| n.saturating_mul(extent)) > 4096
 }
 
 /// The bytes of the items, in the order of their indices; `None` where an item has no whole bytes.

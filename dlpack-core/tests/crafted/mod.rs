@@ -243,9 +243,8 @@ impl Crafted {
         if shape.contains(&0) {
             return Taken;
         }
-        let items = (shape.iter()).fold(1_i128, |n, &extent| n.saturating_mul(extent.into()));
         let most = i128::from(i64::MAX);
-        if items > most || items.saturating_mul(self.item_bits()) > 8 * most {
+        if self.len() > most || self.all_bits() > 8 * most {
             return Refused("the size");
         }
         let is_handle = matches!(foreign.device.device_type, 4 | 7 | 8 | 15);
@@ -268,12 +267,27 @@ impl Crafted {
         Taken
     }
 
+    /// By strides of 0 a tensor is as long as it likes.
+    pub fn is_long(&self) -> bool {
+        self.len() > 4096
+    }
+
+    fn len(&self) -> i128 {
+        let shape = self.foreign.shape.as_deref().unwrap_or_default();
+        (shape.iter()).fold(1, |n: i128, &extent| n.saturating_mul(extent.into()))
+    }
+
+    /// The bits of all items, one after another.
+    pub fn all_bits(&self) -> i128 {
+        self.len().saturating_mul(self.item_bits())
+    }
+
     /// The lowest and the highest item, counted from the first of the lists.
     fn span(&self) -> [i128; 2] {
         let shape = self.foreign.shape.as_deref().unwrap_or_default();
         let (mut low, mut high) = (0_i128, 0_i128);
         for (&extent, stride) in shape.iter().zip(self.strides()) {
-            let far = i128::from(stride) * i128::from(extent - 1);
+            let far = i128::from(stride) * (i128::from(extent) - 1);
             low = low.saturating_add(far.min(0));
             high = high.saturating_add(far.max(0));
         }

@@ -1,12 +1,16 @@
 //! `dlpack_probe`: classes for the tests in `tests/`, each of them usual or nasty in one way.
 
 mod alive;
+mod allocator;
 mod annotated;
 #[cfg(feature = "own-abi")]
 mod buffered;
+mod campaign;
 mod elsewhere;
 mod functions;
 mod generic;
+#[cfg(feature = "own-abi")]
+mod hooks;
 mod memory;
 mod mutable;
 mod panics;
@@ -22,10 +26,14 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::alive::{alive, drops, thread_id};
     #[pymodule_export]
+    use crate::allocator::{remove_nomemory_in_rust, set_nomemory_in_rust};
+    #[pymodule_export]
     use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
     #[cfg(feature = "own-abi")]
     #[pymodule_export]
     use crate::buffered::Buffered;
+    #[pymodule_export]
+    use crate::campaign::{craft_capsules, craft_prototypes};
     #[pymodule_export]
     use crate::elsewhere::Elsewhere;
     #[pymodule_export]
@@ -34,6 +42,12 @@ mod dlpack_probe {
     };
     #[pymodule_export]
     use crate::generic::{Floats, Ints};
+    #[cfg(feature = "own-abi")]
+    #[pymodule_export]
+    use crate::hooks::{
+        Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
+        HookedWayBack, arm, blow_up, hooks, thrown, way_back,
+    };
     #[pymodule_export]
     use crate::mutable::{Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
