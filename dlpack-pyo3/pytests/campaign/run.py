@@ -1,10 +1,11 @@
-"""Plays all campaigns, two at a time, on each interpreter that it is given, and writes what came of them down as a table.
+"""Plays all campaigns, as many at a time as there are processors, and writes what came of them down as a table.
 
-usage: python run.py [--scale short|full|long] [--only WORD] [--table FILE] --python INTERPRETER MODULE ..
+usage: python run.py [--scale short|full|long] [--play WORD] --python INTERPRETER MODULE ..
   --scale    how many of each: seconds, what the project asks for, or five times that
-  --only     campaigns whose file has the word in its name; `core` for those without Python
-  --table    where to write the table
+  --play     only what has the word in its name: a file of this folder, or `core` and `races`, which need no Python
   --python   an interpreter, and the folder of our module for it
+
+The table is spec/campaign.md. A part of the campaigns, or a short form of them, is not written there.
 """
 
 import argparse
@@ -25,10 +26,6 @@ FILES = ["endings", "trips", "threads", "memory", "tensors", "panics", "argument
 CASES = {"short": 10_000, "full": 2_000_000, "long": 10_000_000}
 LIMIT = {"short": 300, "full": 3000, "long": 15_000}
 TARGET = "x86_64-unknown-linux-gnu"
-ADDRESS = {
-    "RUSTFLAGS": "-Zsanitizer=address",
-    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
-}
 HEAD = """# Campaigns
 
 Written by `cargo xtask faults`, which plays them: hostile producers, code that lies and panics, memory that is not there, threads,
@@ -66,37 +63,38 @@ def lines_of(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
+def version_of(python):
+    return output(python, "-c", "import platform; print(platform.python_implementation(), platform.python_version())")
+
+
 def play(name, python, module, args):
     """A file of campaigns in a process of its own: the results, and one more if it dies."""
-    version = output(python, "-c", "import platform; print(platform.python_implementation(), platform.python_version())")
     path = os.pathsep.join([module, str(HERE.parent / "tests")])
-    command = [python, HERE / f"{name}.py", args.scale]
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(PYTHONPATH=path))
-        watch = threading.Timer(LIMIT[args.scale], process.kill)
-        watch.start()
+    command, env = [python, HERE / f"{name}.py", args.scale], environment(PYTHONPATH=path)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    watch = threading.Timer(LIMIT[args.scale], process.kill)
+    watch.start()
+    said = []
 
-        def relay():
-            for line in process.stderr:
-                if line.startswith("  "):
-                    # How far it is.
-                    print(line, end="", flush=True)
-                errors.write(line)
+    def relay():
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("  "):
+                # How far it is.
+                print(line, end="", flush=True)
 
-        relaying = threading.Thread(target=relay)
-        relaying.start()
-        found = lines_of(process.stdout.read())
-        status = process.wait()
-        relaying.join()
-        watch.cancel()
-        errors.seek(0)
-        said = errors.read()[-400:]
+    relaying = threading.Thread(target=relay)
+    relaying.start()
+    found = lines_of(process.stdout.read())
+    status = process.wait()
+    relaying.join()
+    watch.cancel()
     results = [line for line in found if "count" in line]
     if status:
-        begun = next((line for line in reversed(found) if "begins" in line), {"campaign": name})
-        note = f"ended with status {status}: {said}"
-        results.append({"campaign": begun["campaign"], "count": 1, "bad": 1, "note": note, "seconds": 0})
-    return [{**result, "on": version} for result in results]
+        begun = [line for line in found if "begins" in line] or [{"campaign": name}]
+        note = f"ended with status {status}: {''.join(said[-9:])}"
+        results.append({"campaign": begun[-1]["campaign"], "count": 1, "bad": 1, "note": note, "seconds": 0})
+    return [{**result, "on": version_of(python)} for result in results]
 
 
 def core(where, words, args, **env):
@@ -114,38 +112,75 @@ def core(where, words, args, **env):
     return results
 
 
+def sanitizer(name, **env):
+    """The words of a build for a sanitizer, and its environment."""
+    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+    env |= {"CARGO_TARGET_DIR": str(Path(target, f"{name}-sanitizer")), "RUSTFLAGS": f"-Zsanitizer={name}"}
+    return ["+nightly", "test", "--target", TARGET], env
+
+
+def races(args):
+    """What threads do with tensors, under ThreadSanitizer, which has to report a race that is planted.
+
+    It needs a standard library that it watches too: without, it reports what that does.
+    """
+    begun, (words, env) = time.monotonic(), sanitizer("thread", DLPACK_CASES=str(CASES[args.scale] // 100))
+    command = ["cargo", *words, "-Zbuild-std", "--quiet", "-p", "dlpack-core", "--test", "races"]
+
+    def run(**more):
+        return subprocess.run(command, capture_output=True, text=True, env=environment(**env, **more), cwd=ROOT)
+
+    ended, planted = run(), run(DLPACK_PLANT="1")
+    note = (ended.stdout + ended.stderr)[-1500:] if ended.returncode else ""
+    if "data race" not in planted.stdout + planted.stderr:
+        note += "; a race that was planted is not reported"
+    seconds = round(time.monotonic() - begun)
+    count = 6 * CASES[args.scale] // 100
+    return [{"campaign": "races", "on": "ThreadSanitizer", "count": count, "bad": int(bool(note)), "note": note, "seconds": seconds}]
+
+
+def rust(args):
+    """All that needs no Python, one after the other: Cargo builds one thing at a time anyway."""
+    results = core("Rust", ["test"], args) if args.play in "core" else []
+    installed = output("rustup", "component", "list", "--installed", "--toolchain", "nightly")
+    if not output("cargo", "+nightly", "--version"):
+        print("SKIPPED the sanitizers: no nightly toolchain here", flush=True)
+        return results
+    if args.play in "core":
+        words, env = sanitizer("address", ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1")
+        results += core("AddressSanitizer", words, args, **env)
+    if args.play in "races" and "rust-src" in installed:
+        results += races(args)
+    elif args.play in "races":
+        print("SKIPPED ThreadSanitizer: `rustup component add rust-src --toolchain nightly` adds what it needs", flush=True)
+    return results
+
+
 def jobs(args):
     """What to play, one function each."""
     found = []
-    if args.only in "core":
-        # Cargo builds one thing at a time anyway.
-        target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
-
-        def both():
-            plain = core("Rust", ["test"], args)
-            if not output("cargo", "+nightly", "--version"):
-                print("SKIPPED AddressSanitizer: no nightly toolchain here", flush=True)
-                return plain
-            words = ["+nightly", "test", "--target", TARGET]
-            return plain + core("AddressSanitizer", words, args, **ADDRESS, CARGO_TARGET_DIR=str(Path(target, "asan")))
-
-        found.append(both)
+    if args.play in "core" or args.play in "races":
+        found.append(lambda: rust(args))
+    seen = set()
     for python, module in args.python:
+        if version_of(python) in seen:
+            continue
+        seen.add(version_of(python))
         for name in FILES:
-            if args.only in name:
+            if args.play in name:
                 found.append(lambda name=name, python=python, module=module: play(name, python, module, args))
     return found
 
 
 def table(results, args):
     """The table, as text."""
-    rust = output("rustc", "--version")
+    stable = output("rustc", "--version")
     nightly = output("rustc", "+nightly", "--version")
     pythons = []
     for python, _ in args.python:
         version = output(python, "-c", "import platform, numpy; print(platform.python_version(), 'with numpy', numpy.__version__)")
         pythons.append(f"CPython {version or output(python, '--version')}")
-    facts = [time.strftime("%Y-%m-%d"), output("git", "rev-parse", "--short", "HEAD"), rust, nightly and f"sanitizers: {nightly}"]
+    facts = [time.strftime("%Y-%m-%d"), output("git", "rev-parse", "--short", "HEAD"), stable, nightly and f"sanitizers: {nightly}"]
     facts = "; ".join(filter(None, [*facts, *pythons, f"scale: {args.scale}"]))
     text = HEAD + facts + "\n\n| campaign | on | count | bad | seconds |\n|---|---|---|---|---|\n"
     for result in results:
@@ -159,9 +194,8 @@ def table(results, args):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", choices=CASES, default="full")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--table")
-    parser.add_argument("--python", nargs=2, action="append", default=[])
+    parser.add_argument("--play", default="", metavar="WORD")
+    parser.add_argument("--python", nargs=2, action="append", default=[], metavar=("INTERPRETER", "MODULE"))
     args = parser.parse_args()
     results = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -171,10 +205,12 @@ def main():
                 results.append(result)
                 print("{campaign}, {on}: {count:,}, {bad:,} bad, {seconds} s".format(**result), flush=True)
     results.sort(key=lambda result: (result["campaign"], result["on"]))
+    if not results:
+        sys.exit(f"nothing is played by `{args.play}`")
     text = table(results, args)
     print("\n" + text)
-    if args.table and not args.only:
-        Path(args.table).write_text(text)
+    if args.scale != "short" and not args.play:
+        Path(ROOT, "spec/campaign.md").write_text(text)
     sys.exit(1 if any(result["bad"] for result in results) else 0)
 
 
