@@ -174,11 +174,12 @@ def grown(act, count):
 def trips(tally):
     found, owners = kinds()
     each = tally.planned // len(found)
-    for name, act in found.items():
+    for act in found.values():
         repeat(act, 10)
+    # The module remembers so many drops, and no more.
+    repeat(lambda: p.Probe([1]), 10_001)
     gc.collect()
     held, alive = [sys.getrefcount(owner) for owner in owners], p.alive()
-    # An array's trip takes less than a refusal's, and all are of the same number.
     for name, act in found.items():
         note = grown(act, each)
         gc.collect()
