@@ -5,7 +5,7 @@
 use dlpack_core::Managed;
 use dlpack_core::abi::DLDevice;
 use dlpack_fuzz::Bytes;
-use dlpack_fuzz::crafted::{Crafted, Verdict, look};
+use dlpack_fuzz::forgery::{Forgery, Verdict, look};
 use dlpack_fuzz::made::{Foreign, dtype};
 use libfuzzer_sys::fuzz_target;
 
@@ -57,10 +57,10 @@ fuzz_target!(|data: &[u8]| {
     let deleted = foreign.deleted.clone();
 
     let legacy = bytes.byte().is_multiple_of(2);
-    let crafted = Crafted { foreign, legacy };
+    let forgery = Forgery { foreign, legacy };
     // SAFETY: the struct keeps what `from_raw` asks for; items are only read where they exist.
-    let imported = unsafe { crafted.make().import() };
-    match (crafted.verdict(), imported) {
+    let imported = unsafe { forgery.make().import() };
+    match (forgery.verdict(), imported) {
         (Verdict::Refused(why), Ok(_)) => panic!("taken in spite of {why}"),
         (Verdict::Taken, Err(error)) => panic!("refused by {error}"),
         (_, Err(error)) => {

@@ -1,7 +1,7 @@
 //! What the targets share: the model and the hand-made tensors of core's own tests, and a reader of bytes.
 
-#[path = "../../dlpack-core/tests/crafted/mod.rs"]
-pub mod crafted;
+#[path = "../../dlpack-core/tests/forgery/mod.rs"]
+pub mod forgery;
 #[path = "../../dlpack-core/tests/dice/mod.rs"]
 pub mod dice;
 #[path = "../../dlpack-core/tests/made/mod.rs"]

@@ -9,10 +9,10 @@
     reason = "makes C structs by hand, takes them over, and lends their memory"
 )]
 
-#[path = "../crafted/mod.rs"]
-mod crafted;
 #[path = "../dice/mod.rs"]
 mod dice;
+#[path = "../forgery/mod.rs"]
+mod forgery;
 mod liars;
 #[path = "../made/mod.rs"]
 mod made;

@@ -8,36 +8,36 @@ use dlpack_core::element::Plain;
 use dlpack_core::{DLPack, DataType, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 
 use crate::campaign;
-use crate::crafted::{self, BYTES, Crafted, Verdict, bytes, items, look};
 use crate::dice::Dice;
+use crate::forgery::{self, BYTES, Forgery, Verdict, bytes, items, look};
 
 /// NEG-12, LAY-22, CAP-09, ERR-11: each tensor is refused exactly if it breaks the format, is read as what it is, and is
 /// released once.
 #[test]
-fn crafted_tensors() {
-    let mut memory = crafted::memory();
+fn forgeries() {
+    let mut memory = forgery::memory();
     let start = memory.as_mut_ptr().cast::<u8>();
     campaign("crafted tensors", 50_000, move |dice| {
-        let crafted = Crafted::draw(dice, start);
+        let forgery = Forgery::draw(dice, start);
         // SAFETY: `memory` lives as long as this closure, into which `start` went; what consumers write there is what stood there.
         let memory = unsafe { core::slice::from_raw_parts(start, BYTES) };
-        let deleted = crafted.foreign.deleted.clone();
-        let tensor = crafted.make();
+        let deleted = forgery.foreign.deleted.clone();
+        let tensor = forgery.make();
         // SAFETY: the lists are as long as they say; the items are read only if they are there.
         let imported = unsafe { tensor.import() };
         let is_taken = imported.is_ok();
-        match (crafted.verdict(), imported) {
-            (Verdict::Refused(why), Ok(_)) => panic!("taken in spite of {why}: {crafted:?}"),
-            (Verdict::Taken, Err(error)) => panic!("refused by {error}: {crafted:?}"),
+        match (forgery.verdict(), imported) {
+            (Verdict::Refused(why), Ok(_)) => panic!("taken in spite of {why}: {forgery:?}"),
+            (Verdict::Taken, Err(error)) => panic!("refused by {error}: {forgery:?}"),
             (_, Err(error)) => assert!(!error.to_string().is_empty()),
             (_, Ok(managed)) => {
-                assert_eq!(deleted.times(), 0, "released early: {crafted:?}");
-                go_on(managed, &crafted, memory, dice);
+                assert_eq!(deleted.times(), 0, "released early: {forgery:?}");
+                go_on(managed, &forgery, memory, dice);
             }
         }
-        let expected = usize::from(crafted.foreign.has_deleter);
-        assert_eq!(deleted.times(), expected, "releases: {crafted:?}");
-        if !crafted.foreign.has_deleter {
+        let expected = usize::from(forgery.foreign.has_deleter);
+        assert_eq!(deleted.times(), expected, "releases: {forgery:?}");
+        if !forgery.foreign.has_deleter {
             // SAFETY: without a deleter, and the import is gone.
             unsafe { tensor.free() };
         }
@@ -47,16 +47,16 @@ fn crafted_tensors() {
 }
 
 /// Does one of the things that are done with a tensor, and compares what that gives.
-fn go_on(managed: Managed, crafted: &Crafted, memory: &[u8], dice: &mut Dice) {
-    let foreign = &crafted.foreign;
+fn go_on(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
+    let foreign = &forgery.foreign;
     let view = managed.view();
-    assert_eq!(view.strides(), crafted.strides(), "{crafted:?}");
+    assert_eq!(view.strides(), forgery.strides(), "{forgery:?}");
     assert_eq!(view.shape(), foreign.shape.as_deref().unwrap_or_default());
-    let must_not_write = crafted.legacy || foreign.flags & 1 != 0;
-    assert_eq!(view.is_read_only(), must_not_write, "{crafted:?}");
+    let must_not_write = forgery.legacy || foreign.flags & 1 != 0;
+    assert_eq!(view.is_read_only(), must_not_write, "{forgery:?}");
     // SAFETY: as the caller said.
     let again = |tensor| unsafe { Managed::from_raw(tensor) }.expect("it was good before");
-    if !crafted.is_honest(memory) || crafted.is_long() {
+    if !forgery.is_honest(memory) || forgery.is_long() {
         // Whatever it is, it can be moved and asked about.
         match dice.below(3) {
             0 => drop(again(managed.into_raw())),
@@ -76,14 +76,14 @@ fn go_on(managed: Managed, crafted: &Crafted, memory: &[u8], dice: &mut Dice) {
                 ..ExportRequest::versioned()
             };
             if let Ok(copy) = managed.into_dlpack_with(&copy) {
-                same(&copy, crafted, memory);
+                same(&copy, forgery, memory);
             }
         }
         5 => {
             if let Ok(tensor) = managed.into_legacy() {
                 // SAFETY: given up right here.
                 let tensor = unsafe { Managed::from_legacy(tensor) }.expect("it was good before");
-                same(&tensor, crafted, memory);
+                same(&tensor, forgery, memory);
             }
         }
         6 if dice.below(100) == 0 => {
@@ -95,40 +95,40 @@ fn go_on(managed: Managed, crafted: &Crafted, memory: &[u8], dice: &mut Dice) {
             let tensors = [shared.to_dlpack(), shared.to_dlpack()];
             drop(shared);
             for tensor in tensors.into_iter().flatten() {
-                same(&tensor, crafted, memory);
+                same(&tensor, forgery, memory);
             }
         }
         _ => match dice.below(5) {
-            0 => typed::<u8>(managed, crafted, memory, dice),
-            1 => typed::<f64>(managed, crafted, memory, dice),
-            2 => typed::<bool>(managed, crafted, memory, dice),
-            3 => typed::<f32>(managed, crafted, memory, dice),
-            _ => typed::<i32>(managed, crafted, memory, dice),
+            0 => typed::<u8>(managed, forgery, memory, dice),
+            1 => typed::<f64>(managed, forgery, memory, dice),
+            2 => typed::<bool>(managed, forgery, memory, dice),
+            3 => typed::<f32>(managed, forgery, memory, dice),
+            _ => typed::<i32>(managed, forgery, memory, dice),
         },
     }
 }
 
 /// The bytes of the items, in the order of their indices; `None` where an item has no whole bytes.
-fn expected(crafted: &Crafted, memory: &[u8]) -> Option<Vec<u8>> {
-    let foreign = &crafted.foreign;
+fn expected(forgery: &Forgery, memory: &[u8]) -> Option<Vec<u8>> {
+    let foreign = &forgery.foreign;
     let DLDataType { bits, lanes, .. } = foreign.dtype;
     let size = usize::from(bits) * usize::from(lanes);
     let start = foreign.data.addr().wrapping_sub(memory.as_ptr().addr());
     let start = start.wrapping_add(usize::try_from(foreign.byte_offset).unwrap_or(0));
     let shape = foreign.shape.as_deref().unwrap_or_default();
-    (size % 8 == 0).then(|| items(shape, &crafted.strides(), start, size / 8, memory))?
+    (size % 8 == 0).then(|| items(shape, &forgery.strides(), start, size / 8, memory))?
 }
 
 /// That a tensor which was handed on has the items of the first.
-fn same(tensor: &Managed, crafted: &Crafted, memory: &[u8]) {
+fn same(tensor: &Managed, forgery: &Forgery, memory: &[u8]) {
     fn read<T: Plain>(tensor: &Managed, expected: &[u8]) {
         if let Ok(items) = tensor.view().to_vec::<T>() {
             assert_eq!(bytes(&items), expected);
         }
     }
-    let shape = crafted.foreign.shape.as_deref().unwrap_or_default();
+    let shape = forgery.foreign.shape.as_deref().unwrap_or_default();
     assert_eq!(tensor.view().shape(), shape);
-    if let Some(expected) = expected(crafted, memory) {
+    if let Some(expected) = expected(forgery, memory) {
         read::<u8>(tensor, &expected);
         read::<i32>(tensor, &expected);
         read::<f32>(tensor, &expected);
@@ -156,11 +156,11 @@ struct Adopted<T: Plain> {
 }
 
 /// Imports it into values of a type; whether it has to fit is known.
-fn typed<T: Plain + Debug>(managed: Managed, crafted: &Crafted, memory: &[u8], dice: &mut Dice) {
-    let foreign = &crafted.foreign;
+fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
+    let foreign = &forgery.foreign;
     let shape = foreign.shape.clone().unwrap_or_default();
     let found = DataType::new(foreign.dtype.code, foreign.dtype.bits, foreign.dtype.lanes);
-    let expected = expected(crafted, memory).filter(|expected| {
+    let expected = expected(forgery, memory).filter(|expected| {
         let is_bool = T::DTYPE == DataType::BOOL;
         found == T::DTYPE && !(is_bool && expected.iter().any(|&byte| byte > 1))
     });
@@ -168,9 +168,9 @@ fn typed<T: Plain + Debug>(managed: Managed, crafted: &Crafted, memory: &[u8], d
     let is_packed = managed.view().is_contiguous();
     let start = managed.view().as_ptr().addr();
     let check = |values: Result<Vec<T>, Error>, fits: bool| match (values, &expected) {
-        (Ok(values), Some(expected)) => assert_eq!(&bytes(&values), expected, "{crafted:?}"),
-        (Ok(_), None) => panic!("a {found} was taken for a {}: {crafted:?}", T::DTYPE),
-        (Err(error), Some(_)) if fits => panic!("{error}: {crafted:?}"),
+        (Ok(values), Some(expected)) => assert_eq!(&bytes(&values), expected, "{forgery:?}"),
+        (Ok(_), None) => panic!("a {found} was taken for a {}: {forgery:?}", T::DTYPE),
+        (Err(error), Some(_)) if fits => panic!("{error}: {forgery:?}"),
         (Err(_), _) => {}
     };
     match dice.below(4) {

@@ -60,8 +60,8 @@ def forks(tally):
 
 def threads(tally):
     """So many seconds each."""
-    _, note, said = session("test_threads.py", [], DLPACK_SECONDS=str(tally.planned / 10))
-    tally.judge(note or ("" if "passed" in said else "no test ran"), tally.planned)
+    _, note, text = session("test_threads.py", [], DLPACK_SECONDS=str(tally.planned / 10))
+    tally.judge(note or ("" if "passed" in text else "no test ran"), tally.planned)
 
 
 report.main(

@@ -22,12 +22,12 @@ def operations(owner):
     cls = type(owner)
     table = cls.__c_dlpack_exchange_api__
 
-    def made():
+    def back():
         """An object of this class, of somebody's tensor."""
         import capi
 
         seen = capi.export(p.WProbe([3]))
-        status, made, exception = p.status_of_import(table, seen.address)
+        status, _, exception = p.status_of_import(table, seen.address)
         if status != 0:
             seen.release()
             raise exception
@@ -38,7 +38,7 @@ def operations(owner):
         "copy": lambda: owner.__dlpack__(copy=True, **NEWEST),
         "device": lambda: owner.__dlpack_device__(),
         "table": lambda: raise_(p.status_of_export(table, owner)[2]),
-        "made": made,
+        "object of a tensor": back,
         "take": lambda: p.take(owner),
         "look": lambda: p.look(owner),
         "inspect": lambda: p.inspect(owner),

@@ -24,12 +24,12 @@ class Tally:
         self.campaign, self.planned = campaign, planned
         self.count = self.wrong = 0
         self.note = ""
-        self.begun = self.told = time.monotonic()
+        self.start = self.last = time.monotonic()
 
     def good(self, count=1):
         self.count += count
-        if time.monotonic() - self.told > 10:
-            self.told = time.monotonic()
+        if time.monotonic() - self.last > 10:
+            self.last = time.monotonic()
             share = 100 * self.count // max(self.planned, 1)
             print(f"  {self.campaign}: {self.count} ({share} %), {self.wrong} bad", file=sys.stderr, flush=True)
 
@@ -65,7 +65,7 @@ def main(campaigns):
             act(tally)
         except BaseException:
             tally.bad(traceback.format_exc())
-        seconds = round(time.monotonic() - tally.begun)
+        seconds = round(time.monotonic() - tally.start)
         say(campaign=name, count=tally.count, bad=tally.wrong, note=tally.note, seconds=seconds, seed=SEED)
 
 
@@ -86,10 +86,10 @@ def apart(act, limit=60):
         os._exit(0)
     os.close(its)
     with open(ours, "rb") as pipe:
-        said = pipe.read()
+        text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status < 0:
         return f"ended by {signal.Signals(-status).name}", None
-    if status or not said:
+    if status or not text:
         return f"ended with status {status}", None
-    return json.loads(said)
+    return json.loads(text)

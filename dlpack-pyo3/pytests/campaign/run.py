@@ -74,11 +74,11 @@ def play(name, python, module, args):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     watch = threading.Timer(LIMIT[args.scale], process.kill)
     watch.start()
-    said = []
+    errors = []
 
     def relay():
         for line in process.stderr:
-            said.append(line)
+            errors.append(line)
             if line.startswith("  "):
                 # How far it is.
                 print(line, end="", flush=True)
@@ -92,7 +92,7 @@ def play(name, python, module, args):
     results = [line for line in found if "count" in line]
     if status:
         begun = [line for line in found if "begins" in line] or [{"campaign": name}]
-        note = f"ended with status {status}: {''.join(said[-9:])}"
+        note = f"ended with status {status}: {''.join(errors[-9:])}"
         results.append({"campaign": begun[-1]["campaign"], "count": 1, "bad": 1, "note": note, "seconds": 0})
     return [{**result, "on": version_of(python)} for result in results]
 

@@ -1,4 +1,4 @@
-"""Crafted capsules and tables for our importers, and crafted prototypes for our allocator."""
+"""Forgery capsules and tables for our importers, and crafted prototypes for our allocator."""
 
 import dlpack_probe as p
 import report
@@ -20,12 +20,12 @@ def in_steps(tally, play):
 def capsules(tally):
     # The first makes a `Tensor`, the others make objects of their own.
     tables = [cls.__c_dlpack_exchange_api__ for cls in (p.Probe, p.Tensor, p.Adopted)]
-    in_steps(tally, lambda seed, cases: p.craft_capsules(seed, cases, tables))
+    in_steps(tally, lambda seed, cases: p.forge_capsules(seed, cases, tables))
 
 
 def prototypes(tally):
     table = p.Probe.__c_dlpack_exchange_api__
-    in_steps(tally, lambda seed, cases: p.craft_prototypes(seed, cases, table))
+    in_steps(tally, lambda seed, cases: p.forge_prototypes(seed, cases, table))
 
 
 report.main(

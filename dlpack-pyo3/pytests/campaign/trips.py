@@ -180,6 +180,7 @@ def trips(tally):
     repeat(lambda: p.Probe([1]), 10_001)
     gc.collect()
     held, alive = [sys.getrefcount(owner) for owner in owners], p.alive()
+    growing = []
     for name, act in found.items():
         note = grown(act, each)
         gc.collect()
@@ -190,7 +191,10 @@ def trips(tally):
         tally.good(each - bool(note))
         if note:
             tally.bad(f"{name}: {note}")
+            growing.append(name)
             held, alive = [sys.getrefcount(owner) for owner in owners], p.alive()
+    if growing:
+        tally.note += f"; of these kinds: {'; '.join(growing)}"
 
 
 report.main({"round trips": (trips, 10_000_000, 110_000)})

@@ -5,10 +5,10 @@
     reason = "makes C structs by hand, and calls the functions of tables as C code does"
 )]
 
-#[path = "../../../dlpack-core/tests/crafted/mod.rs"]
-mod crafted;
 #[path = "../../../dlpack-core/tests/dice/mod.rs"]
 mod dice;
+#[path = "../../../dlpack-core/tests/forgery/mod.rs"]
+mod forgery;
 #[path = "../../../dlpack-core/tests/made/mod.rs"]
 mod made;
 
@@ -25,8 +25,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::annotated::{Adopted, Points};
-use crafted::{BYTES, Crafted, Struct, Verdict, look};
 use dice::{Dice, play};
+use forgery::{BYTES, Forgery, Struct, Verdict, look};
 
 /// A capsule of a producer that leaves the tensor to it.
 fn capsule(py: Python<'_>, tensor: Struct) -> Bound<'_, PyAny> {
@@ -59,17 +59,17 @@ unsafe extern "C" fn unconsumed(capsule: *mut ffi::PyObject) {
 
 thread_local! {
     /// What the producers of this thread export next, and what they have exported.
-    static NEXT: RefCell<Option<Crafted>> = const { RefCell::new(None) };
-    static MADE: RefCell<Vec<Struct>> = const { RefCell::new(Vec::new()) };
+    static NEXT: RefCell<Option<Forgery>> = const { RefCell::new(None) };
+    static EXPORTS: RefCell<Vec<Struct>> = const { RefCell::new(Vec::new()) };
 }
 
 fn make_next() -> Struct {
     let tensor = NEXT.with_borrow(|next| next.as_ref().expect("a case is played").make());
-    MADE.with_borrow_mut(|made| made.push(tensor));
+    EXPORTS.with_borrow_mut(|exports| exports.push(tensor));
     tensor
 }
 
-/// Exports the next crafted tensor, by the method only.
+/// Exports the next forged tensor, by the method only.
 #[pyclass(frozen, module = "dlpack_probe")]
 struct Crafty;
 
@@ -162,10 +162,10 @@ fn quietly(seed: u64, cases: u64, case: impl FnMut(&mut Dice)) -> (u64, Option<S
     outcome
 }
 
-/// Imports so many crafted tensors by all public ways in turn; gives how many went wrong, and the first of them. `tables` are
+/// Imports so many forged tensors by all public ways in turn; gives how many went wrong, and the first of them. `tables` are
 /// the addresses of exchange tables of ours, the first of a class that has no `FromDLPack`.
 #[pyfunction]
-pub(crate) fn craft_capsules(
+pub(crate) fn forge_capsules(
     py: Python<'_>,
     seed: u64,
     cases: u64,
@@ -175,21 +175,21 @@ pub(crate) fn craft_capsules(
         Py::new(py, Crafty)?.into_bound(py).into_any(),
         Py::new(py, CraftyTable)?.into_bound(py).into_any(),
     ];
-    let mut memory = crafted::memory();
+    let mut memory = forgery::memory();
     let start = memory.as_mut_ptr().cast::<u8>();
     let outcome = quietly(seed, cases, |dice| {
-        let crafted = Crafted::draw(dice, start);
+        let forgery = Forgery::draw(dice, start);
         // SAFETY: `memory` outlives this; what is written there is what stood there.
         let memory = unsafe { core::slice::from_raw_parts(start, BYTES) };
-        NEXT.set(Some(crafted.clone()));
-        import(py, &crafted, memory, &producers, &tables, dice);
-        let made = MADE.take();
-        let deleted = crafted.foreign.deleted.times();
-        if crafted.foreign.has_deleter {
-            assert_eq!(deleted, made.len(), "deleters that ran: {crafted:?}");
+        NEXT.set(Some(forgery.clone()));
+        import(py, &forgery, memory, &producers, &tables, dice);
+        let exports = EXPORTS.take();
+        let deleted = forgery.foreign.deleted.times();
+        if forgery.foreign.has_deleter {
+            assert_eq!(deleted, exports.len(), "deleters that ran: {forgery:?}");
         } else {
             // SAFETY: without a deleter, and every import is gone.
-            made.iter().for_each(|made| unsafe { made.free() });
+            exports.iter().for_each(|tensor| unsafe { tensor.free() });
         }
     });
     NEXT.set(None);
@@ -198,44 +198,44 @@ pub(crate) fn craft_capsules(
 
 fn import(
     py: Python<'_>,
-    crafted: &Crafted,
+    forgery: &Forgery,
     memory: &[u8],
     producers: &[Bound<'_, PyAny>; 2],
     tables: &[usize],
     dice: &mut Dice,
 ) {
     // A tensor that is not where it says may be imported, and not be read.
-    let is_honest = crafted.is_honest(memory) && !crafted.is_long();
-    let producer = &producers[if crafted.legacy { 0 } else { dice.below(2) }];
+    let is_honest = forgery.is_honest(memory) && !forgery.is_long();
+    let producer = &producers[if forgery.legacy { 0 } else { dice.below(2) }];
     match dice.below(if is_honest { 8 } else { 6 }) {
         0 => {
             let imported = from_dlpack(&capsule(py, make_next()));
-            let managed = judged(imported, crafted);
+            let managed = judged(imported, forgery);
             if let Some(managed) = managed.filter(|_| is_honest) {
                 look(&managed, memory);
             }
         }
         1 => {
-            let managed = judged(from_dlpack(producer), crafted);
+            let managed = judged(from_dlpack(producer), forgery);
             if let Some(managed) = managed.filter(|_| is_honest) {
                 look(&managed, memory);
             }
         }
         2 => {
             let tensor = producer.extract::<Tensor>();
-            drop(judged(tensor, crafted));
+            drop(judged(tensor, forgery));
         }
         3 => {
             let text = inspect(producer).expect("whatever it is, it can be described");
             assert!(!text.is_empty());
         }
-        4 if !crafted.legacy => through_table(py, crafted, tables[0]),
-        5 if !crafted.legacy => through_table(py, crafted, tables[dice.below(tables.len())]),
+        4 if !forgery.legacy => through_table(py, forgery, tables[0]),
+        5 if !forgery.legacy => through_table(py, forgery, tables[dice.below(tables.len())]),
         4 | 5 => drop(producer.extract::<Imported<Adopted>>()),
         6 => {
             let points = producer.extract::<Imported<Points>>();
-            let fits = crafted.foreign.shape.as_ref().map(Vec::len) == Some(2);
-            assert!(points.is_err() || fits, "no points: {crafted:?}");
+            let fits = forgery.foreign.shape.as_ref().map(Vec::len) == Some(2);
+            assert!(points.is_err() || fits, "no points: {forgery:?}");
         }
         _ => {
             let adopted = producer.extract::<Imported<Adopted>>();
@@ -247,18 +247,18 @@ fn import(
 }
 
 /// What was imported, if that agrees with the verdict. Work on CUDA's managed memory is waited for, which may fail.
-fn judged<T>(imported: PyResult<T>, crafted: &Crafted) -> Option<T> {
-    let waits = crafted.foreign.device.device_type == 13;
-    match (crafted.verdict(), &imported) {
-        (Verdict::Refused(why), Ok(_)) => panic!("taken in spite of {why}: {crafted:?}"),
-        (Verdict::Taken, Err(error)) if !waits => panic!("refused by {error}: {crafted:?}"),
+fn judged<T>(imported: PyResult<T>, forgery: &Forgery) -> Option<T> {
+    let waits = forgery.foreign.device.device_type == 13;
+    match (forgery.verdict(), &imported) {
+        (Verdict::Refused(why), Ok(_)) => panic!("taken in spite of {why}: {forgery:?}"),
+        (Verdict::Taken, Err(error)) if !waits => panic!("refused by {error}: {forgery:?}"),
         _ => {}
     }
     imported.ok()
 }
 
 /// Makes an object of it by `managed_tensor_to_py_object_no_sync`: what is refused is the caller's still.
-fn through_table(py: Python<'_>, crafted: &Crafted, table: usize) {
+fn through_table(py: Python<'_>, forgery: &Forgery, table: usize) {
     let Struct::Versioned(tensor) = make_next() else {
         unreachable!("not of a legacy tensor")
     };
@@ -269,8 +269,8 @@ fn through_table(py: Python<'_>, crafted: &Crafted, table: usize) {
     // SAFETY: attached, a struct whose lists are as long as it says, and a place for the result.
     let status = unsafe { function.expect("ours has it")(tensor.as_ptr(), &raw mut out) };
     if status == 0 {
-        let refused = matches!(crafted.verdict(), Verdict::Refused(_));
-        assert!(!refused, "taken: {crafted:?}");
+        let refused = matches!(forgery.verdict(), Verdict::Refused(_));
+        assert!(!refused, "taken: {forgery:?}");
         // SAFETY: a new reference.
         let object = unsafe { Bound::from_owned_ptr(py, out.cast::<ffi::PyObject>()) };
         drop(object);
@@ -278,44 +278,44 @@ fn through_table(py: Python<'_>, crafted: &Crafted, table: usize) {
     }
     let error = PyErr::take(py);
     assert!(error.is_some(), "-1 without an exception");
-    let deleted = crafted.foreign.deleted.times();
-    assert_eq!(deleted, 0, "refused and released: {crafted:?}");
+    let deleted = forgery.foreign.deleted.times();
+    assert_eq!(deleted, 0, "refused and released: {forgery:?}");
     // SAFETY: the function gave it back by its status.
     unsafe { DLManagedTensorVersioned::release(tensor) };
 }
 
-/// Asks the allocator of a table for memory like that of so many crafted prototypes.
+/// Asks the allocator of a table for memory like that of so many forged prototypes.
 #[pyfunction]
-pub(crate) fn craft_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Option<String>) {
+pub(crate) fn forge_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Option<String>) {
     let table = with_exposed_provenance::<DLPackExchangeAPI>(table);
     // SAFETY: Python passes the address that a class of this module publishes.
     let table = unsafe { &*table };
     let allocate = table.managed_tensor_allocator.expect("ours has it");
-    let mut memory = crafted::memory();
+    let mut memory = forgery::memory();
     let start = memory.as_mut_ptr().cast::<u8>();
     let outcome = quietly(seed, cases, |dice| {
-        let mut crafted = Crafted::draw(dice, start);
+        let mut forgery = Forgery::draw(dice, start);
         // Neither is of a prototype.
-        (crafted.legacy, crafted.foreign.flags) = (false, 0);
-        let Some(verdict) = judge_prototype(&crafted) else {
+        (forgery.legacy, forgery.foreign.flags) = (false, 0);
+        let Some(verdict) = judge_prototype(&forgery) else {
             return;
         };
-        let Struct::Versioned(prototype) = crafted.make() else {
+        let Struct::Versioned(prototype) = forgery.make() else {
             unreachable!("not a legacy tensor")
         };
-        let (mut out, mut said) = (null_mut(), 0_u32);
-        let set_error = (dice.below(4) != 0).then_some(count as Said);
+        let (mut out, mut errors) = (null_mut(), 0_u32);
+        let set_error = (dice.below(4) != 0).then_some(count as SetError);
         // SAFETY: a struct that was just made.
         let tensor = unsafe { &raw mut (*prototype.as_ptr()).dl_tensor };
-        let context = (&raw mut said).cast();
+        let context = (&raw mut errors).cast();
         // SAFETY: a prototype whose shape is as long as it says; the function belongs to its context.
         let status = unsafe { allocate(tensor, &raw mut out, context, set_error) };
-        let should_say = u32::from(status != 0 && set_error.is_some());
-        assert_eq!(said, should_say, "errors: {crafted:?}");
-        assert_eq!(status == 0, !out.is_null(), "{crafted:?}");
-        assert_eq!(status == 0, verdict, "{status}: {crafted:?}");
+        let expected = u32::from(status != 0 && set_error.is_some());
+        assert_eq!(errors, expected, "errors: {forgery:?}");
+        assert_eq!(status == 0, !out.is_null(), "{forgery:?}");
+        assert_eq!(status == 0, verdict, "{status}: {forgery:?}");
         if let Some(out) = NonNull::new(out) {
-            check_allocated(out, &crafted);
+            check_allocated(out, &forgery);
         }
         // SAFETY: the allocator only reads it.
         unsafe { Struct::Versioned(prototype).free() };
@@ -324,18 +324,18 @@ pub(crate) fn craft_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Opt
     outcome
 }
 
-type Said = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
+type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
 unsafe extern "C" fn count(context: *mut c_void, kind: *const c_char, message: *const c_char) {
     assert!(!kind.is_null() && !message.is_null());
-    // SAFETY: the counter of `craft_prototypes`.
+    // SAFETY: the counter of `forge_prototypes`.
     unsafe { *context.cast::<u32>() += 1 };
 }
 
 /// Whether memory has to be given; nothing where it is so much that the system decides.
-fn judge_prototype(crafted: &Crafted) -> Option<bool> {
-    let foreign = &crafted.foreign;
-    let mut plain = crafted.clone();
+fn judge_prototype(forgery: &Forgery) -> Option<bool> {
+    let foreign = &forgery.foreign;
+    let mut plain = forgery.clone();
     // What the allocator does not read.
     plain.foreign.data = core::ptr::without_provenance_mut(1 << 20);
     plain.foreign.strides = None;
@@ -352,7 +352,7 @@ fn judge_prototype(crafted: &Crafted) -> Option<bool> {
     }
 }
 
-fn check_allocated(out: NonNull<DLManagedTensorVersioned>, crafted: &Crafted) {
+fn check_allocated(out: NonNull<DLManagedTensorVersioned>, forgery: &Forgery) {
     // SAFETY: the allocator gave it to us.
     let DLTensor {
         data,
@@ -369,18 +369,18 @@ fn check_allocated(out: NonNull<DLManagedTensorVersioned>, crafted: &Crafted) {
     };
     assert_eq!(
         list(shape),
-        crafted.foreign.shape.as_deref().unwrap_or_default()
+        forgery.foreign.shape.as_deref().unwrap_or_default()
     );
-    let packed = made::Foreign::new(null_mut(), crafted.foreign.dtype, list(shape)).strides;
+    let packed = made::Foreign::new(null_mut(), forgery.foreign.dtype, list(shape)).strides;
     let is_empty = list(shape).contains(&0);
     assert!(
         is_empty || list(strides) == packed.unwrap_or_default(),
-        "packed: {crafted:?}"
+        "packed: {forgery:?}"
     );
     let bytes = if is_empty {
         0
     } else {
-        crafted.all_bits().div_euclid(8)
+        forgery.all_bits().div_euclid(8)
     };
     for at in 0..usize::try_from(bytes).expect("few").min(1 << 16) {
         let at = data.cast::<u8>().wrapping_add(at);

@@ -33,7 +33,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::buffered::Buffered;
     #[pymodule_export]
-    use crate::campaign::{craft_capsules, craft_prototypes};
+    use crate::campaign::{forge_capsules, forge_prototypes};
     #[pymodule_export]
     use crate::elsewhere::Elsewhere;
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Tensors of a producer that gets one field after another wrong, and what an importer owes each of them.
 //!
-//! A case is a good tensor that dice have changed. [`Crafted::verdict`] says, from dlpack.h and from plain arithmetic, whether it has
-//! to be refused; [`Crafted::is_honest`], whether its items lie in the memory that is really there, so that they may be read;
+//! A case is a good tensor that dice have changed. [`Forgery::verdict`] says, from dlpack.h and from plain arithmetic, whether it has
+//! to be refused; [`Forgery::is_honest`], whether its items lie in the memory that is really there, so that they may be read;
 //! and [`look`] compares all ways to read it with the bytes at its places.
 
 #![allow(
@@ -77,7 +77,7 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug)]
-pub struct Crafted {
+pub struct Forgery {
     pub foreign: Foreign,
     pub legacy: bool,
 }
@@ -106,7 +106,7 @@ impl Struct {
     ///
     /// # Safety
     ///
-    /// It was made by [`Crafted::make`] without a deleter, and nobody uses it afterwards.
+    /// It was made by [`Forgery::make`] without a deleter, and nobody uses it afterwards.
     pub unsafe fn free(self) {
         match self {
             // SAFETY: passed on to the caller.
@@ -117,20 +117,20 @@ impl Struct {
     }
 }
 
-impl Crafted {
+impl Forgery {
     /// A good tensor over `memory`, of [`BYTES`] bytes, with up to five faults.
     pub fn draw(dice: &mut Dice, memory: *mut u8) -> Self {
         let (code, bits, lanes) = dice.one_of(&TYPES);
         let shape: Vec<i64> = (0..dice.below(5)).map(|_| dice.between(0, 4)).collect();
         let data = memory.wrapping_add(START);
-        let mut crafted = Self {
+        let mut forgery = Self {
             foreign: Foreign::new(data, dtype(code, bits, lanes), &shape),
             legacy: dice.below(4) == 0,
         };
         for _ in 0..dice.one_of(&[0, 1, 1, 1, 1, 2, 2, 3, 5]) {
-            crafted.change(dice);
+            forgery.change(dice);
         }
-        crafted
+        forgery
     }
 
     fn change(&mut self, dice: &mut Dice) {
@@ -139,7 +139,12 @@ impl Crafted {
             if dice.below(2) == 0 {
                 dice.between(-9, 9)
             } else {
-                dice.one_of(&EDGES).wrapping_add(dice.between(-1, 1))
+                let edge = dice.one_of(&EDGES).wrapping_add(dice.between(-1, 1));
+                if dice.below(3) == 0 {
+                    edge.wrapping_neg()
+                } else {
+                    edge
+                }
             }
         };
         let [byte, other] = [0, 8].map(|shift| (dice.draw() >> shift).to_le_bytes()[0]);
