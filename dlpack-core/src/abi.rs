@@ -28,6 +28,36 @@ macro_rules! layout {
     };
 }
 
+/// The values of an enum in C, and what each stands for.
+macro_rules! constants {
+    ($type:ty, $of:literal: $($name:ident = $value:literal, $about:literal;)+) => {
+        $(#[doc = concat!($of, $about)] pub const $name: $type = $value;)+
+    };
+}
+
+/// Gives an owning tensor its release, which one of another major version has in the same place.
+macro_rules! release {
+    ($type:ident) => {
+        impl $type {
+            /// Calls the deleter, if there is one: without one there is nothing to release.
+            ///
+            /// # Safety
+            ///
+            /// `this` is a valid tensor that its one owner gives up: nobody uses it any more, or calls its deleter
+            /// again. Of a versioned struct of another major version, the fields up to the deleter are enough.
+            #[inline]
+            pub unsafe fn release(this: NonNull<Self>) {
+                // SAFETY: the caller vouches for the deleter, which keeps its place in every version that there is.
+                let deleter = unsafe { (*this.as_ptr()).deleter };
+                if let Some(deleter) = deleter {
+                    // SAFETY: the caller gives the tensor up, and this is its one release.
+                    unsafe { deleter(this.as_ptr()) };
+                }
+            }
+        }
+    };
+}
+
 /// The major version of the ABI declared here; another major means another layout behind `flags`.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;
 /// The minor version of the ABI declared here; minors only add values.
@@ -44,9 +74,7 @@ pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
 /// The version of the DLPack ABI that a tensor or table was made for.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// let version = DLPackVersion { major: 1, minor: 3 };
+/// let version = dlpack_core::abi::DLPackVersion { major: 1, minor: 3 };
 /// assert_eq!(size_of_val(&version), 8);
 /// ```
 #[repr(C)]
@@ -61,45 +89,29 @@ pub struct DLPackVersion {
 // ABI-01
 layout!(DLPackVersion: 8, 4 { major @ 0, minor @ 4 });
 
-/// Device type: host memory.
-pub const kDLCPU: i32 = 1;
-/// Device type: CUDA device memory.
-pub const kDLCUDA: i32 = 2;
-/// Device type: host memory pinned by CUDA.
-pub const kDLCUDAHost: i32 = 3;
-/// Device type: OpenCL.
-pub const kDLOpenCL: i32 = 4;
-/// Device type: Vulkan.
-pub const kDLVulkan: i32 = 7;
-/// Device type: Apple's Metal.
-pub const kDLMetal: i32 = 8;
-/// Device type: Verilog simulator.
-pub const kDLVPI: i32 = 9;
-/// Device type: ROCm device memory.
-pub const kDLROCM: i32 = 10;
-/// Device type: host memory pinned by ROCm.
-pub const kDLROCMHost: i32 = 11;
-/// Device type: reserved for extensions, to test new devices with.
-pub const kDLExtDev: i32 = 12;
-/// Device type: CUDA managed (unified) memory.
-pub const kDLCUDAManaged: i32 = 13;
-/// Device type: memory shared by a oneAPI runtime.
-pub const kDLOneAPI: i32 = 14;
-/// Device type: WebGPU.
-pub const kDLWebGPU: i32 = 15;
-/// Device type: Qualcomm's Hexagon DSP.
-pub const kDLHexagon: i32 = 16;
-/// Device type: Microsoft's MAIA.
-pub const kDLMAIA: i32 = 17;
-/// Device type: AWS Trainium.
-pub const kDLTrn: i32 = 18;
+constants! { i32, "Device type: ":
+    kDLCPU = 1, "host memory.";
+    kDLCUDA = 2, "CUDA device memory.";
+    kDLCUDAHost = 3, "host memory pinned by CUDA.";
+    kDLOpenCL = 4, "OpenCL.";
+    kDLVulkan = 7, "Vulkan.";
+    kDLMetal = 8, "Apple's Metal.";
+    kDLVPI = 9, "Verilog simulator.";
+    kDLROCM = 10, "ROCm device memory.";
+    kDLROCMHost = 11, "host memory pinned by ROCm.";
+    kDLExtDev = 12, "reserved for extensions, to test new devices with.";
+    kDLCUDAManaged = 13, "CUDA managed (unified) memory.";
+    kDLOneAPI = 14, "memory shared by a oneAPI runtime.";
+    kDLWebGPU = 15, "WebGPU.";
+    kDLHexagon = 16, "Qualcomm's Hexagon DSP.";
+    kDLMAIA = 17, "Microsoft's MAIA.";
+    kDLTrn = 18, "AWS Trainium.";
+}
 
 /// Where memory lives: the kind of device and which one of that kind.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// let cpu = DLDevice { device_type: kDLCPU, device_id: 0 };
+/// let cpu = dlpack_core::abi::DLDevice { device_type: dlpack_core::abi::kDLCPU, device_id: 0 };
 /// assert_eq!(size_of_val(&cpu), 8);
 /// ```
 #[repr(C)]
@@ -114,49 +126,31 @@ pub struct DLDevice {
 // ABI-02
 layout!(DLDevice: 8, 4 { device_type @ 0, device_id @ 4 });
 
-/// Type code: signed integer.
-pub const kDLInt: u8 = 0;
-/// Type code: unsigned integer.
-pub const kDLUInt: u8 = 1;
-/// Type code: IEEE floating point.
-pub const kDLFloat: u8 = 2;
-/// Type code: opaque handle, for testing.
-pub const kDLOpaqueHandle: u8 = 3;
-/// Type code: bfloat16.
-pub const kDLBfloat: u8 = 4;
-/// Type code: complex number; the bits count both parts.
-pub const kDLComplex: u8 = 5;
-/// Type code: boolean.
-pub const kDLBool: u8 = 6;
-/// Type code: 8-bit float, 3 exponent and 4 mantissa bits.
-pub const kDLFloat8_e3m4: u8 = 7;
-/// Type code: 8-bit float, 4 exponent and 3 mantissa bits.
-pub const kDLFloat8_e4m3: u8 = 8;
-/// Type code: 8-bit float, 4 exponent and 3 mantissa bits, bias 11, finite, one NaN, no negative zero.
-pub const kDLFloat8_e4m3b11fnuz: u8 = 9;
-/// Type code: 8-bit float, 4 exponent and 3 mantissa bits, finite, with NaN.
-pub const kDLFloat8_e4m3fn: u8 = 10;
-/// Type code: 8-bit float, 4 exponent and 3 mantissa bits, finite, one NaN, no negative zero.
-pub const kDLFloat8_e4m3fnuz: u8 = 11;
-/// Type code: 8-bit float, 5 exponent and 2 mantissa bits.
-pub const kDLFloat8_e5m2: u8 = 12;
-/// Type code: 8-bit float, 5 exponent and 2 mantissa bits, finite, one NaN, no negative zero.
-pub const kDLFloat8_e5m2fnuz: u8 = 13;
-/// Type code: 8-bit power of two, no sign, no zero, with NaN.
-pub const kDLFloat8_e8m0fnu: u8 = 14;
-/// Type code: 6-bit float, 2 exponent and 3 mantissa bits, finite.
-pub const kDLFloat6_e2m3fn: u8 = 15;
-/// Type code: 6-bit float, 3 exponent and 2 mantissa bits, finite.
-pub const kDLFloat6_e3m2fn: u8 = 16;
-/// Type code: 4-bit float, 2 exponent and 1 mantissa bit, finite.
-pub const kDLFloat4_e2m1fn: u8 = 17;
+constants! { u8, "Type code: ":
+    kDLInt = 0, "signed integer.";
+    kDLUInt = 1, "unsigned integer.";
+    kDLFloat = 2, "IEEE floating point.";
+    kDLOpaqueHandle = 3, "opaque handle, for testing.";
+    kDLBfloat = 4, "bfloat16.";
+    kDLComplex = 5, "complex number; the bits count both parts.";
+    kDLBool = 6, "boolean.";
+    kDLFloat8_e3m4 = 7, "8-bit float, 3 exponent and 4 mantissa bits.";
+    kDLFloat8_e4m3 = 8, "8-bit float, 4 exponent and 3 mantissa bits.";
+    kDLFloat8_e4m3b11fnuz = 9, "8-bit float, 4 exponent and 3 mantissa bits, bias 11, finite, one NaN, no negative zero.";
+    kDLFloat8_e4m3fn = 10, "8-bit float, 4 exponent and 3 mantissa bits, finite, with NaN.";
+    kDLFloat8_e4m3fnuz = 11, "8-bit float, 4 exponent and 3 mantissa bits, finite, one NaN, no negative zero.";
+    kDLFloat8_e5m2 = 12, "8-bit float, 5 exponent and 2 mantissa bits.";
+    kDLFloat8_e5m2fnuz = 13, "8-bit float, 5 exponent and 2 mantissa bits, finite, one NaN, no negative zero.";
+    kDLFloat8_e8m0fnu = 14, "8-bit power of two, no sign, no zero, with NaN.";
+    kDLFloat6_e2m3fn = 15, "6-bit float, 2 exponent and 3 mantissa bits, finite.";
+    kDLFloat6_e3m2fn = 16, "6-bit float, 3 exponent and 2 mantissa bits, finite.";
+    kDLFloat4_e2m1fn = 17, "4-bit float, 2 exponent and 1 mantissa bit, finite.";
+}
 
 /// The type of one element: kind, width and number of lanes.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// let float32 = DLDataType { code: kDLFloat, bits: 32, lanes: 1 };
+/// let float32 = dlpack_core::abi::DLDataType { code: dlpack_core::abi::kDLFloat, bits: 32, lanes: 1 };
 /// assert_eq!(size_of_val(&float32), 4);
 /// ```
 #[repr(C)]
@@ -176,10 +170,7 @@ layout!(DLDataType: 4, 2 { code @ 0, bits @ 1, lanes @ 2 });
 /// A tensor without an owner: a pointer, its device, and how to walk it.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLTensor>(), 48);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLTensor, data), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -209,10 +200,7 @@ layout!(DLTensor: 48, 8 {
 /// The legacy owning tensor, from before versions: what a capsule named "dltensor" holds.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLManagedTensor>(), 64);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLManagedTensor, dl_tensor), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -225,22 +213,7 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
-impl DLManagedTensor {
-    /// Calls the deleter, if there is one: without one there is nothing to release.
-    ///
-    /// # Safety
-    ///
-    /// `this` is a valid tensor that its one owner gives up: nobody uses it any more, or calls its deleter again.
-    #[inline]
-    pub unsafe fn release(this: NonNull<Self>) {
-        // SAFETY: the caller passes a valid tensor.
-        let deleter = unsafe { (*this.as_ptr()).deleter };
-        if let Some(deleter) = deleter {
-            // SAFETY: the caller gives the tensor up, and this is its one release.
-            unsafe { deleter(this.as_ptr()) };
-        }
-    }
-}
+release!(DLManagedTensor);
 
 // ABI-05
 #[cfg(target_pointer_width = "64")]
@@ -249,10 +222,7 @@ layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 }
 /// The owning tensor of DLPack 1.x: what a capsule named "dltensor_versioned" holds.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLManagedTensorVersioned>(), 80);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLManagedTensorVersioned, version), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -270,23 +240,7 @@ pub struct DLManagedTensorVersioned {
     pub dl_tensor: DLTensor,
 }
 
-impl DLManagedTensorVersioned {
-    /// Calls the deleter, if there is one: without one there is nothing to release.
-    ///
-    /// # Safety
-    ///
-    /// `this` is a valid tensor that its one owner gives up: nobody uses it any more, or calls its deleter again. Of a
-    /// struct of another major version, the fields up to the deleter are enough.
-    #[inline]
-    pub unsafe fn release(this: NonNull<Self>) {
-        // SAFETY: the deleter is one of the fields that keep their place in every version; the caller vouches for it.
-        let deleter = unsafe { (*this.as_ptr()).deleter };
-        if let Some(deleter) = deleter {
-            // SAFETY: the caller gives the tensor up, and this is its one release.
-            unsafe { deleter(this.as_ptr()) };
-        }
-    }
-}
+release!(DLManagedTensorVersioned);
 
 // ABI-06
 #[cfg(target_pointer_width = "64")]
@@ -294,86 +248,59 @@ layout!(DLManagedTensorVersioned: 80, 8 {
     version @ 0, manager_ctx @ 8, deleter @ 16, flags @ 24, dl_tensor @ 32,
 });
 
-/// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
-///
-/// C declares this in place, as the type of a parameter named `SetError`.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackSetError = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackSetError = Option<
-    unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char),
->;
+/// Pointers to functions in C, any of which may be null.
+macro_rules! functions {
+    ($($(#[$doc:meta])+ $name:ident($($argument:ident: $type:ty),+) $(-> $result:ty)?;)+) => {$(
+        $(#[$doc])+
+        ///
+        /// ```
+        #[doc = concat!("let absent: dlpack_core::abi::", stringify!($name), " = None;")]
+        /// assert_eq!(size_of_val(&absent), size_of::<usize>());
+        /// ```
+        pub type $name = Option<unsafe extern "C" fn($($argument: $type),+) $(-> $result)?>;
+    )+};
+}
+functions! {
+    /// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
+    ///
+    /// C declares this in place, as the type of a parameter named `SetError`.
+    DLPackSetError(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
 
-/// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackManagedTensorAllocator = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackManagedTensorAllocator = Option<
-    unsafe extern "C" fn(
+    /// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
+    DLPackManagedTensorAllocator(
         prototype: *mut DLTensor,
         out: *mut *mut DLManagedTensorVersioned,
         error_ctx: *mut c_void,
-        set_error: DLPackSetError,
-    ) -> c_int,
->;
+        set_error: DLPackSetError
+    ) -> c_int;
 
-/// Exports a Python object as an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackManagedTensorFromPyObjectNoSync = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackManagedTensorFromPyObjectNoSync = Option<
-    unsafe extern "C" fn(py_object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int,
->;
+    /// Exports a Python object as an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+    DLPackManagedTensorFromPyObjectNoSync(
+        py_object: *mut c_void,
+        out: *mut *mut DLManagedTensorVersioned
+    ) -> c_int;
 
-/// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackManagedTensorToPyObjectNoSync = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackManagedTensorToPyObjectNoSync = Option<
-    unsafe extern "C" fn(
+    /// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+    DLPackManagedTensorToPyObjectNoSync(
         tensor: *mut DLManagedTensorVersioned,
-        out_py_object: *mut *mut c_void,
-    ) -> c_int,
->;
+        out_py_object: *mut *mut c_void
+    ) -> c_int;
 
-/// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackDLTensorFromPyObjectNoSync = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackDLTensorFromPyObjectNoSync =
-    Option<unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int>;
+    /// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
+    DLPackDLTensorFromPyObjectNoSync(py_object: *mut c_void, out: *mut DLTensor) -> c_int;
 
-/// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
-///
-/// ```
-/// let absent: dlpack_core::abi::DLPackCurrentWorkStream = None;
-/// assert_eq!(size_of_val(&absent), size_of::<usize>());
-/// ```
-pub type DLPackCurrentWorkStream = Option<
-    unsafe extern "C" fn(
+    /// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
+    DLPackCurrentWorkStream(
         device_type: i32,
         device_id: i32,
-        out_current_stream: *mut *mut c_void,
-    ) -> c_int,
->;
+        out_current_stream: *mut *mut c_void
+    ) -> c_int;
+}
 
 /// The start of every exchange table: its version, and where an older one is.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLPackExchangeAPIHeader>(), 16);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLPackExchangeAPIHeader, version), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -391,10 +318,7 @@ layout!(DLPackExchangeAPIHeader: 16, 8 { version @ 0, prev_api @ 8 });
 /// The table of functions that lets C code exchange a framework's tensors without calling Python.
 ///
 /// ```
-/// use dlpack_core::abi::*;
-///
-/// #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<DLPackExchangeAPI>(), 56);
+/// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLPackExchangeAPI, header), 0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -11,14 +11,18 @@
 //! | do so for the usual tensor, in the fewest instructions | [`hand_over_usual`] |
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
+//! | let somebody take a tensor, who may fail and keep it all the same | [`Offer`] |
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
 //! | answer its allocator | [`zeroed_like`] |
+//! | look at a struct that somebody else filled, and take nothing | [`aligned`](fn@aligned), [`list_at`](fn@list_at) |
+//! | put an error into words where there may be no memory for them | [`text`](fn@text) |
 //! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
 //! only from one major release to the next.
 
 pub use crate::describe::usual::Usual;
+pub use crate::error::text;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};
@@ -26,8 +30,10 @@ pub use crate::export::fresh::zeroed_like;
 pub use crate::export::hand_over::{
     Handover, UsualHandover, hand_over, hand_over_usual, take_back,
 };
+pub use crate::export::offer::Offer;
 pub use crate::export::ways::{export_with, unordered};
 #[cfg(feature = "std")]
 pub use crate::stream::ledger::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
+pub use crate::tensor::foreign::{aligned, list_at};

@@ -80,10 +80,12 @@ impl DeviceType {
     /// ```
     #[must_use]
     pub const fn is_host_readable(self) -> bool {
-        matches!(
-            self,
-            Self::CPU | Self::CUDA_HOST | Self::ROCM_HOST | Self::CUDA_MANAGED
-        )
+        self.is_pinned() || matches!(self, Self::CPU | Self::CUDA_MANAGED)
+    }
+
+    /// Whether it is ordinary memory to the processor (DEV-10).
+    pub(crate) const fn is_pinned(self) -> bool {
+        matches!(self, Self::CUDA_HOST | Self::ROCM_HOST)
     }
 
     /// Whether `data` is an address that an offset may be added to, rather than a handle (LAY-08, LAY-09).
@@ -121,11 +123,18 @@ impl DeviceType {
     }
 }
 
-impl fmt::Debug for DeviceType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+/// Shows a type to developers as it is shown to users.
+macro_rules! debug_as_display {
+    ($($type:ty),+) => {$(
+        impl core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(self, f)
+            }
+        }
+    )+};
 }
+pub(crate) use debug_as_display;
+debug_as_display!(DeviceType, Device);
 
 impl fmt::Display for DeviceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,12 +208,6 @@ impl Device {
     #[must_use]
     pub const fn metal(device_id: i32) -> Self {
         Self::new(DeviceType::METAL, device_id)
-    }
-}
-
-impl fmt::Debug for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -187,8 +187,7 @@ impl DataType {
             self.bits as usize / 8
         };
         match bytes {
-            2 | 4 | 8 => bytes,
-            16 => 16,
+            2 | 4 | 8 | 16 => bytes,
             _ => 1,
         }
     }
@@ -251,11 +250,7 @@ impl From<DataType> for abi::DLDataType {
     }
 }
 
-impl fmt::Debug for DataType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::device::debug_as_display!(DataType);
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,7 +22,7 @@ pub(crate) mod homogeneous;
 pub use axes::Axes;
 pub use groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
 
-use crate::dtype::DataType;
+use crate::DataType;
 
 /// A type whose values lie in memory as one or more equal DLPack items.
 ///

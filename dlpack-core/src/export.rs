@@ -19,6 +19,7 @@
 //! | `tensors` | the door of structs with several tensors |
 //! | `again` | the door of tensors that were exported before |
 //! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
+//! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
 //! | `ways` | from each door to `finish`, the one function that follows a plan |
 //! | `fresh` | copies that the processor makes, and zeros: memory that is new |
 //! | `device` | memory of devices: in the order of streams, or copied by drivers |
@@ -38,6 +39,7 @@ pub(crate) mod device;
 pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
+pub(crate) mod offer;
 pub(crate) mod tensors;
 pub(crate) mod ways;
 

@@ -1,4 +1,4 @@
-//! What other crates' types are to us: one file a crate, each behind the feature of that crate's name.
+//! What other crates' types are to us: one file a crate as a rule, each behind the feature of that crate's name.
 //!
 //! ```text
 //! their number ──── Element                 their container ── Buffer, FromTensor
@@ -7,7 +7,7 @@
 //!
 //! | file | elements | data | read back |
 //! |---|---|---|---|
-//! | `half`, `num_complex` | numbers | | |
+//! | `numbers` | those of `half` and `num-complex` | | |
 //! | `microfloat` | small floats, one a byte | | |
 //! | `glam` | vectors, quaternions, matrices | | |
 //! | `nalgebra` | small matrices, points | matrices | matrices |
@@ -19,8 +19,6 @@
 mod cudarc;
 #[cfg(feature = "glam")]
 mod glam;
-#[cfg(feature = "half")]
-mod half;
 #[cfg(feature = "image")]
 mod image;
 #[cfg(feature = "microfloat")]
@@ -29,5 +27,5 @@ mod microfloat;
 mod nalgebra;
 #[cfg(feature = "ndarray")]
 mod ndarray;
-#[cfg(feature = "num-complex")]
-mod num_complex;
+#[cfg(any(feature = "half", feature = "num-complex"))]
+mod numbers;

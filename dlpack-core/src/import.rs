@@ -19,17 +19,10 @@ pub(crate) mod reader;
 
 pub use list::{FromInt, FromList};
 
-use alloc::boxed::Box;
-use alloc::string::ToString;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use crate::element::{Element, Plain};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::loan::shared::SharedBuffer;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
+use crate::{element::Plain, import::reader::Import};
 
 /// A type that a tensor can become.
 ///
@@ -70,7 +63,8 @@ pub trait FromDLPack: Sized {
     ///
     /// # Errors
     ///
-    /// Another data type, rank or extent than the type needs, or memory that the processor cannot read.
+    /// Another data type, rank or extent than the type needs, memory that the processor cannot read, or no memory for what is
+    /// read back; an `Arc<[T]>` std makes, which then ends the process.
     fn from_dlpack(tensor: Managed) -> Result<Self, Error>;
 
     /// Whether data type and rank are those of this type; an enum picks its variant by this.
@@ -123,9 +117,6 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-impl<T> sealed::Sealed for Vec<T> {}
-impl<T> sealed::Sealed for Box<[T]> {}
-impl<T> sealed::Sealed for Arc<[T]> {}
 impl<T, const N: usize> sealed::Sealed for [T; N] {}
 impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
@@ -139,41 +130,33 @@ impl<D: FromTensor> FromDLPack for D {
     }
 }
 
-impl<T: Element> FromTensor for Vec<T> {
-    type Element = T;
+/// Lists that a vector becomes.
+macro_rules! lists {
+    ($($list:ty;)*) => {$(
+        impl<T> sealed::Sealed for $list {}
 
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.elements()
-    }
+        impl<T: Element> FromTensor for $list {
+            type Element = T;
+
+            fn from_tensor(import: Import) -> Result<Self, Error> {
+                import.elements().map(Self::from)
+            }
+        }
+    )*};
 }
-
-impl<T: Element> FromTensor for Box<[T]> {
-    type Element = T;
-
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        Ok(import.elements()?.into_boxed_slice())
-    }
-}
-
-impl<T: Element> FromTensor for Arc<[T]> {
-    type Element = T;
-
-    fn from_tensor(import: Import) -> Result<Self, Error> {
-        Ok(import.elements()?.into())
-    }
+lists! {
+    Vec<T>;
+    Box<[T]>;
+    Arc<[T]>;
 }
 
 impl<T: Element, const N: usize> FromTensor for [T; N] {
     type Element = T;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
+        import.count::<T>(N)?;
         let elements: Vec<T> = import.elements()?;
-        let found = elements.len();
-        Self::try_from(elements).map_err(|_| Error::Extent {
-            axis: 0,
-            found: i64::try_from(found).unwrap_or(i64::MAX),
-            needed: N.to_string(),
-        })
+        Ok(Self::try_from(elements).unwrap_or_else(|_| unreachable!("so many were counted")))
     }
 }
 

@@ -11,27 +11,22 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `shape` | what may name extents, strides and offsets, and that each number can be one |
-//! | `rank` | how many axes a list has by its type, and that strides have as many as the shape |
-//! | `dims` | any number of `i64`s, up to six of them inline |
-//! | `few` | those six, for the usual tensor |
+//! | `shape` | what may name extents, strides and offsets, that each number can be one, and how many there are by their type |
+//! | `dims` | any number of `i64`s, up to six of them inline: `Few` are those six, for the usual tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |
 
 pub(crate) mod dims;
 pub(crate) mod extent;
-pub(crate) mod few;
-pub(crate) mod rank;
 pub(crate) mod shape;
 
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
-use core::fmt;
-use core::marker::PhantomData;
+use core::{array::from_fn, marker::PhantomData};
 
-use crate::error::Error;
-use crate::layout::few::Few;
-use crate::layout::rank::Fixed;
+use crate::Error;
+use crate::layout::dims::Few;
+use crate::layout::shape::{Fixed, Numbers, sealed::List};
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///
@@ -57,7 +52,7 @@ use crate::layout::rank::Fixed;
 /// assert_eq!(frame.describe()?.strides(), [1, 2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Layout<const N: usize> {
     shape: [i64; N],
     strides: [i64; N],
@@ -67,8 +62,12 @@ impl<const N: usize> Layout<N> {
     /// The last axis moves fastest.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.strides(), &[3, 1]);
-    /// # Ok::<(), dlpack_core::Error>(())
+    /// use dlpack_core::{Error, Layout};
+    ///
+    /// assert_eq!(Layout::row_major([2, 3, 4])?.strides(), &[12, 4, 1]);
+    /// assert!(matches!(Layout::row_major([usize::MAX]), Err(Error::BadExtent { axis: 0, .. })));
+    /// assert!(matches!(Layout::row_major([1 << 40; 2]), Err(Error::TooLarge { .. })));
+    /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
@@ -81,7 +80,7 @@ impl<const N: usize> Layout<N> {
     /// The first axis moves fastest.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Layout::column_major([2, 3])?.strides(), &[1, 2]);
+    /// assert_eq!(dlpack_core::Layout::column_major([2, 3, 4])?.strides(), &[1, 2, 6]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
@@ -103,28 +102,36 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
-        let shape = extents(shape)?;
+        let shape = array(&Dims::extents(&shape)?);
         Ok(Self { shape, strides })
     }
 
-    fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
-        let shape = extents(shape)?;
-        if extent::count(&shape).is_none() {
-            return Err(Error::TooLarge {
-                shape: shape.to_vec(),
-            });
+    #[inline(always)]
+    fn numbers(&self, numbers: Numbers) -> &[i64; N] {
+        match numbers {
+            Numbers::Extents => &self.shape,
+            Numbers::Strides => &self.strides,
         }
-        let mut packed = Dims::new();
-        push(&mut packed, &shape, 1);
-        let mut strides = [0; N];
-        strides.copy_from_slice(&packed);
-        Ok(Self { shape, strides })
+    }
+
+    fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
+        let shape = Dims::extents(&shape)?;
+        if extent::count(&shape).is_none() {
+            return Err(Error::too_large(&shape));
+        }
+        let mut strides = Dims::new();
+        push(&mut strides, &shape, 1);
+        Ok(Self {
+            shape: array(&shape),
+            strides: array(&strides),
+        })
     }
 
     /// The extents.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.shape(), &[2, 3]);
+    /// assert_eq!(dlpack_core::Layout::row_major([])?.shape(), &[]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[must_use]
@@ -144,53 +151,27 @@ impl<const N: usize> Layout<N> {
     }
 }
 
-fn extents<const N: usize>(shape: [usize; N]) -> Result<[i64; N], Error> {
-    let mut extents = [0; N];
-    for (axis, &found) in shape.iter().enumerate() {
-        let found = i128::try_from(found).unwrap_or(i128::MAX);
-        extents[axis] = shape::extent(axis, found)?;
-    }
-    Ok(extents)
+/// A list that has one number an axis.
+fn array<const N: usize>(list: &Dims) -> [i64; N] {
+    from_fn(|axis| list[axis])
 }
 
-impl<const N: usize> fmt::Debug for Layout<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Layout")
-            .field("shape", &self.shape)
-            .field("strides", &self.strides)
-            .finish()
-    }
-}
-
-impl<const N: usize> shape::sealed::List for Layout<N> {}
-
-impl<const N: usize> Shape for Layout<N> {
+impl<const N: usize> List for Layout<N> {
     type Rank = Fixed<N>;
 
-    #[inline(always)]
-    fn few(&self) -> Few {
-        shape::of_array(&self.shape)
+    #[inline]
+    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+        self.numbers(numbers).read(numbers)
     }
 
-    #[inline]
-    fn to_extents(&self) -> Result<Dims, Error> {
-        Ok(Dims::from(self.shape))
+    #[inline(always)]
+    fn few(&self, numbers: Numbers) -> Few {
+        self.numbers(numbers).few(numbers)
     }
 }
 
-impl<const N: usize> Strides for Layout<N> {
-    type Rank = Fixed<N>;
-
-    #[inline(always)]
-    fn few(&self) -> Few {
-        shape::of_array(&self.strides)
-    }
-
-    #[inline]
-    fn to_strides(&self) -> Result<Dims, Error> {
-        self.strides.to_strides()
-    }
-}
+impl<const N: usize> Shape for Layout<N> {}
+impl<const N: usize> Strides for Layout<N> {}
 
 /// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
 /// another call already complains that the field is no shape.
@@ -204,32 +185,5 @@ impl<const N: usize> LentLists<Layout<N>> {
     /// Shape and strides where they lie.
     pub fn of(layout: &Layout<N>) -> Option<(&[i64], &[i64])> {
         Some((&layout.shape, &layout.strides))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packs_in_both_orders() {
-        let rows = Layout::row_major([2, 3, 4]).unwrap();
-        assert_eq!((rows.shape(), rows.strides()), (&[2, 3, 4], &[12, 4, 1]));
-        let columns = Layout::column_major([2, 3, 4]).unwrap();
-        assert_eq!(columns.strides(), &[1, 2, 6]);
-        assert_eq!(Layout::row_major([]).unwrap().shape(), &[] as &[i64; 0]);
-    }
-
-    #[test]
-    fn refuses_what_no_tensor_has() {
-        assert!(matches!(
-            Layout::row_major([usize::MAX]),
-            Err(Error::BadExtent { axis: 0, .. })
-        ));
-        let half = 1 << 40;
-        assert!(matches!(
-            Layout::row_major([half, half]),
-            Err(Error::TooLarge { .. })
-        ));
     }
 }

@@ -23,7 +23,8 @@
 //! ```
 //!
 //! What may stand in `#[dlpack(..)]` is told at the derive macro [`DLPack`](macro@DLPack); how data
-//! is lent, at [`Buffer`]; how it is handed over and taken back, at [`Managed`].
+//! is lent, at [`Buffer`]; how it is handed over and taken back, at [`Managed`]; why all this is sound, and
+//! what nobody can promise, at [`soundness`].
 //!
 //! # Features
 //!
@@ -65,6 +66,8 @@ mod memory;
 mod panics;
 mod private;
 pub mod request;
+#[doc = include_str!("../soundness.md")]
+pub mod soundness {}
 pub mod stream;
 pub mod tensor;
 mod version;
@@ -89,15 +92,11 @@ pub use error::Error;
 pub use export::DLPack;
 pub use export::tensors::DLPackTensors;
 pub use import::FromDLPack;
-pub use layout::Layout;
-pub use layout::shape::{Shape, Strides};
-pub use loan::buffer::{Buffer, Writable};
-pub use loan::shared::SharedBuffer;
-pub use loan::{Loan, LoanMut};
+pub use layout::{Layout, Shape, Strides};
+pub use loan::{Buffer, Loan, LoanMut, SharedBuffer, Writable};
 pub use request::{ExportRequest, LegacyPolicy, ReleasePolicy};
 pub use stream::{ProducerStream, StreamHandle, StreamRef};
-pub use tensor::managed::Managed;
-pub use tensor::view::TensorRef;
+pub use tensor::{Managed, TensorRef};
 pub use version::Version;
 
 ///

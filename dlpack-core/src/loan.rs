@@ -14,9 +14,8 @@
 //! |---|---|
 //! | this one | `Loan` and `LoanMut`, and all their constructors |
 //! | `access` | who may write: nobody, one, all; and what nobody may, such as memory of `bool` |
-//! | `buffer` | what a type vouches for that lends its elements, and where that memory may lie |
+//! | `buffer` | what a type vouches for that lends its elements, and where that memory may lie; what an expression may give that lends |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
-//! | `lent` | what an expression may give that lends |
 //! | `raw` | the door for an address, on the user's word |
 //! | `facts` | what the types say of a tensor before any value exists |
 #![expect(
@@ -27,21 +26,17 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod facts;
-pub(crate) mod lent;
 pub(crate) mod raw;
 pub(crate) mod shared;
 
-use core::marker::PhantomData;
-use core::mem::{size_of, size_of_val};
+pub use buffer::{Buffer, Writable};
+pub use shared::SharedBuffer;
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::Element;
-use crate::element::axes::Axes;
-use crate::layout::dims::Dims;
-use crate::loan::access::Access;
-use crate::memory::atomic::Word;
-use crate::stream::{Queue, StreamRef};
+use core::mem::{size_of, size_of_val};
+use core::{marker::PhantomData, ptr};
+
+use crate::{DataType, Device, Element, StreamRef};
+use crate::{element::Axes, layout::Dims, loan::access::Access, stream::Queue};
 
 /// Shape, strides and first element of data that knows its own layout, in elements.
 #[derive(Clone, Debug)]
@@ -81,11 +76,12 @@ pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
 }
 
 impl Memory {
+    /// So many elements.
     #[inline]
-    fn new<T: Element>(data: *mut T, bytes: usize, device: Device, access: Access) -> Self {
+    fn new<T: Element>(data: *const T, len: usize, device: Device, access: Access) -> Self {
         Self {
-            data: data.cast(),
-            bytes,
+            data: data.cast_mut().cast(),
+            bytes: len.saturating_mul(size_of::<T>()),
             dtype: T::DTYPE,
             axes: axes_of::<T>(),
             element: size_of::<T>(),
@@ -140,15 +136,8 @@ impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
     #[inline]
     fn from(elements: &'a [T]) -> Self {
         T::verify(elements);
-        Self {
-            memory: Memory::new(
-                elements.as_ptr().cast_mut(),
-                size_of_val(elements),
-                Device::CPU,
-                Access::Read,
-            ),
-            lifetime: PhantomData,
-        }
+        let (start, len) = (elements.as_ptr(), elements.len());
+        Self::over(Memory::new(start, len, Device::CPU, Access::Read))
     }
 }
 
@@ -156,15 +145,8 @@ impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
     #[inline]
     fn from(elements: &'a mut [T]) -> Self {
         T::verify_mut(elements);
-        Self {
-            memory: Memory::new(
-                elements.as_mut_ptr(),
-                size_of_val(elements),
-                Device::CPU,
-                Access::Exclusive,
-            ),
-            lifetime: PhantomData,
-        }
+        let (start, len) = (elements.as_mut_ptr(), elements.len());
+        Self::over(Memory::new(start, len, Device::CPU, Access::Exclusive))
     }
 }
 
@@ -172,22 +154,51 @@ impl<'a> From<Loan<'a>> for LoanMut<'a> {
     /// The same memory with the same access: reading, unless it may be written through a shared reference.
     #[inline]
     fn from(loan: Loan<'a>) -> Self {
-        Self {
-            memory: loan.memory,
-            lifetime: PhantomData,
-        }
+        Self::over(loan.memory)
     }
 }
 
-impl<'a> Loan<'a> {
-    /// Only for memory that somebody vouches for.
-    pub(super) fn over(memory: Memory) -> Self {
-        Self {
-            memory,
-            lifetime: PhantomData,
-        }
-    }
+/// What is the same for both kinds.
+macro_rules! loans {
+    ($($loan:ident: $mut:literal, $describe:literal;)*) => {$(
+        impl $loan<'_> {
+            /// Only for memory that somebody vouches for.
+            #[inline]
+            fn over(memory: Memory) -> Self {
+                Self {
+                    memory,
+                    lifetime: PhantomData,
+                }
+            }
 
+            /// The same memory, in a layout that the data knows: shape and strides in elements, and which
+            /// element is the first. It is checked against the memory like any other.
+            ///
+            /// ```
+            #[doc = concat!("use dlpack_core::{", stringify!($loan), ", Parts};")]
+            /// use dlpack_core::layout::Dims;
+            ///
+            #[doc = concat!("let ", $mut, "column_major = [1, 2, 3, 4, 5, 6];")]
+            #[doc = concat!("let loan = ", stringify!($loan), "::from(&", $mut, "column_major[..])")]
+            ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
+            #[doc = concat!("assert_eq!(Parts::new().", $describe, "(loan)?.strides(), [1, 2]);")]
+            /// # Ok::<(), dlpack_core::Error>(())
+            /// ```
+            #[must_use]
+            #[inline]
+            pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
+                self.memory.layout = Some(OwnLayout { shape, strides, first });
+                self
+            }
+        }
+    )*};
+}
+loans! {
+    Loan: "", "describe";
+    LoanMut: "mut ", "describe_mut";
+}
+
+impl<'a> Loan<'a> {
     /// Memory at an address, on any device.
     ///
     /// ```
@@ -211,34 +222,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *const T, len: usize, device: Device) -> Self {
-        Self {
-            memory: Memory::new(
-                data.cast_mut(),
-                len.saturating_mul(size_of::<T>()),
-                device,
-                Access::Read,
-            ),
-            lifetime: PhantomData,
-        }
-    }
-
-    /// Elements of a container that leaves places out between them.
-    ///
-    /// # Safety
-    ///
-    /// As [`Loan::from_raw_parts`], for the elements that shape and strides reach; these begin with the
-    /// first and end with the last of the `len` places. Nothing is said of the places in between: no
-    /// offset fits into so narrow a frame, so no tensor over the loan ever reaches them.
-    #[cfg(feature = "ndarray")]
-    pub(crate) unsafe fn from_raw_layout<T: Element>(
-        lowest: *const T,
-        len: usize,
-        shape: Dims,
-        strides: Dims,
-        first: usize,
-    ) -> Self {
-        // SAFETY: the layout keeps to the elements that the caller vouches for, see above.
-        unsafe { Self::from_raw_parts(lowest, len, Device::CPU) }.with_layout(shape, strides, first)
+        Self::over(Memory::new(data, len, device, Access::Read))
     }
 
     /// Memory at an address that may be written through a shared reference: device memory, memory
@@ -258,20 +242,11 @@ impl<'a> Loan<'a> {
     ///
     /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a` (only read, where `T` is made of
     /// `bool`s, since what they write need not be one); Rust
-    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words of
-    /// the size of its scalars (of 8 bytes, where scalars are larger).
+    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words, of any size.
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self {
-            memory: Memory::new(
-                data,
-                len.saturating_mul(size_of::<T>()),
-                device,
-                Access::Shared(Word::of::<T::Scalar>()),
-            ),
-            lifetime: PhantomData,
-        }
+        Self::over(Memory::new(data, len, device, Access::Shared))
     }
 
     /// The bytes from the field that `field` picks out of the first row to the end of the rows.
@@ -283,9 +258,8 @@ impl<'a> Loan<'a> {
         let distance = |row: &'a R| {
             let field = field(row);
             F::verify(core::slice::from_ref(field));
-            core::ptr::from_ref(field)
-                .addr()
-                .wrapping_sub(core::ptr::from_ref(row).addr())
+            let (field, row) = (ptr::from_ref(field), ptr::from_ref(row));
+            field.addr().wrapping_sub(row.addr())
         };
         let offset = rows.first().map_or(0, distance);
         assert!(
@@ -295,40 +269,10 @@ impl<'a> Loan<'a> {
                 && rows.iter().all(|row| distance(row) == offset),
             "a column is not made of one field of every row"
         );
-        let data = rows
-            .as_ptr()
-            .cast::<F>()
-            .cast_mut()
-            .wrapping_byte_add(offset);
-        let bytes = size_of_val(rows).saturating_sub(offset);
-        Self {
-            memory: Memory::new(data, bytes, Device::CPU, Access::Read),
-            lifetime: PhantomData,
-        }
-    }
-
-    /// The same memory, in a layout that the data knows: shape and strides in elements, and which
-    /// element is the first. It is checked against the memory like any other.
-    ///
-    /// ```
-    /// use dlpack_core::{Loan, Parts};
-    /// use dlpack_core::layout::Dims;
-    ///
-    /// let column_major = [1, 2, 3, 4, 5, 6];
-    /// let loan = Loan::from(&column_major[..])
-    ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
-    /// assert_eq!(Parts::new().describe(loan)?.strides(), [1, 2]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    #[inline]
-    pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
-        self.memory.layout = Some(OwnLayout {
-            shape,
-            strides,
-            first,
-        });
-        self
+        let data = rows.as_ptr().cast::<F>().wrapping_byte_add(offset);
+        let mut memory = Memory::new(data, 0, Device::CPU, Access::Read);
+        memory.bytes = size_of_val(rows).saturating_sub(offset);
+        Self::over(memory)
     }
 
     /// The same memory, written by work that is queued on `stream`.
@@ -347,47 +291,7 @@ impl<'a> Loan<'a> {
     }
 }
 
-impl<'a> LoanMut<'a> {
-    /// As [`Loan::with_layout`].
-    ///
-    /// ```
-    /// use dlpack_core::{LoanMut, Parts};
-    /// use dlpack_core::layout::Dims;
-    ///
-    /// let mut column_major = [1, 2, 3, 4, 5, 6];
-    /// let loan = LoanMut::from(&mut column_major[..])
-    ///     .with_layout(Dims::from([2, 3]), Dims::from([1, 2]), 0);
-    /// assert!(!Parts::new().describe_mut(loan)?.is_read_only());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    #[inline]
-    pub fn with_layout(mut self, shape: Dims, strides: Dims, first: usize) -> Self {
-        self.memory.layout = Some(OwnLayout {
-            shape,
-            strides,
-            first,
-        });
-        self
-    }
-
-    /// Elements of a container that leaves places out between them.
-    ///
-    /// # Safety
-    ///
-    /// As [`LoanMut::from_raw_parts`], for the elements that `Loan::from_raw_layout` speaks of.
-    #[cfg(feature = "ndarray")]
-    pub(crate) unsafe fn from_raw_layout<T: Element>(
-        lowest: *mut T,
-        len: usize,
-        shape: Dims,
-        strides: Dims,
-        first: usize,
-    ) -> Self {
-        // SAFETY: the layout keeps to the elements that the caller vouches for.
-        unsafe { Self::from_raw_parts(lowest, len, Device::CPU) }.with_layout(shape, strides, first)
-    }
-
+impl LoanMut<'_> {
     /// Memory at an address that is lent exclusively.
     ///
     /// ```
@@ -406,14 +310,6 @@ impl<'a> LoanMut<'a> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self {
-            memory: Memory::new(
-                data,
-                len.saturating_mul(size_of::<T>()),
-                device,
-                Access::Exclusive,
-            ),
-            lifetime: PhantomData,
-        }
+        Self::over(Memory::new(data, len, device, Access::Exclusive))
     }
 }

@@ -8,11 +8,13 @@
 //! | file | job |
 //! |---|---|
 //! | `aligned` | memory from the allocator, aligned to 256 bytes |
+//! | `counted` | a value that several hold, which may find no memory |
 //! | `atomic` | reads and writes of what others write meanwhile, in words |
 //! | `gather` | which walk copies strided items best, planned in safe code |
 //! | `moves` | what that walk is made of: transposed squares, rows, single items |
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;
+pub(crate) mod counted;
 pub(crate) mod gather;
 mod moves;

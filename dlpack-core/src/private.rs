@@ -38,8 +38,7 @@ pub use crate::element::homogeneous::{
 pub use crate::export::extras::{Extras, Shared, of_types};
 pub use crate::import::reader::Import;
 pub use crate::layout::LentLists;
-pub use crate::layout::rank::RankOf;
-pub use crate::layout::shape::{HOLE, List};
+pub use crate::layout::shape::{HOLE, List, RankOf};
 pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
 pub use crate::private::claim::{Claim, Elem, Text};

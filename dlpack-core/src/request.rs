@@ -22,8 +22,7 @@ pub use plan::{Plan, Subject, Transfer, plan};
 
 pub use crate::version::{Abi, negotiate};
 
-use crate::device::Device;
-use crate::version::Version;
+use crate::{Device, Version};
 
 /// What to do with read-only data for a consumer of the legacy struct, which cannot say read-only.
 ///

@@ -13,14 +13,14 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `origin` | where memory comes from, as far as streams go; plain data |
-//! | `rules` | whose stream is whose: what must be ordered, and what is already; pure |
+//! | `rules` | whose stream is whose: where memory comes from, what must be ordered, and what is already; pure |
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
 //! | `driver` | their entry points, one table for both, and which context is current |
 //! | `visit` | what is done with them: events are recorded and waited for, memory is copied |
 //! | `order` | the left half of the picture: the producer's event |
 //! | `release` | the right half: the consumer's event |
 //! | `owner` | an owner that is dropped behind its consumer's work |
+//! | `link` | what that work is, on both sides of the picture |
 //! | `unfreed` | owners that could not be dropped yet, and when they are tried again |
 //! | `ledger` | on which stream a thread exported last, for who asks without a stream |
 //! | `without_std` | the same in a build without the feature `std`, which finds no driver |
@@ -32,8 +32,7 @@
 #![expect(unsafe_code, reason = "a handle is a promise that its stream lives")]
 
 use alloc::sync::Arc;
-use core::marker::PhantomData;
-use core::num::NonZeroUsize;
+use core::{marker::PhantomData, num::NonZeroUsize};
 
 #[cfg(feature = "std")]
 pub(crate) mod driver;
@@ -42,9 +41,9 @@ pub(crate) mod ledger;
 #[cfg(feature = "std")]
 mod library;
 #[cfg(feature = "std")]
-pub(crate) mod order;
-pub(crate) mod origin;
+pub(crate) mod link;
 #[cfg(feature = "std")]
+pub(crate) mod order;
 pub(crate) mod owner;
 #[cfg(feature = "std")]
 pub(crate) mod release;
@@ -56,7 +55,7 @@ pub(crate) mod visit;
 
 #[cfg(not(feature = "std"))]
 #[path = "stream/without_std.rs"]
-pub(crate) mod owner;
+pub(crate) mod link;
 
 #[doc(hidden)]
 #[cfg(feature = "std")]

@@ -92,28 +92,3 @@ pub const fn negotiate(requested: Option<Version>) -> Abi {
         _ => Abi::Legacy,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// NEG-02, NEG-04, NEG-05, NEG-06, NEG-10.
-    #[test]
-    fn every_request_has_its_struct() {
-        for (requested, expected) in [
-            (None, Abi::Legacy),
-            (Some((0, 0)), Abi::Legacy),
-            (Some((0, 8)), Abi::Legacy),
-            (Some((0, u32::MAX)), Abi::Legacy),
-            (Some((1, 0)), Abi::Versioned),
-            (Some((1, 1)), Abi::Versioned),
-            (Some((1, 3)), Abi::Versioned),
-            (Some((1, 99)), Abi::Versioned),
-            (Some((2, 0)), Abi::Versioned),
-            (Some((99, 0)), Abi::Versioned),
-        ] {
-            let version = requested.map(|(major, minor)| Version::new(major, minor));
-            assert_eq!(negotiate(version), expected, "{requested:?}");
-        }
-    }
-}

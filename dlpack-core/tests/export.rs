@@ -10,7 +10,7 @@ use dlpack_core::abi::{
 };
 use dlpack_core::{
     Buffer, DLPack, DataType, Descriptor, Device, Element, Error, ExportRequest, Loan, Managed,
-    Parts, Version,
+    Parts, Version, binding,
 };
 use std::sync::Arc;
 
@@ -279,6 +279,25 @@ fn alignment() {
         }
     }
     assert_eq!((fine, refused), (2, 14));
+
+    /// Raw memory that may begin anywhere.
+    struct Shifted(usize, [u64; 3]);
+    impl Buffer for Shifted {
+        fn lend(&self) -> Loan<'_> {
+            let start = self.1.as_ptr().wrapping_byte_add(self.0);
+            // SAFETY: two values of eight bytes each, if not at a place where they belong.
+            unsafe { Loan::from_raw_parts(start, 2, Device::CPU) }
+        }
+    }
+    for shift in 0..8 {
+        let shifted = Shifted(shift, [1; 3]);
+        assert_eq!(binding::usual(&shifted).is_some(), shift == 0);
+        let exported = shifted.into_dlpack();
+        match exported {
+            Ok(_) => assert_eq!(shift, 0),
+            Err(error) => assert!(matches!(error, Error::Misaligned { .. }), "{error:?}"),
+        }
+    }
 }
 
 /// CAP-12, CAP-03: each export is a struct of its own; nothing in it is shared or static, whatever a consumer writes there;

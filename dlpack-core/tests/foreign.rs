@@ -4,7 +4,7 @@
 
 mod made;
 
-use core::ptr::{NonNull, null_mut};
+use core::ptr::{NonNull, null_mut, without_provenance_mut};
 use dlpack_core::abi::{
     DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLPackVersion,
@@ -402,6 +402,26 @@ fn ranks_and_shapes() {
     });
 }
 
+/// Own faults 11: nothing of a struct is read where it is not aligned, its deleter included.
+#[test]
+fn structs_that_cannot_be_read() {
+    let memory = [0x5A_u64; 16];
+    for offset in 1..8 {
+        let place = memory.as_ptr().cast_mut().wrapping_byte_add(offset);
+        let place = NonNull::new(place).unwrap();
+        let needed = Error::Malformed {
+            what: "the address of the struct is no multiple of 8",
+            found: i64::try_from(place.as_ptr().addr()).unwrap(),
+        };
+        // SAFETY: no struct, of which nothing is read.
+        let error = unsafe { Managed::from_raw(place.cast()) }.unwrap_err();
+        assert_eq!(error, needed);
+        // SAFETY: as above.
+        let error = unsafe { Managed::from_legacy(place.cast()) }.unwrap_err();
+        assert_eq!(error, needed);
+    }
+}
+
 /// The lists must be aligned to be read at all: LAY-21.
 #[test]
 fn lists_that_cannot_be_read() {
@@ -637,6 +657,17 @@ fn extents_and_strides_that_overflow() {
             "{strides:?}: {what}"
         );
     }
+    // From a small address it is not far to the end of memory, downwards.
+    for (address, offset, strides) in [(16, 0, -5), (16, 4, -6), (8, 0, i64::MIN >> 4)] {
+        let low = Foreign {
+            byte_offset: offset,
+            ..Foreign::new(without_provenance_mut(address), I32, &[2]).strides(&[strides])
+        };
+        let what = malformed(&low);
+        assert!(what.starts_with("byte_offset and strides lead out"));
+    }
+    let low = Foreign::new(without_provenance_mut(16), I32, &[5]).strides(&[-1]);
+    accepted(&low, |managed| assert_eq!(managed.view().strides(), [-1]));
     // Strides that are never walked may be anything.
     let (_one, data) = memory(&[42_i32]);
     for strides in [[i64::MAX, i64::MIN], [i64::MIN, i64::MAX], [0, -1]] {

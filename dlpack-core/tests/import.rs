@@ -6,7 +6,7 @@
 mod made;
 
 use dlpack_core::{DLPack, DataType, Device, Error, FromDLPack, Managed, SharedBuffer, Version};
-use made::{BOOL, F32, Foreign, I32};
+use made::{BOOL, F32, Foreign, I32, U8};
 use std::sync::Arc;
 
 /// Imports a good tensor, whose memory outlives it.
@@ -65,6 +65,14 @@ struct AdoptedPairs {
     dims: [usize; 1],
     #[dlpack(strides)]
     strides: [isize; 1],
+}
+
+#[derive(FromDLPack)]
+struct Cells {
+    #[dlpack(data)]
+    cells: SharedBuffer<bool>,
+    #[dlpack(strides)]
+    strides: Vec<isize>,
 }
 
 #[derive(DLPack, FromDLPack, PartialEq, Debug)]
@@ -204,6 +212,33 @@ fn what_does_not_fit_is_refused() {
         (error, bools.deleted.times()),
         (Error::NotBool { found: 7 }, 1)
     );
+}
+
+/// Own faults 13: of a tensor that repeats a few items without end, each is looked at once; and none is copied that does not fit.
+#[test]
+fn endless_tensors() {
+    let mut bytes = vec![1_u8; 1 << 21];
+    let data = bytes.as_mut_ptr();
+    let endless = |shape: &[i64], strides: &[i64]| Foreign::new(data, BOOL, shape).strides(strides);
+    let all = endless(&[1 << 50], &[0]);
+    let array = <[bool; 4]>::from_dlpack(import(&all));
+    assert!(matches!(array, Err(Error::Extent { found, .. }) if found == 1 << 50));
+    let empty = <[[u8; 0]; 3]>::from_dlpack(import(&Foreign::new(data, U8, &[3, 0])));
+    assert!(matches!(empty, Err(Error::Extent { found: 0, .. })));
+    let imported = import(&all);
+    let mut items = imported.view().iter::<bool>().unwrap();
+    assert_eq!((items.len(), items.next()), (1 << 50, Some(true)));
+
+    for (shape, strides, len) in [
+        (&[1 << 50, 4][..], &[0, 1][..], 4),
+        (&[1 << 30, 1 << 30, 4], &[0, 0, 1], 4),
+        (&[2, 4], &[1, 1], 5),
+        (&[1 << 20, 1 << 20], &[1, 1], (1 << 21) - 1),
+    ] {
+        let adopted = Cells::from_dlpack(import(&endless(shape, strides))).unwrap();
+        assert_eq!(adopted.cells.to_vec(), vec![true; len]);
+        assert_eq!(adopted.strides.len(), shape.len());
+    }
 }
 
 /// CPY-12: memory that is adopted keeps its strides, and is handed on without a copy.

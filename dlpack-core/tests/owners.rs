@@ -16,6 +16,8 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
+use dlpack_core::binding::{Offer, text};
+use dlpack_core::import::FromList;
 use dlpack_core::layout::Dims;
 use dlpack_core::{
     Buffer, DLPack, DLPackTensors, Descriptor, Device, Error, ExportRequest, FromDLPack, Loan,
@@ -295,6 +297,38 @@ fn a_failed_export_leaves_nothing_behind() {
     }
 }
 
+/// Own faults 14: where there is no memory for what an error tells, or for its text, that is the error.
+#[test]
+fn an_error_needs_no_memory() {
+    struct Strided([f32; 6]);
+    impl DLPack for Strided {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let parts = Parts::new().shape([2_u64, 2]);
+            parts.strides([3, 1]).describe(self.0.lend())
+        }
+    }
+    let strided = Strided([0.0; 6]).into_dlpack().unwrap();
+    let refusals: [(usize, &dyn Fn() -> Error); 2] = [
+        (1, &|| {
+            let parts = Parts::new().shape([1_u64 << 62, 1 << 62]);
+            parts.describe([0.0_f32; 6].lend()).unwrap_err()
+        }),
+        (2, &|| strided.view().as_slice::<f32>().unwrap_err()),
+    ];
+    for (needed, refuse) in refusals {
+        let is_no_memory = |error: &Error| matches!(error, Error::OutOfMemory { .. });
+        for budget in 0..=needed {
+            let error = with_budget(budget, refuse);
+            assert_eq!(is_no_memory(&error), budget < needed, "{error}");
+        }
+        let error = refuse();
+        let texts = (0..10).map(|budget| with_budget(budget, || text(&error)));
+        let mut texts = texts.skip_while(|text| text.as_ref().is_err_and(is_no_memory));
+        assert!(with_budget(0, || text(&error)).is_err());
+        assert_eq!(texts.next(), Some(Ok(error.to_string())));
+    }
+}
+
 /// ERR-11, ERR-12, STC-09: a request that is refused costs nothing: no allocation, no reference.
 #[test]
 fn a_refusal_does_nothing() {
@@ -395,6 +429,123 @@ fn out_of_memory_at_every_allocation() {
     }
 }
 
+#[derive(FromDLPack)]
+struct Back<S: FromList> {
+    #[dlpack(data)]
+    _values: Vec<f32>,
+    #[dlpack(shape)]
+    _shape: S,
+}
+
+#[derive(FromDLPack)]
+struct Adopted {
+    #[dlpack(data)]
+    _values: SharedBuffer<f32>,
+    #[dlpack(shape)]
+    _shape: Box<[i64]>,
+    #[dlpack(strides)]
+    _strides: Vec<i64>,
+}
+
+fn back<T: FromDLPack>(tensor: Managed) -> Result<(), Error> {
+    T::from_dlpack(tensor).map(drop)
+}
+
+/// ERR-05, CAP-21, own faults 15: so is memory that runs out at any allocation of an import, or of the text of its refusal.
+#[test]
+fn out_of_memory_at_every_allocation_of_an_import() {
+    type Way = fn(Managed) -> Result<(), Error>;
+    let ways: [(&str, Way, usize); 15] = [
+        ("vector", back::<Vec<f32>>, 1),
+        ("box", back::<Box<[f32]>>, 1),
+        ("array", back::<[f32; 6]>, 1),
+        ("buffer", back::<SharedBuffer<f32>>, 1),
+        ("list", back::<Back<Vec<u16>>>, 2),
+        ("boxed list", back::<Back<Box<[i64]>>>, 2),
+        ("short list", back::<Back<[usize; 2]>>, 2),
+        ("tuple", back::<Back<(u8, u8)>>, 1),
+        ("adopted", back::<Adopted>, 3),
+        ("no such type", back::<Vec<f64>>, 0),
+        ("no such axes", back::<Vec<[f32; 2]>>, 1),
+        ("no such rank", back::<Back<[i64; 3]>>, 0),
+        ("no such length", back::<[f32; 5]>, 1),
+        ("again", |tensor| tensor.into_dlpack().map(drop), 0),
+        (
+            "no slice",
+            |tensor| tensor.shared().view().as_slice::<f32>().map(drop),
+            0,
+        ),
+    ];
+    for strided in [false, true] {
+        for (name, way, needed) in ways {
+            let needed = needed + usize::from(!strided);
+            let (mut expected, mut failures) = (None, 0);
+            for budget in (0..=needed).rev() {
+                let drops = Drops::default();
+                let raw = drops.owner().into_dlpack().unwrap().into_raw();
+                if !strided {
+                    // SAFETY: valid, and only ours; before DLPack 1.2 there could be none.
+                    unsafe { (*raw.as_ptr()).dl_tensor.strides = core::ptr::null_mut() };
+                }
+                let (result, _, left) = counted(|| {
+                    with_budget(budget, || {
+                        // SAFETY: given up right here.
+                        unsafe { Managed::from_raw(raw) }.and_then(way)
+                    })
+                });
+                assert!(left <= 0 && drops.count() == 1, "{name}, {budget}: {left}");
+                if matches!(result, Err(Error::OutOfMemory { .. })) {
+                    failures += 1;
+                } else {
+                    assert_eq!(expected.get_or_insert(result.clone()), &result, "{name}");
+                }
+            }
+            assert_eq!(failures, needed, "{name}, {strided}: {expected:?}");
+        }
+    }
+}
+
+/// XAP-17, own faults 3, 15: the tensor of an offer is its caller's again where there is no memory; else it is released behind
+/// the last who took it.
+#[test]
+fn an_offer_without_memory() {
+    for (budget, takes) in [(0, None), (1, Some(0)), (2, Some(1)), (3, Some(2))] {
+        for accepted in [false, true] {
+            let drops = Drops::default();
+            let raw = drops.owner().into_dlpack().unwrap().into_raw();
+            let ((), _, left) = counted(|| {
+                let taken = with_budget(budget, || {
+                    // SAFETY: the tensor is used again only where nobody took it.
+                    let offer = unsafe { Offer::of(raw) }.ok()?;
+                    let taken: [Option<Managed>; 2] = [(); 2].map(|()| offer.take().ok());
+                    assert_eq!(offer.takers(), taken.iter().flatten().count());
+                    if accepted {
+                        offer.accept();
+                    }
+                    Some(taken)
+                });
+                let found = taken.as_ref().map(|taken| taken.iter().flatten().count());
+                assert_eq!(found, takes);
+                let ours = found.is_none_or(|takes| takes == 0 && !accepted);
+                assert_eq!(drops.count() == 1, !ours && found == Some(0));
+                for tensor in taken.into_iter().flatten().flatten() {
+                    assert_eq!(drops.count(), 0);
+                    assert_eq!(tensor.view().to_vec::<f32>().unwrap()[5], 6.0);
+                }
+                assert_eq!(drops.count() == 0, ours);
+                if ours {
+                    delete(raw);
+                }
+            });
+            // Of the block, which was there before.
+            assert!(
+                left < 0 && drops.count() == 1,
+                "{budget}, {accepted}: {left}"
+            );
+        }
+    }
+}
+
 /// ERR-05, LAY-15: more elements than memory has, as a stride of 0 makes them, are an error, not an abort; faults 63, 70.
 #[test]
 fn more_elements_than_memory_has() {
@@ -420,6 +571,24 @@ fn more_elements_than_memory_has() {
         no_memory(Vec::<f32>::from_dlpack(endless).map(drop));
     });
     assert_eq!(left, 0);
+}
+
+/// Own faults 13: nor is any of them looked at before there is memory for all; of axes that move no further than one another,
+/// nothing tells how often they repeat an item.
+#[test]
+fn more_bools_than_memory_has() {
+    struct Endless(Vec<bool>);
+    impl DLPack for Endless {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let parts = Parts::new().shape([1_u64 << 20, 1 << 20]);
+            parts.strides([1, 1]).describe(self.0.lend())
+        }
+    }
+    let tensor = || Endless(vec![true; 1 << 21]).into_dlpack().unwrap();
+    let no_memory = |error| matches!(error, Some(Error::OutOfMemory { .. }));
+    assert!(no_memory(tensor().view().to_vec::<bool>().err()));
+    assert!(no_memory(Vec::<bool>::from_dlpack(tensor()).err()));
+    assert!(no_memory(Box::<[bool]>::from_dlpack(tensor()).err()));
 }
 
 /// CAP-12, CAP-10: one block holds the struct, its lists and the owner; a copy adds its memory; the deleter frees it all;

@@ -7,15 +7,17 @@ use dlpack_core::abi::{
 use dlpack_core::request::{Abi, Consumer, Plan, Subject, Transfer, consumer, plan};
 use dlpack_core::{DataType, Device, DeviceType, Error, ExportRequest, LegacyPolicy, Version};
 
-const VERSIONS: [Option<(u32, u32)>; 8] = [
+const VERSIONS: [Option<(u32, u32)>; 10] = [
     None,
     Some((0, 0)),
     Some((0, 8)),
+    Some((0, u32::MAX)),
     Some((1, 0)),
     Some((1, 1)),
     Some((1, 3)),
     Some((1, 99)),
     Some((2, 0)),
+    Some((99, 0)),
 ];
 const STREAMS: [Option<i64>; 9] = [
     None,
@@ -66,7 +68,7 @@ fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
             }
         }
     }
-    assert_eq!(cells, 17 * 16 * 8 * 4 * 3 * 9);
+    assert_eq!(cells, 17 * 16 * 10 * 4 * 3 * 9);
 }
 
 /// Why a request is refused, without the details.

@@ -155,7 +155,7 @@ fn install<'py>(
     if let Some(Tensors(install)) = tensors {
         install(&class)?;
     }
-    let Import(import) = import.unwrap_or(Import(exchange::to_object_of::<Tensor>));
+    let Import(import) = import.unwrap_or(Import(exchange::to_plain_object::<Tensor>));
     table.install(&class, import)
 }
 
@@ -221,7 +221,7 @@ impl<T: ExportsTensors> Class<T> {
 }
 
 impl<T: Imports> Class<T> {
-    pub const IMPORT: Option<Import> = Some(Import(exchange::to_object_of::<T>));
+    pub const IMPORT: Option<Import> = Some(Import(exchange::to_object_of::<T, Tensor>));
 }
 
 impl<T: PyClass> Class<T> {

@@ -1,13 +1,20 @@
 //! Errors and panics on their way into Python.
+//!
+//! Whoever calls our C functions calls nothing of PyO3's, which makes an exception out of memory that it has to have,
+//! and keeps what is dropped until somebody calls a function of its own. So every refusal is made here, by Python's own
+//! functions: where there is no memory for it, in Rust or in Python, it is a `MemoryError`.
+#![expect(unsafe_code, reason = "sets exceptions by C functions")]
 
 use core::any::Any;
+use core::fmt::{self, Display};
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use dlpack_core::Error;
+use dlpack_core::binding::text;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::{PyTypeInfo, ffi};
 
 /// The exception that a consumer expects for an error (ERR-01 to ERR-05).
 ///
@@ -28,11 +35,24 @@ use pyo3::prelude::*;
 #[must_use]
 #[expect(clippy::needless_pass_by_value, reason = "stands in `map_err`")]
 pub fn py_err(error: Error) -> PyErr {
-    let message = error.to_string();
+    (class_of(&error).0)(error.to_string())
+}
+
+/// How an exception is made without Python, and its class there.
+type Class = (
+    fn(String) -> PyErr,
+    fn(Python<'_>) -> *mut ffi::PyTypeObject,
+);
+
+fn class_of(error: &Error) -> Class {
+    fn class<E: PyTypeInfo>() -> Class {
+        (PyErr::new::<E, String>, E::type_object_raw)
+    }
+
     match error {
-        Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
-        Error::BadStream { .. } => PyValueError::new_err(message),
-        _ => PyBufferError::new_err(message),
+        Error::OutOfMemory { .. } => class::<PyMemoryError>(),
+        Error::BadStream { .. } => class::<PyValueError>(),
+        _ => class::<PyBufferError>(),
     }
 }
 
@@ -41,17 +61,81 @@ pub fn py_err(error: Error) -> PyErr {
 #[derive(Debug)]
 pub(crate) struct Raised;
 
-/// Sets the exception.
+impl Raised {
+    /// The exception, which is not set any more.
+    #[cold]
+    pub(crate) fn fetch(self, py: Python<'_>) -> PyErr {
+        PyErr::fetch(py)
+    }
+
+    /// Nobody is told.
+    pub(crate) fn forget(self, _: Python<'_>) {
+        // SAFETY: attached.
+        unsafe { ffi::PyErr_Clear() };
+    }
+}
+
+/// Sets an exception of a class, with a text as of `format!`.
+macro_rules! fail {
+    ($py:expr, $class:ty: $($words:tt)*) => {
+        $crate::error::fail_as::<$class>($py, format_args!($($words)*))
+    };
+}
+pub(crate) use fail;
+
 #[cold]
-pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
-    error.restore(py);
-    Raised
+pub(crate) fn fail_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) -> Raised {
+    set(E::type_object_raw(py), &words)
 }
 
 /// Sets the exception for an error of the core.
 #[cold]
-pub(crate) fn refuse(py: Python<'_>, error: Error) -> Raised {
-    raise(py, py_err(error))
+pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
+    set(class_of(error).1(py), error)
+}
+
+/// Only called with a class of exceptions, so on an attached thread.
+fn set(class: *mut ffi::PyTypeObject, words: &dyn Display) -> Raised {
+    let Ok(words) = text(words) else {
+        return out_of_memory();
+    };
+    let len = ffi::Py_ssize_t::try_from(words.len()).unwrap_or(ffi::Py_ssize_t::MAX);
+    // SAFETY: attached, and so many bytes of UTF-8.
+    let words = unsafe { ffi::PyUnicode_FromStringAndSize(words.as_ptr().cast(), len) };
+    // Or there is a `MemoryError`.
+    if !words.is_null() {
+        // SAFETY: attached; a class of exceptions, and a string.
+        unsafe { ffi::PyErr_SetObject(class.cast(), words) };
+        // SAFETY: attached; the reference was given right above.
+        unsafe { ffi::Py_DECREF(words) };
+    }
+    Raised
+}
+
+/// Only called on an attached thread.
+#[cold]
+fn out_of_memory() -> Raised {
+    // SAFETY: attached. It needs no memory.
+    unsafe { ffi::PyErr_NoMemory() };
+    Raised
+}
+
+/// Sets an exception of PyO3's.
+#[cold]
+pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
+    let restored = catch_unwind(AssertUnwindSafe(move || {
+        let mut error = Some(error);
+        let mut restore = |py: Python<'_>| error.take().map_or((), |error| error.restore(py));
+        // What is dropped in here is gone at once. A Python that ends lets nobody in, and needs it no more.
+        Python::try_attach(&mut restore);
+        restore(py);
+    }));
+    if let Err(payload) = restored {
+        // PyO3 panics where it finds no memory.
+        forget_panic(payload);
+        return out_of_memory();
+    }
+    Raised
 }
 
 /// Runs code of the user that Python called through us: a panic in it is a `BufferError`, since
@@ -74,11 +158,9 @@ fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
-    let error = PyBufferError::new_err(format!(
-        "the code of the exported object panicked: {message}"
-    ));
+    let raised = fail!(py, PyBufferError: "the code of the exported object panicked: {message}");
     forget_panic(payload);
-    raise(py, error)
+    raised
 }
 
 /// Drops what was thrown, which may panic again.
@@ -97,9 +179,16 @@ pub(crate) fn answer(
     contained(py, body).unwrap_or(core::ptr::null_mut())
 }
 
-/// Lets code that speaks of `PyErr` run where an exception is set.
+/// Lets code that speaks of errors run where an exception is set.
 pub(crate) trait OrRaise<R> {
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised>;
+}
+
+impl<R> OrRaise<R> for Result<R, Error> {
+    #[inline]
+    fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
+        self.map_err(|error| refuse(py, &error))
+    }
 }
 
 impl<R> OrRaise<R> for PyResult<R> {
@@ -116,6 +205,6 @@ pub(crate) trait OrFetch<R> {
 
 impl<R> OrFetch<R> for Result<R, Raised> {
     fn or_fetch(self, py: Python<'_>) -> PyResult<R> {
-        self.map_err(|Raised| PyErr::fetch(py))
+        self.map_err(|raised| raised.fetch(py))
     }
 }

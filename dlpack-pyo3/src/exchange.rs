@@ -6,14 +6,14 @@
 //! ```text
 //! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
 //!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
-//!                                          ├── to_object ────▶ an object made of a tensor, by way of `escrow`
+//!                                          ├── to_object ────▶ an object made of a tensor, or `escrow` gives it back
 //!                                          └── allocate, current_stream
 //! ```
 //!
 //! | file | job |
 //! |---|---|
 //! | this one | the functions of our table |
-//! | `escrow` | a tensor between two owners: the new one has it for good, or not at all |
+//! | `escrow` | a tensor between two owners: who has it after code of the user ran |
 //! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
@@ -27,13 +27,12 @@ use std::ffi::CString;
 use std::panic::catch_unwind;
 
 use dlpack_core::abi::{
-    self, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError,
-    DLTensor,
+    DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
 };
 use dlpack_core::binding::{
-    Handover, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
+    Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
-use dlpack_core::{Device, DeviceType, Error, FromDLPack, Managed, Version};
+use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -41,16 +40,13 @@ use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::error::{OrRaise, Raised, contained, forget_panic, py_err, raise};
-use crate::exchange::escrow::Escrow;
+use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
+use crate::exchange::escrow::ToObject;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::export;
 use crate::hold::borrowing::{Borrowing, share};
 use crate::hold::forever::keep_for_good;
 use crate::vtable::{Exports, Vtable, usual};
-
-/// How a class makes an object of a tensor.
-type ToObject = fn(Python<'_>, Managed) -> PyResult<Py<PyAny>>;
 
 /// The C function of the table that does it.
 pub(crate) type ToPyObject =
@@ -134,12 +130,11 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
     if !class.has(object) {
         return None;
     }
+    let py = object.py();
     // SAFETY: that is what was asked.
-    let device = catch_unwind(AssertUnwindSafe(|| unsafe {
-        export::device(object, class)
-    }));
-    // On the long way it panics again.
-    device.map_err(forget_panic).ok()?.ok()
+    let device = contained(py, || unsafe { export::device(object, class) });
+    // On the long way it fails again.
+    device.map_err(|raised| raised.forget(py)).ok()
 }
 
 /// Runs a function of the table: 0, or -1 with an exception (XAP-09).
@@ -152,8 +147,8 @@ fn outcome(py: Python<'_>, body: impl FnOnce() -> Result<(), Raised>) -> c_int {
 }
 
 #[cold]
-fn no_place() -> PyErr {
-    PyValueError::new_err("the exchange table was given no place for its result")
+fn no_place(py: Python<'_>) -> Raised {
+    fail!(py, PyValueError: "the exchange table was given no place for its result")
 }
 
 /// The object that a consumer passed, if it is one of this class: anything can carry our table, since
@@ -166,22 +161,19 @@ unsafe fn checked<'a, 'py, G: Send + 'static>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
     class: &Vtable<G>,
-) -> PyResult<Borrowed<'a, 'py, PyAny>> {
+) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
     // SAFETY: passed on to the caller.
     let object = unsafe { Borrowed::from_ptr_or_opt(py, object) };
     let Some(object) = object else {
-        return Err(PyTypeError::new_err(
-            "the exchange table was given no object",
-        ));
+        return Err(fail!(py, PyTypeError: "the exchange table was given no object"));
     };
     if class.has(&object) {
         return Ok(object);
     }
-    Err(PyTypeError::new_err(format!(
-        "this exchange table is for objects of `{}`, and was given one of {}",
-        class.name,
-        object.get_type()
-    )))
+    let (ours, found) = (class.name, object.get_type());
+    Err(
+        fail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}"),
+    )
 }
 
 /// XAP-15: an owning tensor, as `__dlpack__` would give it (XAP-14).
@@ -219,10 +211,10 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
     let py = unsafe { Python::assume_attached() };
     outcome(py, || {
         if out.is_null() {
-            return Err(raise(py, no_place()));
+            return Err(no_place(py));
         }
         // SAFETY: a consumer passes an object.
-        let object = unsafe { checked(py, object, class) }.or_raise(py)?;
+        let object = unsafe { checked(py, object, class) }?;
         // SAFETY: of this class, as was checked.
         let tensor = match unsafe { export::export(&object, class, None) }? {
             Handover::Kept(tensor) => tensor,
@@ -238,98 +230,85 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
 unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
-    let fill = || {
+    outcome(py, || {
         if out.is_null() {
-            return Err(no_place());
+            return Err(no_place(py));
         }
         // SAFETY: a consumer passes an object.
         let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
         // SAFETY: that is what was checked.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
-        let (value, _) = unsafe { share(&object) }?;
+        let (value, _) = unsafe { share(&object) }.or_raise(py)?;
         let tensor = match usual_of(value) {
-            Some(usual) => lend(
-                lists(value),
-                usual.is_read_only(),
-                (usual.shape(), usual.strides()),
-                DLTensor {
-                    data: usual.as_ptr().cast_mut().cast(),
-                    device: usual.device().into(),
-                    dtype: usual.dtype().into(),
-                    ..NOTHING
-                },
-            ),
-            None => {
-                let descriptor = value.describe().map_err(py_err)?;
+            Some(it) => {
+                let tensor = bare(it.as_ptr(), 0, it.device(), it.dtype());
                 lend(
+                    py,
+                    tensor,
                     lists(value),
-                    descriptor.is_read_only(),
-                    (descriptor.shape(), descriptor.strides()),
-                    DLTensor {
-                        data: descriptor.as_ptr().cast_mut().cast(),
-                        device: descriptor.device().into(),
-                        dtype: descriptor.dtype().into(),
-                        byte_offset: descriptor.byte_offset(),
-                        ..NOTHING
-                    },
+                    (it.shape(), it.strides()),
+                    it.is_read_only(),
+                )
+            }
+            None => {
+                let it = value.describe().or_raise(py)?;
+                let tensor = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
+                lend(
+                    py,
+                    tensor,
+                    lists(value),
+                    (it.shape(), it.strides()),
+                    it.is_read_only(),
                 )
             }
         }?;
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(tensor) };
         Ok(())
-    };
-    outcome(py, || fill().or_raise(py))
+    })
 }
 
-const NOTHING: DLTensor = DLTensor {
-    data: ptr::null_mut(),
-    device: abi::DLDevice {
-        device_type: 0,
-        device_id: 0,
-    },
-    ndim: 0,
-    dtype: abi::DLDataType {
-        code: 0,
-        bits: 0,
-        lanes: 0,
-    },
-    shape: ptr::null_mut(),
-    strides: ptr::null_mut(),
-    byte_offset: 0,
-};
+/// A tensor without lists.
+fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> DLTensor {
+    DLTensor {
+        data: data.cast_mut().cast(),
+        device: device.into(),
+        ndim: 0,
+        dtype: dtype.into(),
+        shape: ptr::null_mut(),
+        strides: ptr::null_mut(),
+        byte_offset,
+    }
+}
 
 /// A tensor with the lists that lie in the object, if they say what was described.
 fn lend(
+    py: Python<'_>,
+    bare: DLTensor,
     lists: Option<(&[i64], &[i64])>,
-    read_only: bool,
     described: (&[i64], &[i64]),
-    tensor: DLTensor,
-) -> PyResult<DLTensor> {
+    read_only: bool,
+) -> Result<DLTensor, Raised> {
     if read_only {
         // XAP-20: a bare tensor cannot say so.
-        return Err(PyBufferError::new_err(
-            "the data is read-only, which a borrowed tensor cannot say; ask for an owning one",
-        ));
+        return Err(
+            fail!(py, PyBufferError: "the data is read-only, which a borrowed tensor cannot say; ask for an owning one"),
+        );
     }
     let Some((shape, strides)) = lists.filter(|lists| *lists == described) else {
-        return Err(PyBufferError::new_err(
-            "shape and strides do not lie in the object as they are exported; ask for an owning tensor",
-        ));
+        return Err(
+            fail!(py, PyBufferError: "shape and strides do not lie in the object as they are exported; ask for an owning tensor"),
+        );
     };
-    let list = |list: &[i64]| {
-        if list.is_empty() {
-            ptr::null_mut()
-        } else {
-            list.as_ptr().cast_mut()
-        }
-    };
+    if shape.is_empty() {
+        return Ok(bare);
+    }
     Ok(DLTensor {
         ndim: i32::try_from(shape.len()).expect("at most 64 axes"),
-        shape: list(shape),
-        strides: list(strides),
-        ..tensor
+        shape: shape.as_ptr().cast_mut(),
+        strides: strides.as_ptr().cast_mut(),
+        ..bare
     })
 }
 
@@ -341,41 +320,47 @@ fn lend(
 unsafe fn to_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
-    make: ToObject,
+    plain: ToObject,
+    make: Option<ToObject>,
 ) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
-    let take_over = || {
+    outcome(py, || {
         if out.is_null() {
-            return Err(no_place());
+            return Err(no_place(py));
         }
         let Some(tensor) = NonNull::new(tensor) else {
-            return Err(PyBufferError::new_err(
-                "the exchange table was given no tensor",
-            ));
+            return Err(fail!(py, PyBufferError: "the exchange table was given no tensor"));
         };
-        // SAFETY: a consumer passes a valid tensor. Others may write to it: `shared` says so.
-        let tensor = unsafe { Managed::try_from_raw(tensor) }.map_err(py_err)?;
-        let (escrow, tensor) = Escrow::open(tensor.shared()).map_err(py_err)?;
-        let object = make(py, tensor)?;
-        escrow.accept();
+        // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
+        let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
+        let object = escrow::hand_over(py, offer, plain, make)?;
         // SAFETY: a consumer passes a place for the result.
         unsafe { out.write(object.into_ptr().cast()) };
         Ok(())
-    };
-    outcome(py, || take_over().or_raise(py))
+    })
 }
 
-pub(crate) unsafe extern "C" fn to_object_of<T: Imports>(
+/// The function of a class that is not made of tensors: the object is a plain one.
+pub(crate) unsafe extern "C" fn to_plain_object<Plain: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    let make: ToObject = |py, tensor| {
-        let value = T::from_dlpack(tensor).map_err(py_err)?;
-        Ok(Py::new(py, value)?.into_any())
-    };
     // SAFETY: the arguments are passed on.
-    unsafe { to_object(tensor, out, make) }
+    unsafe { to_object(tensor, out, make::<Plain>, None) }
+}
+
+pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
+    tensor: *mut DLManagedTensorVersioned,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are passed on.
+    unsafe { to_object(tensor, out, make::<Plain>, Some(make::<T>)) }
+}
+
+fn make<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
+    let value = T::from_dlpack(tensor).or_raise(py).or_fetch(py)?;
+    Ok(Bound::new(py, value)?.into_any())
 }
 
 /// A class whose objects can be made of tensors.
@@ -396,8 +381,10 @@ unsafe extern "C" fn allocate(
     set_error: DLPackSetError,
 ) -> c_int {
     let allocated = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: a consumer passes a prototype, or null by mistake.
-        let prototype = unsafe { prototype.as_ref() }.ok_or(None)?;
+        let prototype = NonNull::new(prototype).ok_or(None)?;
+        aligned(prototype).map_err(Some)?;
+        // SAFETY: a consumer passes a prototype.
+        let prototype = unsafe { prototype.as_ref() };
         // SAFETY: passed on to the caller.
         unsafe { zeroed_like(prototype) }.map_err(Some)
     }));

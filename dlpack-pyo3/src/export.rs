@@ -33,9 +33,8 @@ use dlpack_core::binding::{Handover, hand_over, unordered as unordered_stream};
 use dlpack_core::{Descriptor, Device, Error, ExportRequest};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, py_err, refuse};
+use crate::error::{OrRaise, Raised, refuse};
 use crate::hold::held::Held;
-use crate::hold::waiting::while_attached;
 use crate::vtable::{Exclusive, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
@@ -70,10 +69,8 @@ pub(crate) unsafe fn export<G: Send + 'static>(
             let mut order = None;
             let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
             // SAFETY: borrowed right above.
-            let shared = while_attached(object.py(), || unsafe { share_field(contents, request) });
-            if let Some(shared) = shared {
-                let shared = shared.map(Handover::Other);
-                return shared.map_err(|error| refuse(object.py(), error));
+            if let Some(shared) = unsafe { share_field(contents, request) } {
+                return shared.map(Handover::Other).or_raise(object.py());
             }
         }
         if let Some(exclusive) = class
@@ -104,16 +101,13 @@ unsafe fn finish<G: Send + 'static>(
 ) -> Result<Handover, Raised> {
     let descriptor = match described {
         Ok(descriptor) => descriptor,
-        Err(error) => return Err(refuse(object.py(), error.clone())),
+        Err(error) => return Err(refuse(object.py(), error)),
     };
     let mut order = None;
     let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
     let owner = || Held::new(guard, object);
-    let handed = while_attached(object.py(), || {
-        // SAFETY: passed on to the caller.
-        unsafe { hand_over(owner, descriptor, request) }
-    });
-    handed.map_err(|error: Error| refuse(object.py(), error))
+    // SAFETY: passed on to the caller.
+    unsafe { hand_over(owner, descriptor, request) }.or_raise(object.py())
 }
 
 /// A request for the tensor as it is, whose order is the consumer's affair (XAP-10).
@@ -132,10 +126,10 @@ pub(crate) fn unordered(device: Device) -> ExportRequest {
 pub(crate) unsafe fn device<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     class: &Vtable<G>,
-) -> PyResult<Device> {
+) -> Result<Device, Raised> {
     // SAFETY: of this class. The guard is dropped last.
-    let (contents, _guard) = unsafe { (class.share)(object) }?;
+    let (contents, _guard) = unsafe { (class.share)(object) }.or_raise(object.py())?;
     // SAFETY: borrowed right above.
     let described = unsafe { (class.describe)(contents) };
-    Ok(described.map_err(py_err)?.device())
+    Ok(described.or_raise(object.py())?.device())
 }

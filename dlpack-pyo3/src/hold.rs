@@ -13,9 +13,11 @@
 //! |---|---|
 //! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
 //! | `held` | the owner behind an export: the borrow and the object, and how both are released |
+//! | `attached` | whether this thread is attached, asked of Python itself |
 //! | `waiting` | lets go of Python while a device is waited for |
 //! | `forever` | what CPython and consumers point to for as long as the process lives |
 
+pub(crate) mod attached;
 pub(crate) mod borrowing;
 pub(crate) mod forever;
 pub(crate) mod held;

@@ -16,10 +16,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::error::py_err;
+use crate::error::{OrFetch, OrRaise, fail};
 use crate::exchange::lookup;
 use crate::export::capsule;
-use crate::hold::waiting::{self, while_attached};
+use crate::hold::waiting;
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
@@ -87,31 +87,28 @@ pub fn from_dlpack_with(
         Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
         Err(_) => ask(object, device, copy)?,
     };
-    let found = tensor.view().device();
+    let (py, found) = (object.py(), tensor.view().device());
     if let Some(wanted) = device {
         if wanted != found && !is_host(wanted, found) {
-            return Err(py_err(Error::UnreachableDevice {
+            let error = Error::UnreachableDevice {
                 data: found,
                 requested: wanted,
-            }));
+            };
+            return Err(error).or_raise(py).or_fetch(py);
         }
     }
     if copy == Some(false) && tensor.view().is_copied() {
-        return Err(py_err(Error::CopyForbidden {
-            why: "the producer gave one all the same",
-        }));
+        let why = "the producer gave one all the same";
+        return Err(Error::CopyForbidden { why }).or_raise(py).or_fetch(py);
     }
     if copy == Some(true) && !in_full {
         let request = ExportRequest {
             copy: Some(true),
             ..ExportRequest::versioned()
         };
-        let py = object.py();
         waiting::prepare(py);
-        let copied = while_attached(py, || {
-            dlpack_core::DLPack::into_dlpack_with(tensor, &request)
-        });
-        return copied.map_err(py_err);
+        let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
+        return copied.or_raise(py).or_fetch(py);
     }
     Ok(tensor)
 }
@@ -145,11 +142,15 @@ fn through_table(
             Err(error)
         };
     }
-    let tensor = NonNull::new(tensor)
-        .ok_or_else(|| PyBufferError::new_err("the producer's exchange table gave no tensor"))?;
+    let Some(tensor) = NonNull::new(tensor) else {
+        return Err(
+            fail!(py, PyBufferError: "the producer's exchange table gave no tensor").fetch(py),
+        );
+    };
     // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
     let tensor = unsafe { Managed::from_raw(tensor) }
-        .map_err(py_err)?
+        .or_raise(py)
+        .or_fetch(py)?
         .shared();
     // Nothing was waited for.
     Ok((!has_order(tensor.view().device())).then_some(tensor))
@@ -247,7 +248,7 @@ fn default_stream(
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
         waiting::prepare(py);
-        while_attached(py, || settle(&tensor)).map_err(py_err)?;
+        settle(&tensor).or_raise(py).or_fetch(py)?;
     }
     Ok(tensor)
 }
@@ -265,10 +266,12 @@ fn no_protocol(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyAttributeError>(py) {
         return error;
     }
-    let told = PyAttributeError::new_err(format!(
-        "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
+    let told = fail!(
+        py,
+        PyAttributeError: "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
         object.get_type()
-    ));
+    )
+    .fetch(py);
     told.set_cause(py, Some(error));
     told
 }
@@ -314,6 +317,7 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tensor = from_dlpack(&object)?;
-        T::from_dlpack(tensor).map(Self).map_err(py_err)
+        let value = T::from_dlpack(tensor).or_raise(object.py());
+        value.map(Self).or_fetch(object.py())
     }
 }

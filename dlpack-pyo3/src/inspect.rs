@@ -1,19 +1,18 @@
 //! [`inspect`]: what a producer really exports, for people.
 #![expect(unsafe_code, reason = "looks into capsules that are not consumed")]
 
-use core::ffi::{CStr, c_void};
 use core::fmt::Write as _;
 
 use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
+use dlpack_core::binding::list_at;
 use dlpack_core::{DataType, Device, Version};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::class::tensor::tuple;
+use crate::class::tensor::Tuple;
 use crate::exchange::lookup;
 use crate::export::capsule;
 
@@ -93,48 +92,41 @@ fn raised(py: Python<'_>, error: &PyErr) -> String {
 
 fn answer(py: Python<'_>, text: &mut String, call: &str, answer: PyResult<Bound<'_, PyAny>>) {
     let _ = writeln!(text, "  {call}");
-    match answer.and_then(|object| capsule::expect(object, "__dlpack__")) {
-        Ok(capsule) => describe(text, &capsule),
-        Err(error) => line(text, "", &raised(py, &error)),
+    let described = answer
+        .and_then(|object| capsule::expect(object, "__dlpack__"))
+        .and_then(|capsule| describe(text, &capsule));
+    if let Err(error) = described {
+        line(text, "", &raised(py, &error));
     }
 }
 
-/// The pointer in a capsule, if it has this name.
-fn pointer(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a capsule; no exception is raised.
-    let named = unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) } == 1;
-    // SAFETY: a capsule of this name.
-    named.then(|| unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) })
-}
-
-fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) {
-    if let Some(tensor) = pointer(capsule, capsule::VERSIONED) {
-        let tensor = tensor.cast::<DLManagedTensorVersioned>();
-        // SAFETY: the capsule holds such a tensor, of which the version is the first field.
-        let version = Version::from(unsafe { (*tensor).version });
-        line(text, "  capsule", "\"dltensor_versioned\"");
-        line(text, "  version", &version.to_string());
-        if version.major != Version::CURRENT.major {
-            line(
-                text,
-                "  ",
-                "another major version: nothing else can be read",
-            );
-            return;
-        }
-        // SAFETY: of this version it is the whole struct, and the capsule keeps it.
-        let tensor = unsafe { &*tensor };
-        line(text, "  flags", &flags(tensor.flags));
-        let padded = tensor.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
-        fields(text, &tensor.dl_tensor, padded, tensor.deleter.is_some());
-    } else if let Some(tensor) = pointer(capsule, capsule::LEGACY) {
+fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {
+    let (tensor, name) = capsule::peek(capsule)?;
+    line(text, "  capsule", &format!("{name:?}"));
+    if name == capsule::LEGACY {
         // SAFETY: the capsule holds such a tensor, and keeps it.
-        let tensor = unsafe { &*tensor.cast::<DLManagedTensor>() };
-        line(text, "  capsule", "\"dltensor\"");
+        let tensor = unsafe { tensor.cast::<DLManagedTensor>().as_ref() };
         fields(text, &tensor.dl_tensor, false, tensor.deleter.is_some());
-    } else {
-        line(text, "  capsule", "of another name");
+        return Ok(());
     }
+    let tensor = tensor.cast::<DLManagedTensorVersioned>();
+    // SAFETY: the capsule holds such a tensor, of which the version is the first field.
+    let version = Version::from(unsafe { (*tensor.as_ptr()).version });
+    line(text, "  version", &version.to_string());
+    if version.major != Version::CURRENT.major {
+        line(
+            text,
+            "  ",
+            "another major version: nothing else can be read",
+        );
+        return Ok(());
+    }
+    // SAFETY: of this version it is the whole struct, and the capsule keeps it.
+    let tensor = unsafe { tensor.as_ref() };
+    line(text, "  flags", &flags(tensor.flags));
+    let padded = tensor.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
+    fields(text, &tensor.dl_tensor, padded, tensor.deleter.is_some());
+    Ok(())
 }
 
 fn flags(flags: u64) -> String {
@@ -165,15 +157,11 @@ fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
     let dtype = if padded { dtype.padded() } else { dtype };
     line(text, "  dtype", &dtype.to_string());
     line(text, "  device", &Device::from(tensor.device).to_string());
-    let list = |start: *mut i64| match usize::try_from(tensor.ndim) {
-        Ok(0) => "()".to_owned(),
-        Ok(_) if start.is_null() => "null".to_owned(),
-        Ok(_) if !start.is_aligned() => format!("not aligned, at {start:p}"),
-        Ok(rank @ 1..=64) => {
-            // SAFETY: not null but aligned, and as long as `ndim` says.
-            tuple(unsafe { core::slice::from_raw_parts(start, rank) })
-        }
-        _ => format!("of {} axes", tensor.ndim),
+    // SAFETY: each pointer is null or has so many entries, and the capsule keeps them.
+    let list = |start| match unsafe { list_at(start, tensor.ndim) } {
+        Ok(Some(list)) => Tuple(list).to_string(),
+        Ok(None) => "null".to_owned(),
+        Err(error) => error.to_string(),
     };
     line(text, "  shape", &list(tensor.shape));
     line(text, "  strides", &list(tensor.strides));

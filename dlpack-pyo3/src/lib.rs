@@ -44,6 +44,9 @@
 //! What others can still reach is exported read-only; [`SharedBuffer`] is the memory that both sides may write.
 //! A consumer may ignore that flag: PyTorch does. Hand out copies or a `SharedBuffer` where that matters.
 //!
+//! An array keeps its object, and the garbage collector cannot see that it does: `x.me = numpy.from_dlpack(x)` is a cycle that
+//! is never freed. This and the rest of the argument is told in [`soundness`].
+//!
 //! So a class whose methods write while arrays over it live, as a simulation's do, keeps its data in a `SharedBuffer`
 //! behind `#[dlpack(data, owner)]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
 //!

@@ -6,7 +6,7 @@ use crate::describe::descriptor::Descriptor;
 use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::describe::usual::Usual;
 use crate::dtype::Order;
-use crate::error::Error;
+use crate::error::{Error, list};
 use crate::layout::dims::{Dims, MAX_RANK};
 use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape::HOLE;
@@ -290,9 +290,7 @@ impl Annotation {
     ) -> Result<(), Error> {
         let (shape, strides) = (&descriptor.shape, &descriptor.strides);
         if packed_bytes(shape, reading.dtype).is_none() {
-            return Err(Error::TooLarge {
-                shape: shape.to_vec(),
-            });
+            return Err(Error::too_large(shape));
         }
         let item_bits = i128::try_from(reading.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let start_bits = i128::try_from(start).unwrap_or(i128::MAX);
@@ -350,14 +348,14 @@ impl Annotation {
 }
 
 fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
-    Error::LayoutConflict {
-        what,
-        data: data.to_vec(),
-        given: given
-            .iter()
-            .map(|&extent| if extent == HOLE { -1 } else { extent })
-            .collect(),
-    }
+    let lists = || {
+        let (data, mut given) = (list(data)?, list(given)?);
+        for hole in given.iter_mut().filter(|extent| **extent == HOLE) {
+            *hole = -1;
+        }
+        Ok(Error::LayoutConflict { what, data, given })
+    };
+    lists().unwrap_or_else(|error| error)
 }
 
 #[inline]

@@ -2,19 +2,12 @@
 
 use core::marker::PhantomData;
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::loan::access::Access;
-use crate::memory::atomic::Word;
-use crate::request::{LegacyPolicy, ReleasePolicy};
-use crate::stream::origin::Origin;
-use crate::stream::{Queue, StreamRef};
-use crate::tensor::accessors::accessors;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
-use crate::version::Version;
+use crate::layout::{Dims, extent};
+use crate::stream::{Queue, rules::Origin};
+use crate::{
+    DataType, Device, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef, Version,
+};
+use crate::{loan::access::Access, tensor::accessors::accessors};
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -70,10 +63,9 @@ impl Descriptor<'_> {
         self.stream.map(StreamRef::new)
     }
 
-    /// The words in which the memory is accessed, if others may write to it meanwhile.
-    pub(crate) fn shared(&self) -> Option<Word> {
-        let readable = self.device.device_type.is_host_readable();
-        self.access.shared().filter(|_| readable)
+    /// Whether the processor reads the memory while others may be writing it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.access.is_shared() && self.device.device_type.is_host_readable()
     }
 
     /// A tensor that belongs to its descriptor.
@@ -98,7 +90,7 @@ impl Descriptor<'_> {
             dtype: self.dtype,
             device: self.device,
             read_only: self.read_only,
-            shared: self.shared(),
+            shared: self.is_shared(),
             copied: self.own.is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
@@ -137,7 +129,7 @@ impl<'a> Descriptor<'a> {
     /// A tensor that somebody exported, as it is seen through a shared reference.
     pub(crate) fn of(tensor: &'a Managed) -> Self {
         let view = tensor.view();
-        let access = tensor.access();
+        let access = tensor.access;
         Self {
             data: view.data,
             byte_offset: view.byte_offset,
@@ -147,7 +139,7 @@ impl<'a> Descriptor<'a> {
             device: view.device,
             stream: tensor.stream(),
             // What all may write to can also be written by whoever gets it from a shared reference.
-            read_only: view.is_read_only() || !matches!(access, Access::Shared(_)),
+            read_only: view.is_read_only() || access != Access::Shared,
             access: if view.is_read_only() {
                 access.for_reading()
             } else {
@@ -162,7 +154,7 @@ impl<'a> Descriptor<'a> {
 
     /// The same through an exclusive reference.
     pub(crate) fn of_mut(tensor: &'a mut Managed) -> Self {
-        let (read_only, access) = (tensor.view().is_read_only(), tensor.access());
+        let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
         Self {
             read_only,
             access,

@@ -6,21 +6,13 @@
 //! All of it is inlined, always: called as functions, these methods would move the parts through memory, and a
 //! description would take three times as many instructions.
 
-use core::marker::PhantomData;
-use core::mem::size_of;
+use core::{marker::PhantomData, mem::size_of};
 
-use crate::abi;
-use crate::describe::descriptor::Descriptor;
-use crate::device::Device;
-use crate::dtype::{DataType, Order};
-use crate::element::Element;
-use crate::element::axes::Axes;
-use crate::error::Error;
-use crate::layout::dims::Dims;
-use crate::layout::shape::{Int, Shape, Strides, offset};
-use crate::loan::{Loan, LoanMut, axes_of};
-use crate::request::{LegacyPolicy, ReleasePolicy};
-use crate::stream::{Queue, StreamRef};
+use crate::layout::shape::{Numbers, offset};
+use crate::layout::{Dims, Int};
+use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
+use crate::{Shape, StreamRef, Strides, abi};
+use crate::{describe::descriptor::Descriptor, element::Axes, loan::axes_of, stream::Queue};
 
 /// What an annotation says beside the data: everything the derive knows, and the builder for an
 /// implementation by hand. The first part that no tensor can have, such as a negative extent, is what
@@ -156,7 +148,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn shape(self, shape: impl Shape) -> Self {
-        self.put_checked(shape.into_extents(), |annotation, shape| {
+        self.put_checked(shape.into_dims(Numbers::Extents), |annotation, shape| {
             annotation.shape = Some(shape);
         })
     }
@@ -172,9 +164,12 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        self.put_checked(strides.into_strides(), |annotation, strides| {
-            annotation.strides = StrideRule::Elements(strides);
-        })
+        self.put_checked(
+            strides.into_dims(Numbers::Strides),
+            |annotation, strides| {
+                annotation.strides = StrideRule::Elements(strides);
+            },
+        )
     }
 
     /// The strides of those axes, in bytes.
@@ -188,9 +183,12 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        self.put_checked(strides.into_strides(), |annotation, strides| {
-            annotation.strides = StrideRule::Bytes(strides);
-        })
+        self.put_checked(
+            strides.into_dims(Numbers::Strides),
+            |annotation, strides| {
+                annotation.strides = StrideRule::Bytes(strides);
+            },
+        )
     }
 
     /// The axis that moves fastest is the first one.

@@ -1,15 +1,9 @@
 //! Structs of different scalars: each field of an array of them is a strided tensor of its own.
 
-use core::marker::PhantomData;
-use core::mem::size_of;
-use core::ops::Deref;
+use core::{marker::PhantomData, mem::size_of, ops::Deref};
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
-use crate::element::Element;
-use crate::error::Error;
-use crate::loan::Loan;
-use crate::loan::facts::NamedFacts;
+use crate::describe::{descriptor::Descriptor, parts::Parts};
+use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
 /// A `#[repr(C)]` struct whose fields are columns of a table; derived.
 ///

@@ -10,8 +10,8 @@ use core::marker::PhantomData;
 
 use crate::device::Device;
 use crate::dtype::DataType;
-use crate::layout::few::{Few, INLINE};
-use crate::layout::shape::{Shape, Strides};
+use crate::layout::dims::{Few, INLINE};
+use crate::layout::shape::{Numbers, Shape, Strides};
 use crate::loan::{Loan, Memory};
 
 /// A tensor that was found to reach nothing outside its memory.
@@ -111,13 +111,13 @@ impl Usual<'_> {
 /// Extents, for [`usual`].
 #[inline(always)]
 pub fn few<S: Shape + ?Sized>(shape: &S) -> Few {
-    shape.few()
+    shape.few(Numbers::Extents)
 }
 
 /// Strides, for [`usual`].
 #[inline(always)]
 pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
-    strides.few()
+    strides.few(Numbers::Strides)
 }
 
 /// The tensor over memory that is lent, if it is of the usual kind and no stream has to be asked.
@@ -151,13 +151,13 @@ mod tests {
 
     /// What both ways say, where the short one says anything.
     fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {
-        let few_strides = strides.map(|strides| Strides::few(&strides));
-        let Some(usual) = usual(data.lend(), Some(shape.few()), few_strides) else {
+        let few_strides = strides.map(|strides| few_strides(&strides));
+        let Some(usual) = usual(data.lend(), Some(few(shape)), few_strides) else {
             return false;
         };
-        let mut parts = Parts::new().shape(shape.to_extents().unwrap());
+        let mut parts = Parts::new().shape(shape);
         if let Some(strides) = strides {
-            parts = parts.strides(strides.to_strides().unwrap());
+            parts = parts.strides(strides);
         }
         let described = parts.describe(data.lend()).unwrap();
         assert_eq!(usual.as_ptr(), described.as_ptr());
@@ -204,12 +204,12 @@ mod tests {
             (&[2, 3], Some(&[3, 1, 0])),
         ];
         for (shape, strides) in cases {
-            let few_strides = strides.map(|strides| Strides::few(&strides));
-            let found = usual(data.lend(), Some(Shape::few(&shape)), few_strides);
+            let few_strides = strides.map(|strides| few_strides(&strides));
+            let found = usual(data.lend(), Some(few(&shape)), few_strides);
             assert!(found.is_none(), "{shape:?} {strides:?}");
         }
-        assert!(usual(data.lend(), Some(Shape::few(&[usize::MAX])), None).is_none());
-        assert!(usual(data.lend(), Some(Shape::few(&[u128::MAX])), None).is_none());
+        assert!(usual(data.lend(), Some(few(&[usize::MAX])), None).is_none());
+        assert!(usual(data.lend(), Some(few(&[u128::MAX])), None).is_none());
         assert!(extras::usual(&Vec::<f32>::new()).is_none());
         assert!(extras::usual(&vec![[0.0_f32; 3]; 2]).is_none());
     }

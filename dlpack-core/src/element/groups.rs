@@ -8,9 +8,8 @@
     reason = "`Element` is a promise about memory layout, here of groups of items that share bytes"
 )]
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::scalars;
+use crate::DataType;
+use crate::element::{axes::Axes, scalars};
 
 macro_rules! groups {
     ($(
@@ -40,14 +39,7 @@ macro_rules! groups {
                     bits |= (codes[item] as u32 & MASK[$bits]) << (item * $bits);
                     item += 1;
                 }
-                let whole = bits.to_le_bytes();
-                let mut bytes = [0; $bytes];
-                let mut byte = 0;
-                while byte < $bytes {
-                    bytes[byte] = whole[byte];
-                    byte += 1;
-                }
-                Self(bytes)
+                Self(*bits.to_le_bytes().first_chunk().unwrap())
             }
 
             #[doc = concat!(
@@ -59,13 +51,12 @@ macro_rules! groups {
             )]
             #[must_use]
             pub const fn unpack(self) -> [u8; $count] {
-                let mut whole = [0; 4];
+                let mut bits = 0_u32;
                 let mut byte = 0;
                 while byte < $bytes {
-                    whole[byte] = self.0[byte];
+                    bits |= (self.0[byte] as u32) << (8 * byte);
                     byte += 1;
                 }
-                let bits = u32::from_le_bytes(whole);
                 let mut codes = [0; $count];
                 let mut item = 0;
                 while item < $count {

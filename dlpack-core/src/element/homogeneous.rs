@@ -4,12 +4,10 @@
     reason = "the proof stands for the promise that `Element` is"
 )]
 
-use core::marker::PhantomData;
-use core::mem::size_of;
+use core::{marker::PhantomData, mem::size_of};
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain, Source, sealed};
+use crate::DataType;
+use crate::element::{Element, Plain, Source, axes::Axes, sealed};
 
 /// A struct whose fields are all made of one scalar; what `#[derive(Element)]` implements.
 ///
@@ -70,12 +68,7 @@ unsafe impl<T: Homogeneous> Element for T {
         const { no_padding::<T>() }
         let honest = values.iter().all(|value| {
             let start = core::ptr::from_ref(value).addr();
-            let walk = value.walk(Walk {
-                at: start,
-                whole: true,
-                scalar: PhantomData,
-            });
-            walk.whole && walk.at == start + size_of::<T>()
+            (value.walk(Walk::from(start))).reached(start + size_of::<T>())
         });
         assert!(honest, "the fields that a value shows are not the value");
     }
@@ -85,12 +78,7 @@ unsafe impl<T: Homogeneous> Element for T {
         const { no_padding::<T>() }
         let honest = values.iter_mut().all(|value| {
             let start = core::ptr::from_mut(value).addr();
-            let walk = value.walk_mut(WalkMut {
-                at: start,
-                whole: true,
-                scalar: PhantomData,
-            });
-            walk.whole && walk.at == start + size_of::<T>()
+            (value.walk_mut(WalkMut::from(start))).reached(start + size_of::<T>())
         });
         assert!(honest, "the fields that a value shows are not the value");
     }
@@ -113,44 +101,45 @@ pub const fn no_padding<T: Homogeneous>() {
     );
 }
 
-/// Follows the fields of one value; see [`Homogeneous`].
-#[doc(hidden)]
-pub struct Walk<'a, S> {
-    at: usize,
-    whole: bool,
-    scalar: PhantomData<&'a S>,
-}
+macro_rules! walks {
+    ($($(#[$doc:meta])* $walk:ident: $field:ty, $verify:ident, $one:ident, $address:ident;)*) => {$(
+        $(#[$doc])*
+        #[doc(hidden)]
+        pub struct $walk<'a, S> {
+            at: usize,
+            whole: bool,
+            scalar: PhantomData<&'a S>,
+        }
 
-impl<'a, S> Walk<'a, S> {
-    /// The next field: it must begin where the one before it ended.
-    #[inline]
-    #[must_use]
-    pub fn field<F>(mut self, field: &'a F, part: Part<F, S>) -> Self {
-        (part.verify)(core::slice::from_ref(field));
-        self.whole = self.whole && core::ptr::from_ref(field).addr() == self.at;
-        self.at += size_of::<F>();
-        self
-    }
-}
+        impl<'a, S> $walk<'a, S> {
+            #[inline]
+            fn from(at: usize) -> Self {
+                Self { at, whole: true, scalar: PhantomData }
+            }
 
-/// Follows the fields of one value that may be written; see [`Homogeneous`].
-#[doc(hidden)]
-pub struct WalkMut<'a, S> {
-    at: usize,
-    whole: bool,
-    scalar: PhantomData<&'a mut S>,
-}
+            /// The next field: it must begin where the one before it ended.
+            #[inline]
+            #[must_use]
+            pub fn field<F>(mut self, field: $field, part: Part<F, S>) -> Self {
+                (part.$verify)(core::slice::$one(field));
+                self.whole = self.whole && core::ptr::$address(field).addr() == self.at;
+                self.at += size_of::<F>();
+                self
+            }
 
-impl<'a, S> WalkMut<'a, S> {
-    /// The next field: it must begin where the one before it ended.
-    #[inline]
-    #[must_use]
-    pub fn field<F>(mut self, field: &'a mut F, part: Part<F, S>) -> Self {
-        (part.verify_mut)(core::slice::from_mut(field));
-        self.whole = self.whole && core::ptr::from_mut(field).addr() == self.at;
-        self.at += size_of::<F>();
-        self
-    }
+            /// Whether the fields lie one behind the other, up to here.
+            #[inline]
+            fn reached(&self, end: usize) -> bool {
+                self.whole && self.at == end
+            }
+        }
+    )*};
+}
+walks! {
+    /// Follows the fields of one value; see [`Homogeneous`].
+    Walk: &'a F, verify, from_ref, from_ref;
+    /// Follows the fields of one value that may be written; see [`Homogeneous`].
+    WalkMut: &'a mut F, verify_mut, from_mut, from_mut;
 }
 
 /// Holds where an element is made of the scalar `S`; its message speaks to who derives `Element`.

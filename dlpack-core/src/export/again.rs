@@ -2,17 +2,10 @@
 
 use core::ptr::NonNull;
 
-use crate::abi;
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
-use crate::error::Error;
 use crate::export::DLPack;
 use crate::export::ways::{again, export_moved, export_moved_unasked, subject, unordered};
-use crate::request::ExportRequest;
-use crate::request::consumer::{Consumer, consumer};
-use crate::request::plan::{Transfer, plan};
-use crate::tensor::managed::Managed;
-use crate::version::Abi;
+use crate::request::{Consumer, Transfer, consumer, plan};
+use crate::{Descriptor, Error, ExportRequest, Managed, Parts, abi, version::Abi};
 
 impl Managed {
     /// Gives up the tensor in the struct of DLPack 1.0 and later. A foreign tensor is wrapped if

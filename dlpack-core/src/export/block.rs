@@ -6,20 +6,14 @@
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
-use core::alloc::Layout;
-use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
+use core::{alloc::Layout, ffi::c_void};
 
-use crate::abi;
-use crate::error::Error;
 use crate::export::contents::{Contents, Lists};
-use crate::panics::contain_panic;
-use crate::request::plan::Plan;
-use crate::stream::Queue;
-use crate::stream::owner::StreamOwner;
-use crate::tensor::managed::{BlockTable, Managed, Ours};
-use crate::version::{Abi, Version};
+use crate::stream::{Queue, owner::StreamOwner};
+use crate::tensor::managed::{BlockTable, Ours};
+use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either version; which one is fixed by the deleter in it.
 #[repr(C)]
@@ -121,17 +115,12 @@ impl<O: Send + 'static> Unfinished<O> {
     };
 
     #[inline]
-    fn finish_as(self, table: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
-        let ours = Ours {
-            block: table,
-            legacy: tensor.legacy,
-            access: tensor.access,
-        };
-        let header = self.fill(tensor, plan);
+    fn finish_as(self, block: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
+        let (legacy, access) = (tensor.legacy, tensor.access);
+        let tensor = Managed::ours(self.fill(tensor, plan), Ours { block, legacy }, access);
         match plan.abi {
-            Abi::Versioned => Managed::ours(header, ours),
-            // SAFETY: it is the header of this very block, which nobody else knows yet.
-            Abi::Legacy => Managed::ours_in_legacy(unsafe { to_legacy::<O>(header) }, ours),
+            Abi::Versioned => tensor,
+            Abi::Legacy => tensor.legacy_in_place(),
         }
     }
 

@@ -6,18 +6,11 @@
 
 use alloc::boxed::Box;
 
-use crate::abi;
-use crate::describe::descriptor::Descriptor;
-use crate::describe::usual::Usual;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::layout::few::INLINE;
-use crate::loan::access::Access;
-use crate::memory::aligned::AlignedBytes;
-use crate::request::LegacyPolicy;
-use crate::request::plan::Plan;
+use crate::layout::{Dims, dims::INLINE, extent};
+use crate::{
+    DataType, Descriptor, Device, LegacyPolicy, abi, describe::usual::Usual, request::Plan,
+};
+use crate::{loan::access::Access, memory::aligned::AlignedBytes};
 
 /// What goes into the block beside the owner.
 pub(crate) struct Contents {
@@ -123,11 +116,7 @@ impl Lists {
     /// Those of items that lie one after another, the last axis fastest.
     #[inline]
     pub(crate) fn row_major(shape: &[i64]) -> Self {
-        let mut lists = Self {
-            shape: [0; INLINE],
-            strides: [0; INLINE],
-            heap: Box::default(),
-        };
+        let mut lists = Self::few([0; INLINE], [0; INLINE]);
         let rank = shape.len();
         let (extents, strides) = if rank <= INLINE {
             (&mut lists.shape[..rank], &mut lists.strides[..rank])

@@ -1,19 +1,10 @@
 //! Copies that devices make: to the host, and from one place to another of their own memory.
 #![expect(unsafe_code, reason = "lets drivers copy between raw addresses")]
 
-use crate::describe::descriptor::Descriptor;
-use crate::device::Device;
-use crate::error::Error;
-use crate::memory::aligned::AlignedBytes;
-use crate::request::consumer::Consumer;
-use crate::stream::Queue;
 use crate::stream::driver::{Driver, driver};
-use crate::stream::order::order;
-use crate::stream::owner::{Link, StreamOwner};
-use crate::stream::release::Release;
-use crate::stream::rules::producer;
-use crate::stream::unfreed::free_later;
-use crate::stream::visit::Capture;
+use crate::stream::{Queue, link::Link, order::order, owner::StreamOwner, release::Release};
+use crate::stream::{rules::producer, unfreed::free_later, visit::Capture};
+use crate::{Descriptor, Device, Error, memory::aligned::AlignedBytes, request::Consumer};
 
 /// The driver that copies, and the stream that its copy has to follow.
 fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {

@@ -1,26 +1,19 @@
 //! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
 
-use crate::describe::descriptor::Descriptor;
-use crate::device::Device;
-use crate::error::Error;
-use crate::export::block::Unfinished;
-use crate::export::contents::Contents;
 #[cfg(feature = "std")]
 use crate::export::copies;
-use crate::export::fresh::copy_on_host;
 #[cfg(feature = "std")]
 use crate::export::fresh::over_copy;
 use crate::export::ways::without_owner;
+use crate::export::{block::Unfinished, contents::Contents, fresh::copy_on_host};
 #[cfg(feature = "std")]
 use crate::loan::access::Access;
-use crate::request::ExportRequest;
-use crate::request::consumer::{Consumer, consumer};
-use crate::request::plan::{Plan, Way};
-use crate::stream::origin::Origin;
-use crate::stream::owner::{Link, StreamOwner};
-use crate::tensor::managed::Managed;
+use crate::request::{Consumer, Plan, consumer, plan::Way};
+use crate::stream::link::{Link, order};
+use crate::stream::{owner::StreamOwner, rules::Origin};
 #[cfg(feature = "std")]
 use crate::tensor::view::TensorRef;
+use crate::{Descriptor, Device, Error, ExportRequest, Managed};
 
 /// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
 /// memory may be pending.
@@ -133,11 +126,6 @@ fn copy_by_driver(
 
 /// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
 pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
-    #[cfg(feature = "std")]
-    use crate::stream::order::order;
-    #[cfg(not(feature = "std"))]
-    use crate::stream::owner::order;
-
     if descriptor.data.is_null() {
         return Ok(());
     }

@@ -1,11 +1,7 @@
 //! What a type says of its exports beside how it is described: a table of facts and functions.
 
-use crate::describe::usual::Usual;
-use crate::error::Error;
-use crate::export::DLPack;
-use crate::loan::facts::Facts;
-use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
+use crate::{Error, ExportRequest, Managed};
+use crate::{describe::usual::Usual, export::DLPack, loan::facts::Facts};
 
 /// Shape and strides where they lie.
 pub type Lists<'a> = (&'a [i64], &'a [i64]);

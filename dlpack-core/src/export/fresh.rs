@@ -1,23 +1,12 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use crate::abi::DLTensor;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::error::Error;
-use crate::export::block::Unfinished;
-use crate::export::contents::Contents;
-use crate::layout::dims::{Dims, MAX_RANK};
-use crate::layout::extent::packed_bytes;
-use crate::loan::access::Access;
-use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic::Word;
-use crate::memory::gather::gather;
-use crate::request::LegacyPolicy;
-use crate::request::plan::{Plan, Subject, plan_unasked};
-use crate::tensor::foreign;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::export::{block::Unfinished, contents::Contents};
+use crate::layout::{Dims, dims::MAX_RANK, extent::packed_bytes};
+use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
+use crate::request::{Plan, Subject, plan::plan_unasked};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, TensorRef};
+use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
 impl Managed {
     /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.
@@ -46,18 +35,13 @@ pub(crate) fn copy_on_host(
     plan: &Plan,
 ) -> Result<Managed, Error> {
     let TensorRef { shape, strides, .. } = *tensor;
-    let not_contiguous = || Error::NotContiguous {
-        shape: shape.to_vec(),
-        strides: strides.to_vec(),
-    };
-    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| too_large(shape))?;
+    let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| Error::too_large(shape))?;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes != 0 {
         let data = memory.as_mut_ptr();
         match tensor.dtype.itemsize() {
-            Some(itemsize) if tensor.shared.is_some() => {
-                tensor.check_words()?;
-                // SAFETY: checked right above; `memory` is new and has room for every item.
+            Some(itemsize) if tensor.shared => {
+                // SAFETY: `memory` is new and has room for every item.
                 unsafe { tensor.copy_shared(itemsize, data) };
             }
             Some(itemsize) => {
@@ -68,12 +52,12 @@ pub(crate) fn copy_on_host(
                 // 3. nobody else has `memory`; the lender keeps writers away from the rest.
                 unsafe { gather(tensor.data, shape, strides, itemsize, data) };
             }
-            None if tensor.shared.is_none() && tensor.is_contiguous() => {
+            None if tensor.is_contiguous() => {
                 // SAFETY: items that share bytes and follow one another from the start of a byte
-                // are those bytes, `bytes` of them; both sides as above.
-                unsafe { core::ptr::copy_nonoverlapping(tensor.data, data, bytes) };
+                // are those bytes, `bytes` of them; both sides as above, whoever may be writing the first.
+                unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
             }
-            None => return Err(not_contiguous()),
+            None => return Err(tensor.not_contiguous()),
         }
     }
     over_copy(memory, tensor, legacy, plan)
@@ -127,7 +111,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
             most: MAX_RANK,
         });
     }
-    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| too_large(&extents))?;
+    let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
@@ -137,15 +121,8 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         legacy: LegacyPolicy::Copy,
     });
     let contents = Contents {
-        access: Access::Shared(Word::dividing(dtype.alignment(), 0)),
+        access: Access::Shared,
         ..Contents::over(&mut memory, &extents, dtype, plan.device)
     };
     Ok(Unfinished::new(memory)?.finish(contents, &plan))
-}
-
-#[cold]
-fn too_large(shape: &[i64]) -> Error {
-    Error::TooLarge {
-        shape: shape.to_vec(),
-    }
 }

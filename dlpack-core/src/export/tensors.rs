@@ -2,12 +2,8 @@
 
 use alloc::sync::Arc;
 
-use crate::describe::descriptor::Descriptor;
-use crate::error::Error;
 use crate::export::ways::{export_shared, export_shared_unasked};
-use crate::loan::facts::NamedFacts;
-use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
+use crate::{Descriptor, Error, ExportRequest, Managed, loan::facts::NamedFacts};
 
 /// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
 ///

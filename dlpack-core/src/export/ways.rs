@@ -6,22 +6,14 @@
 
 use alloc::sync::Arc;
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
-use crate::device::{Device, DeviceType};
-use crate::error::Error;
-use crate::export::block::Unfinished;
-use crate::export::contents::Contents;
 use crate::export::device;
-use crate::export::extras::Shared;
-use crate::export::fresh::copy_on_host;
-use crate::layout::extent;
-use crate::loan::{Loan, Memory};
-use crate::request::ExportRequest;
-use crate::request::plan::{Plan, Subject, Way, plan, plan_unasked};
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
-use crate::version::Abi;
+use crate::export::{block::Unfinished, contents::Contents, extras::Shared, fresh::copy_on_host};
+use crate::request::plan::{Way, plan, plan_unasked};
+use crate::request::{Plan, Subject};
+use crate::{
+    Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts, TensorRef,
+};
+use crate::{layout::extent, loan::Memory, version::Abi};
 
 /// What the plan has to know of a described tensor.
 #[inline]
@@ -90,17 +82,10 @@ pub unsafe fn export_with<O: Send + 'static>(
     mut descriptor: Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
-    let plan = planned(&descriptor, Some(request))?;
+    let (descriptor, request) = (&mut descriptor, Some(request));
+    let plan = planned(descriptor, request)?;
     // SAFETY: the caller vouches for the owner.
-    unsafe {
-        finish(
-            || owner,
-            Unfinished::new,
-            &mut descriptor,
-            &plan,
-            Some(request),
-        )
-    }
+    unsafe { finish(|| owner, Unfinished::new, descriptor, &plan, request) }
 }
 
 /// Exports by moving the value, as a consumer asks for it.

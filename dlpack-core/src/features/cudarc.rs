@@ -18,14 +18,9 @@ use ::cudarc::driver::{
     PinnedHostSlice, SyncOnDrop, UnifiedSlice, result,
 };
 
-use crate::device::{Device, DeviceType};
-use crate::element::{AnyBits, Element};
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::lent::Lent;
-use crate::loan::{Loan, LoanMut};
-
-use crate::stream::{ProducerStream, Queue, StreamHandle, StreamRef};
+use crate::loan::{buffer::Lent, facts::Facts};
+use crate::{Buffer, Device, DeviceType, Element, Loan, LoanMut, ProducerStream, StreamHandle};
+use crate::{StreamRef, Writable, element::AnyBits, stream::Queue};
 
 /// A field marked `stream` can be the `Arc<CudaStream>` that `cudarc` hands out.
 ///
@@ -176,61 +171,48 @@ impl<'a, T: Element> Lent<'a> for CudaView<'a, T> {
     }
 }
 
-/// Memory that both the processor and a GPU reach. Whoever has a `&UnifiedSlice` may be reading it, so a consumer may
-/// write only if it owns the slice.
-impl<T: Element> Buffer for UnifiedSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
+/// Memory that the processor reads too, on a device type of its own.
+macro_rules! host_readable {
+    ($($(#[$doc:meta])* $slice:ident on $device:ident by $find:ident;)*) => {$(
+        $(#[$doc])*
+        impl<T: Element> Buffer for $slice<T> {
+            const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
 
-    fn lend(&self) -> Loan<'_> {
-        let (start, stream) = unified(self);
-        let device = Device::new(DeviceType::CUDA_MANAGED, 0);
-        // SAFETY: as for memory of a GPU; the slice is only read through a shared reference.
-        let loan = unsafe { Loan::from_raw_parts(start, self.len(), device) };
-        with(loan, stream)
-    }
+            fn lend(&self) -> Loan<'_> {
+                let (start, stream) = $find(self);
+                let device = Device::new(DeviceType::$device, 0);
+                // SAFETY: `cudarc` allocated so many elements there, and the slice is borrowed. Through a shared
+                // reference it is only read; what a device still writes is waited for before a consumer reads.
+                let loan = unsafe { Loan::from_raw_parts(start, self.len(), device) };
+                with(loan, stream)
+            }
 
-    fn lend_mut(&mut self) -> LoanMut<'_> {
-        let (start, stream) = unified(self);
-        let device = Device::new(DeviceType::CUDA_MANAGED, 0);
-        // SAFETY: as above, and `&mut self` is the one way to it.
-        let mut loan = unsafe { LoanMut::from_raw_parts(start, self.len(), device) };
-        loan.memory.stream = Some(stream);
-        loan
-    }
+            fn lend_mut(&mut self) -> LoanMut<'_> {
+                let (start, stream) = $find(self);
+                let device = Device::new(DeviceType::$device, 0);
+                // SAFETY: as above, and `&mut self` is the one way to it.
+                let mut loan = unsafe { LoanMut::from_raw_parts(start, self.len(), device) };
+                loan.memory.stream = Some(stream);
+                loan
+            }
+        }
+
+        impl<T: AnyBits> Writable for $slice<T> {}
+    )*};
 }
-
-impl<T: AnyBits> Writable for UnifiedSlice<T> {}
+host_readable! {
+    /// Memory that both the processor and a GPU reach. Whoever has a `&UnifiedSlice` may be reading it, so a consumer may
+    /// write only if it owns the slice.
+    UnifiedSlice on CUDA_MANAGED by unified;
+    /// Memory of the host that devices reach quickly, on the device type for it.
+    PinnedHostSlice on CUDA_HOST by pinned;
+}
 
 fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
     let stream = DeviceSlice::stream(slice);
     let found = find(stream, |stream| slice.device_ptr(stream));
     apart(found.map(|found| found.within(stream.context())))
 }
-
-/// Memory of the host that devices reach quickly, on the device type for it.
-impl<T: Element> Buffer for PinnedHostSlice<T> {
-    const FACTS: Facts = Facts::list::<T>().dynamic_device().writable();
-
-    fn lend(&self) -> Loan<'_> {
-        let (start, stream) = pinned(self);
-        let device = Device::new(DeviceType::CUDA_HOST, 0);
-        // SAFETY: `cudarc` allocated so many elements there, and the slice is borrowed. Through a shared reference it is
-        // only read; what a device still writes is waited for before a consumer reads.
-        let loan = unsafe { Loan::from_raw_parts(start, self.len(), device) };
-        with(loan, stream)
-    }
-
-    fn lend_mut(&mut self) -> LoanMut<'_> {
-        let (start, stream) = pinned(self);
-        let device = Device::new(DeviceType::CUDA_HOST, 0);
-        // SAFETY: as above, and `&mut self` is the one way to it.
-        let mut loan = unsafe { LoanMut::from_raw_parts(start, self.len(), device) };
-        loan.memory.stream = Some(stream);
-        loan
-    }
-}
-
-impl<T: AnyBits> Writable for PinnedHostSlice<T> {}
 
 /// Asks pinned memory where it lies. It belongs to no stream, and `cudarc` would have the host wait for its last use:
 /// instead this thread's own default stream does, on which nothing else is pending as a rule.
@@ -240,11 +222,8 @@ fn pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
         // SAFETY: only the address is taken; who reads there is put behind the stream.
         let (elements, read) = unsafe { slice.stream_synced_slice(stream) };
         core::mem::forget(read);
-        let address = elements.as_ptr().expose_provenance();
-        (
-            CUdeviceptr::try_from(address).unwrap_or(0),
-            SyncOnDrop::Sync(None),
-        )
+        let address = CUdeviceptr::try_from(elements.as_ptr().expose_provenance());
+        (address.unwrap_or(0), SyncOnDrop::Sync(None))
     });
     apart(found.map(|found| found.within(slice.context())))
 }

@@ -16,12 +16,11 @@ use ::glam::{
     USizeVec2, USizeVec3, USizeVec4, UVec2, UVec3, UVec4, Vec2, Vec3, Vec4,
 };
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain, Source, sealed};
+use crate::element::{Axes, Plain, Source, sealed};
+use crate::{DataType, Element};
 
 macro_rules! vectors {
-    ($($vector:ident: $scalar:ty, $extent:literal;)*) => {$(
+    ($($scalar:ty: $($vector:ident $extent:literal),*;)*) => {$($(
         // SAFETY: the type is public to be made of these numbers: `repr(C)` over them, or transparent
         // over one register that holds them, and its `AsRef<[_; N]>` shows them in order. There is no
         // room for anything else, as the assertion below says; so all promises are those of `[_; N]`,
@@ -50,47 +49,21 @@ macro_rules! vectors {
             }
             let _ = components;
         };
-    )*};
+    )*)*};
 }
 vectors! {
-    Vec2: f32, 2;
-    Vec3: f32, 3;
-    Vec4: f32, 4;
-    Quat: f32, 4;
-    DVec2: f64, 2;
-    DVec3: f64, 3;
-    DVec4: f64, 4;
-    DQuat: f64, 4;
-    I8Vec2: i8, 2;
-    I8Vec3: i8, 3;
-    I8Vec4: i8, 4;
-    U8Vec2: u8, 2;
-    U8Vec3: u8, 3;
-    U8Vec4: u8, 4;
-    I16Vec2: i16, 2;
-    I16Vec3: i16, 3;
-    I16Vec4: i16, 4;
-    U16Vec2: u16, 2;
-    U16Vec3: u16, 3;
-    U16Vec4: u16, 4;
-    IVec2: i32, 2;
-    IVec3: i32, 3;
-    IVec4: i32, 4;
-    UVec2: u32, 2;
-    UVec3: u32, 3;
-    UVec4: u32, 4;
-    I64Vec2: i64, 2;
-    I64Vec3: i64, 3;
-    I64Vec4: i64, 4;
-    U64Vec2: u64, 2;
-    U64Vec3: u64, 3;
-    U64Vec4: u64, 4;
-    ISizeVec2: isize, 2;
-    ISizeVec3: isize, 3;
-    ISizeVec4: isize, 4;
-    USizeVec2: usize, 2;
-    USizeVec3: usize, 3;
-    USizeVec4: usize, 4;
+    f32: Vec2 2, Vec3 3, Vec4 4, Quat 4;
+    f64: DVec2 2, DVec3 3, DVec4 4, DQuat 4;
+    i8: I8Vec2 2, I8Vec3 3, I8Vec4 4;
+    u8: U8Vec2 2, U8Vec3 3, U8Vec4 4;
+    i16: I16Vec2 2, I16Vec3 3, I16Vec4 4;
+    u16: U16Vec2 2, U16Vec3 3, U16Vec4 4;
+    i32: IVec2 2, IVec3 3, IVec4 4;
+    u32: UVec2 2, UVec3 3, UVec4 4;
+    i64: I64Vec2 2, I64Vec3 3, I64Vec4 4;
+    u64: U64Vec2 2, U64Vec3 3, U64Vec4 4;
+    isize: ISizeVec2 2, ISizeVec3 3, ISizeVec4 4;
+    usize: USizeVec2 2, USizeVec3 3, USizeVec4 4;
 }
 
 macro_rules! matrices {

@@ -4,16 +4,9 @@ use alloc::vec::Vec;
 
 use ::image::{DynamicImage, ImageBuffer, Pixel};
 
-use crate::element::{AnyBits, Element};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{FromDLPack, FromTensor, sealed};
-use crate::layout::dims::Dims;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::import::{FromTensor, reader::Import, sealed};
+use crate::{Buffer, Element, Error, FromDLPack, Loan, LoanMut, Managed, TensorRef, Writable};
+use crate::{element::AnyBits, layout::Dims, loan::facts::Facts};
 
 /// Shape and strides of an image in memory that may go on behind it.
 fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
@@ -38,11 +31,7 @@ fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
 /// assert_eq!(tensor.view().shape(), [480, 640, 3]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<P> Buffer for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel + Send,
-    P::Subpixel: Element,
-{
+impl<P: Pixel<Subpixel: Element> + Send> Buffer for ImageBuffer<P, Vec<P::Subpixel>> {
     const FACTS: Facts = Facts::list::<P::Subpixel>().rank(Some(3)).writable();
 
     fn lend(&self) -> Loan<'_> {
@@ -56,12 +45,7 @@ where
     }
 }
 
-impl<P> Writable for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel + Send,
-    P::Subpixel: AnyBits,
-{
-}
+impl<P: Pixel<Subpixel: AnyBits> + Send> Writable for ImageBuffer<P, Vec<P::Subpixel>> {}
 
 /// The samples are copied. Three axes are needed, the last one as long as a pixel of this type.
 ///
@@ -76,11 +60,7 @@ where
 /// assert!(GrayImage::from_dlpack(pixels.into_dlpack()?).is_err());
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<P> FromTensor for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel,
-    P::Subpixel: Element,
-{
+impl<P: Pixel<Subpixel: Element>> FromTensor for ImageBuffer<P, Vec<P::Subpixel>> {
     type Element = P::Subpixel;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
@@ -98,12 +78,7 @@ where
     }
 }
 
-impl<P> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>>
-where
-    P: Pixel,
-    P::Subpixel: Element,
-{
-}
+impl<P: Pixel> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>> {}
 
 macro_rules! variants {
     ($($variant:ident)*) => {
@@ -155,8 +130,8 @@ macro_rules! variants {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
                 let view = tensor.view();
                 $(
-                    if variant(Self::$variant).fits(&view) {
-                        return variant(Self::$variant).import(tensor);
+                    if fits(Self::$variant, &view) {
+                        return FromDLPack::from_dlpack(tensor).map(Self::$variant);
                     }
                 )*
                 Err(Error::NoVariant {
@@ -167,7 +142,7 @@ macro_rules! variants {
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {
-                $(variant(Self::$variant).fits(tensor))||*
+                $(fits(Self::$variant, tensor))||*
             }
         }
     };
@@ -177,19 +152,7 @@ variants! {
     ImageRgb32F ImageRgba32F
 }
 
-/// A variant, by its constructor.
-struct Variant<I>(fn(I) -> DynamicImage);
-
-fn variant<I>(variant: fn(I) -> DynamicImage) -> Variant<I> {
-    Variant(variant)
-}
-
-impl<I: FromDLPack> Variant<I> {
-    fn fits(&self, tensor: &TensorRef<'_>) -> bool {
-        I::fits(tensor)
-    }
-
-    fn import(&self, tensor: Managed) -> Result<DynamicImage, Error> {
-        I::from_dlpack(tensor).map(self.0)
-    }
+/// Whether a tensor fits the image that this variant holds.
+fn fits<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
+    I::fits(tensor)
 }

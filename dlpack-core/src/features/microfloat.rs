@@ -18,9 +18,8 @@ use ::microfloat::{
     f8e5m2fnuz, f8e8m0fnu,
 };
 
-use crate::dtype::DataType;
-use crate::element::groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
-use crate::element::scalars;
+use crate::DataType;
+use crate::element::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4, scalars};
 
 // Each is `repr(transparent)` over a byte, as its documentation shows, and can be made of any byte by
 // the safe `from_bits`. That holds for those of fewer bits too: the bits above are kept as they are,

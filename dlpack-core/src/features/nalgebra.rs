@@ -15,17 +15,10 @@ use ::nalgebra::{
     RawStorageMut, SMatrix, SVector, Scalar,
 };
 
-use crate::dtype::DataType;
-use crate::element::axes::Axes;
-use crate::element::{AnyBits, Element, Plain, Source, sealed};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{self, FromTensor};
-use crate::layout::dims::Dims;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::view::TensorRef;
+use crate::element::{AnyBits, Axes, Plain, Source, sealed};
+use crate::import::{self, FromTensor, reader::Import};
+use crate::{Buffer, DataType, Element, Error, Loan, LoanMut, TensorRef, Writable};
+use crate::{layout::Dims, loan::facts::Facts};
 
 /// A number of columns, which says whether there is an axis for them.
 pub trait Columns: Dim {
@@ -44,10 +37,8 @@ impl<const N: usize> Columns for Const<N> {
 /// Shape and strides of a matrix.
 fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
     let (mut extents, mut steps) = (Dims::new(), Dims::new());
-    for (extent, stride) in [(shape.0, strides.0), (shape.1, strides.1)]
-        .into_iter()
-        .take(C::RANK)
-    {
+    let axes = [(shape.0, strides.0), (shape.1, strides.1)];
+    for (extent, stride) in axes.into_iter().take(C::RANK) {
         // What does not fit is refused, since it reaches outside of the elements.
         extents.push(i64::try_from(extent).unwrap_or(i64::MAX));
         steps.push(i64::try_from(stride).unwrap_or(i64::MAX));
@@ -70,11 +61,8 @@ fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, 
 /// assert_eq!(tensor.view().shape(), [2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T, R, C, S> Buffer for Matrix<T, R, C, S>
+impl<T: Element, R: Dim, C: Columns, S> Buffer for Matrix<T, R, C, S>
 where
-    T: Element,
-    R: Dim,
-    C: Columns,
     S: RawStorageMut<T, R, C> + IsContiguous + Send,
 {
     const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
@@ -90,12 +78,8 @@ where
     }
 }
 
-impl<T, R, C, S> Writable for Matrix<T, R, C, S>
-where
-    T: AnyBits,
-    R: Dim,
-    C: Columns,
-    S: RawStorageMut<T, R, C> + IsContiguous + Send,
+impl<T: AnyBits, R: Dim, C: Columns, S> Writable for Matrix<T, R, C, S> where
+    S: RawStorageMut<T, R, C> + IsContiguous + Send
 {
 }
 
@@ -114,11 +98,8 @@ where
 /// assert!(Matrix2::<i32>::from_dlpack([1, 2, 3, 4].into_dlpack()?).is_err());
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T, R, C> FromTensor for OMatrix<T, R, C>
+impl<T: Element + Scalar, R: Dim, C: Columns> FromTensor for OMatrix<T, R, C>
 where
-    T: Element + Scalar,
-    R: Dim,
-    C: Columns,
     DefaultAllocator: Allocator<R, C>,
 {
     type Element = T;
@@ -127,22 +108,16 @@ where
         let import = import.column_major();
         import.rank(C::RANK)?;
         let mut extents = [0, 1];
-        for (axis, fixed) in [R::try_to_usize(), C::try_to_usize()]
-            .into_iter()
-            .enumerate()
-            .take(C::RANK)
-        {
+        let fixed = [R::try_to_usize(), C::try_to_usize()];
+        for (axis, fixed) in fixed.into_iter().enumerate().take(C::RANK) {
             extents[axis] = import.extent(axis)?;
             if let Some(needed) = fixed {
                 import.expect(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;
             }
         }
         let (rows, columns) = (R::from_usize(extents[0]), C::from_usize(extents[1]));
-        Ok(Self::from_iterator_generic(
-            rows,
-            columns,
-            import.elements()?,
-        ))
+        let elements = import.elements()?;
+        Ok(Self::from_iterator_generic(rows, columns, elements))
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -150,14 +125,7 @@ where
     }
 }
 
-impl<T, R, C> import::sealed::Sealed for OMatrix<T, R, C>
-where
-    T: Element + Scalar,
-    R: Dim,
-    C: Columns,
-    DefaultAllocator: Allocator<R, C>,
-{
-}
+impl<T, R, C, S> import::sealed::Sealed for Matrix<T, R, C, S> {}
 
 /// A list of vectors is a tensor of two axes, a list of matrices one of three.
 ///

@@ -11,17 +11,10 @@ use ::ndarray::{
     ArcArray, Array, ArrayBase, ArrayD, CowArray, Data, Dimension, IxDyn, RawData, ShapeBuilder,
 };
 
-use crate::dtype::Order;
-use crate::element::{AnyBits, Element};
-use crate::error::Error;
-use crate::import::reader::Import;
-use crate::import::{FromTensor, sealed};
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
-use crate::tensor::view::TensorRef;
+use crate::import::{FromTensor, reader::Import, sealed};
+use crate::layout::{Dims, extent};
+use crate::{Buffer, Device, Element, Error, Loan, LoanMut, Order, TensorRef, Writable};
+use crate::{element::AnyBits, loan::facts::Facts};
 
 /// Where the elements of an array lie, in elements.
 struct Corner {
@@ -55,6 +48,19 @@ impl Corner {
         }
         corner
     }
+
+    /// Lends the elements of an array that begins at `start`. Nothing is said of the places in between: no offset fits
+    /// into so narrow a frame, so no tensor over the loan ever reaches them.
+    ///
+    /// # Safety
+    ///
+    /// As [`Loan::from_raw_parts`], for the elements that the corner's shape and strides reach.
+    unsafe fn lend<'a, T: Element>(self, start: *const T) -> Loan<'a> {
+        let lowest = start.wrapping_sub(self.first);
+        // SAFETY: the layout keeps to the elements that the caller vouches for, which lie from `lowest` on.
+        let loan = unsafe { Loan::from_raw_parts(lowest, self.len, Device::CPU) };
+        loan.with_layout(self.shape, self.strides, self.first)
+    }
 }
 
 /// A number of elements within one allocation.
@@ -71,18 +77,10 @@ fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) ->
             T::verify(slice::from_ref(element));
         }
     }
-    let Corner {
-        shape,
-        strides,
-        len,
-        first,
-    } = Corner::of(array);
-    let lowest = array.as_ptr().wrapping_sub(first);
     // SAFETY: an element of the array is at `as_ptr` and its index times the strides (documentation of
-    // `as_ptr`), so they all lie between `lowest` and `len` elements further on, which `Corner`
-    // computed from the same shape and strides. They are initialised, and neither move nor change
-    // while the array is borrowed.
-    unsafe { Loan::from_raw_layout(lowest, len, shape, strides, first) }
+    // `as_ptr`), of which `Corner` is made. They are initialised, and neither move nor change while the
+    // array is borrowed.
+    unsafe { Corner::of(array).lend(array.as_ptr()) }
 }
 
 /// An array is exported as it lies in memory: transposed, sliced or reversed, without a copy.
@@ -121,15 +119,11 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
             }
         }
         let pointer = self.as_mut_ptr();
-        let Corner {
-            shape,
-            strides,
-            len,
-            first,
-        } = Corner::of(self);
-        let lowest = pointer.wrapping_sub(first);
+        let corner = Corner::of(self);
+        let lowest = pointer.wrapping_sub(corner.first);
         // SAFETY: as in `lend`; and the array is the only owner of its memory, and exclusively borrowed.
-        unsafe { LoanMut::from_raw_layout(lowest, len, shape, strides, first) }
+        let loan = unsafe { LoanMut::from_raw_parts(lowest, corner.len, Device::CPU) };
+        loan.with_layout(corner.shape, corner.strides, corner.first)
     }
 }
 impl<T: AnyBits, D: Dimension> Writable for Array<T, D> {}

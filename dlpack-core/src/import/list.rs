@@ -1,11 +1,10 @@
 //! Integers, and lists of them, that extents and strides are read back into.
 
-use alloc::boxed::Box;
-use alloc::string::ToString;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
+use core::fmt::Display;
 
-use crate::error::Error;
-use crate::layout::shape::{Int, Shape};
+use crate::layout::{Int, shape::for_tuples};
+use crate::{Error, Shape, error::text};
 
 /// An integer that an extent, a stride or an offset is read back into.
 ///
@@ -28,15 +27,17 @@ macro_rules! from_ints {
     ($($int:ty)*) => {$(
         impl FromInt for $int {
             fn from_int(what: &'static str, found: i64) -> Result<Self, Error> {
-                Self::try_from(found).map_err(|_| Error::BadField {
-                    what,
-                    found: found.to_string(),
-                })
+                Self::try_from(found).map_err(|_| bad_field(what, found))
             }
         }
     )*};
 }
 from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+#[cold]
+pub(super) fn bad_field(what: &'static str, found: impl Display) -> Error {
+    text(found).map_or_else(|error| error, |found| Error::BadField { what, found })
+}
 
 /// A list that extents or strides are read back into.
 ///
@@ -58,7 +59,14 @@ pub trait FromList: Shape + Sized {
 
 impl<I: FromInt> FromList for Vec<I> {
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
-        found.iter().map(|&int| I::from_int(what, int)).collect()
+        let mut list = Self::new();
+        let bytes = size_of_val(found);
+        let room = list.try_reserve_exact(found.len());
+        room.map_err(|_| Error::OutOfMemory { bytes })?;
+        for &int in found {
+            list.push(I::from_int(what, int)?);
+        }
+        Ok(list)
     }
 }
 
@@ -70,10 +78,14 @@ impl<I: FromInt> FromList for Box<[I]> {
 
 impl<I: FromInt, const N: usize> FromList for [I; N] {
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
-        Self::try_from(Vec::from_list(what, found)?).map_err(|list| Error::Rank {
-            found: list.len(),
+        let rank = Error::Rank {
+            found: found.len(),
             needed: N,
-        })
+        };
+        if found.len() != N {
+            return Err(rank);
+        }
+        Self::try_from(Vec::from_list(what, found)?).map_err(|_| rank)
     }
 }
 
@@ -89,11 +101,4 @@ macro_rules! from_tuples {
         }
     )*};
 }
-from_tuples! {
-    1: A 0;
-    2: A 0 B 1;
-    3: A 0 B 1 C 2;
-    4: A 0 B 1 C 2 D 3;
-    5: A 0 B 1 C 2 D 3 E 4;
-    6: A 0 B 1 C 2 D 3 E 4 F 5;
-}
+for_tuples!(from_tuples);

@@ -1,25 +1,17 @@
 //! A tensor on its way into a struct: what the derive of `FromDLPack` asks it for.
 
-use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use crate::device::Device;
-use crate::dtype::{DataType, Order};
-use crate::element::axes::Axes;
-use crate::element::{Element, Plain};
-use crate::error::Error;
+use crate::element::{Axes, Plain};
 use crate::import::FromTensor;
-use crate::import::list::{FromInt, FromList};
-use crate::layout::dims::Dims;
-use crate::layout::extent;
+use crate::import::list::{FromInt, FromList, bad_field};
+use crate::layout::{Dims, extent};
 use crate::loan::access::Access;
-use crate::loan::shared::SharedBuffer;
-use crate::memory::atomic::Word;
-use crate::tensor::managed::Managed;
-use crate::tensor::view::TensorRef;
+use crate::tensor::view::{elements, same_extent};
+use crate::{DataType, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef};
 
-/// A tensor on its way into the fields of a struct.
+/// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Import {
@@ -95,11 +87,8 @@ impl Import {
 
     /// Whether the memory has the order that the struct wants, without gaps.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
-        extent::same_places(
-            view.shape(),
-            view.strides(),
-            &self.packed_strides(view.shape()),
-        )
+        let packed = self.packed_strides(view.shape());
+        extent::same_places(view.shape(), view.strides(), &packed)
     }
 
     /// The strides in items of a tensor in the order that the struct wants, without gaps.
@@ -116,10 +105,6 @@ impl Import {
     }
 
     /// That there are so many axes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Rank`].
     pub fn rank(&self, needed: usize) -> Result<(), Error> {
         let found = self.leading();
         if found == needed {
@@ -129,36 +114,16 @@ impl Import {
     }
 
     /// That this axis is so long.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Extent`].
     pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
-        let found = self.tensor.view().shape()[axis];
-        if found == needed {
-            return Ok(());
-        }
-        Err(Error::Extent {
-            axis,
-            found,
-            needed: needed.to_string(),
-        })
+        same_extent(axis, self.tensor.view().shape()[axis], needed)
     }
 
     /// All extents.
-    ///
-    /// # Errors
-    ///
-    /// A list of another length, or an integer that does not hold one of them.
     pub fn shape<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("extent", &self.tensor.view().shape()[..self.leading()])
     }
 
     /// One extent.
-    ///
-    /// # Errors
-    ///
-    /// An integer that does not hold it.
     pub fn extent<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the extent", self.tensor.view().shape()[axis])
     }
@@ -199,64 +164,36 @@ impl Import {
     }
 
     /// All strides, in elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::shape`].
     pub fn strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_strides()?)
     }
 
     /// All strides, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::shape`].
     pub fn byte_strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_byte_strides()?)
     }
 
     /// One stride, in elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::extent`].
     pub fn stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_strides()?[axis])
     }
 
     /// One stride, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Import::extent`].
     pub fn byte_stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_byte_strides()?[axis])
     }
 
     /// The offset, which an import never has.
-    ///
-    /// # Errors
-    ///
-    /// None: 0 fits every integer.
     pub fn offset<I: FromInt>(&self) -> Result<I, Error> {
         I::from_int("the offset", 0)
     }
 
     /// As [`Import::offset`].
-    ///
-    /// # Errors
-    ///
-    /// None: 0 fits every integer.
     pub fn byte_offset<I: FromInt>(&self) -> Result<I, Error> {
         self.offset()
     }
 
     /// The device.
-    ///
-    /// # Errors
-    ///
-    /// A device that the field's type has no value for.
     pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
         // Elements that were copied lie in ordinary memory, wherever they came from.
         let device = if self.adopts {
@@ -264,23 +201,20 @@ impl Import {
         } else {
             Device::CPU
         };
-        D::try_from(device).map_err(|_| Error::BadField {
-            what: "the device",
-            found: device.to_string(),
-        })
+        D::try_from(device).map_err(|_| bad_field("the device", device))
     }
 
     /// The data type.
-    ///
-    /// # Errors
-    ///
-    /// A data type that the field's type has no value for.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
-        D::try_from(dtype).map_err(|_| Error::BadField {
-            what: "the data type",
-            found: dtype.to_string(),
-        })
+        D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
+    }
+
+    /// That there are so many elements in all.
+    pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
+        let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
+        let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        same_extent(0, counted(elements::<T>(items)), counted(needed))
     }
 
     /// The elements in the order that the struct wants.
@@ -311,19 +245,12 @@ impl Import {
         } else if self.is_packed(&view) {
             extent::count(shape).unwrap_or(0)
         } else {
-            let not_contiguous = || Error::NotContiguous {
-                shape: shape.to_vec(),
-                strides: view.strides().to_vec(),
-            };
             // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.
             let leading = self.leading();
-            let whole_elements = extent::same_places(
-                &shape[leading..],
-                &view.strides()[leading..],
-                self.axes.strides(),
-            );
+            let (tail, steps) = (&shape[leading..], &view.strides()[leading..]);
+            let whole_elements = extent::same_places(tail, steps, self.axes.strides());
             let reach = extent::reach(shape, view.strides())
                 .filter(|reach| {
                     reach.min == 0
@@ -331,37 +258,24 @@ impl Import {
                         && whole_elements
                         && !extent::may_leave_gaps(shape, view.strides())
                 })
-                .ok_or_else(not_contiguous)?;
+                .ok_or_else(|| view.not_contiguous())?;
             reach.max + 1
         };
-        let items = usize::try_from(items).unwrap_or(0);
-        let len = items
-            .checked_div(const { T::TRAILING.items() })
-            .unwrap_or(0);
+        let len = elements::<T>(items);
         if !T::ANY_BITS {
-            view.check_bools()?;
+            // Without gaps, these are all there is, and each of them once.
+            view.with_axes(&[items], &[1]).check_bools()?;
         }
         if len == 0 {
             return SharedBuffer::zeroed(0);
         }
-        let (data, word) = (view.data.cast::<T>(), Word::of::<T>());
-        if view.shared.is_some_and(|others| others != word) {
-            // Atomics of different sizes must not race.
-            return Err(Error::MayChange);
-        }
+        let data = view.data.cast::<T>();
         let access = match (view.read_only, view.shared) {
-            (false, _) => Access::Shared(word),
-            (true, Some(word)) => Access::ReadShared(word),
-            (true, None) => Access::Read,
+            (false, _) => Access::Shared,
+            (true, true) => Access::ReadShared,
+            (true, false) => Access::Read,
         };
-        let alignment = align_of::<T>();
-        if data.addr() % alignment != 0 {
-            return Err(Error::Misaligned {
-                address: data.addr(),
-                alignment,
-                dtype: view.dtype,
-            });
-        }
-        Ok(SharedBuffer::kept_by(self.tensor, data, len, access))
+        view.check_alignment::<T>()?;
+        SharedBuffer::kept_by(self.tensor, data, len, access)
     }
 }

@@ -4,10 +4,56 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::layout::few::{Few, INLINE};
-
 /// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
 pub(crate) const MAX_RANK: usize = 64;
+
+/// Of so many axes, nothing is on the heap.
+pub(crate) const INLINE: usize = 6;
+
+/// The extents or strides of few axes: plain values, which the compiler keeps in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Few {
+    pub(crate) values: [i64; INLINE],
+    /// More than there are values, where they are not known.
+    pub(crate) len: usize,
+}
+
+impl Few {
+    pub(crate) const UNKNOWN: Self = Self {
+        values: [0; INLINE],
+        len: usize::MAX,
+    };
+
+    /// One axis.
+    #[inline(always)]
+    pub(crate) fn one(extent: i64) -> Self {
+        let mut values = [0; INLINE];
+        values[0] = extent;
+        Self { values, len: 1 }
+    }
+
+    /// The strides that pack such axes in row-major order, if none of them is empty, and they make at most
+    /// `most` items.
+    #[inline(always)]
+    pub(crate) fn packed_strides(&self, most: usize) -> Option<[i64; INLINE]> {
+        if self.len > INLINE {
+            return None;
+        }
+        let mut strides = [0; INLINE];
+        let mut items = 1_i64;
+        for axis in (0..INLINE).rev() {
+            if axis < self.len {
+                strides[axis] = items;
+                if self.values[axis] <= 0 {
+                    return None;
+                }
+                items = items.checked_mul(self.values[axis])?;
+            }
+        }
+        // A product of positive numbers.
+        (usize::try_from(items as u64).ok()? <= most).then_some(strides)
+    }
+}
 
 /// The extents or the strides of a tensor, one `i64` an axis.
 ///
@@ -22,9 +68,7 @@ pub(crate) const MAX_RANK: usize = 64;
 /// ```
 #[derive(Clone)]
 pub struct Dims {
-    inline: [i64; INLINE],
-    /// How many of them are used.
-    len: usize,
+    inline: Few,
     /// All the values, where there are more than those; else empty.
     heap: Vec<i64>,
 }
@@ -38,32 +82,23 @@ impl Dims {
     #[must_use]
     #[inline]
     pub const fn new() -> Self {
-        Self::inline([0; INLINE], 0)
-    }
-
-    #[inline]
-    const fn inline(inline: [i64; INLINE], len: usize) -> Self {
-        Self {
-            inline,
-            len,
-            heap: Vec::new(),
-        }
+        Self::of_few([0; INLINE], 0)
     }
 
     /// These many of them.
     #[inline(always)]
     pub(crate) const fn of_few(values: [i64; INLINE], len: usize) -> Self {
-        Self::inline(values, len)
+        Self {
+            inline: Few { values, len },
+            heap: Vec::new(),
+        }
     }
 
     /// The values, if they are kept inline.
     #[inline]
     pub(crate) fn few(&self) -> Few {
         if self.heap.is_empty() {
-            Few {
-                values: self.inline,
-                len: self.len,
-            }
+            self.inline
         } else {
             Few::UNKNOWN
         }
@@ -72,27 +107,25 @@ impl Dims {
     /// The values where they are kept inline, and those that are not.
     #[inline]
     pub(crate) fn parts(&self) -> (&[i64; INLINE], &[i64]) {
-        (&self.inline, &self.heap)
+        (&self.inline.values, &self.heap)
     }
 
     pub(crate) fn zeroed(len: usize) -> Self {
+        let mut dims = Self::new();
         if len <= INLINE {
-            Self::inline([0; INLINE], len)
+            dims.inline.len = len;
         } else {
-            Self {
-                inline: [0; INLINE],
-                len: 0,
-                heap: alloc::vec![0; len],
-            }
+            dims.heap.resize(len, 0);
         }
+        dims
     }
 
     #[inline]
     pub(crate) fn push(&mut self, value: i64) {
-        match self.inline.get_mut(self.len) {
+        match self.inline.values.get_mut(self.inline.len) {
             Some(place) if self.heap.is_empty() => {
                 *place = value;
-                self.len += 1;
+                self.inline.len += 1;
             }
             _ => self.push_to_heap(value),
         }
@@ -102,7 +135,7 @@ impl Dims {
     fn push_to_heap(&mut self, value: i64) {
         if self.heap.is_empty() {
             self.heap.reserve(2 * INLINE);
-            self.heap.extend_from_slice(&self.inline);
+            self.heap.extend_from_slice(&self.inline.values);
         }
         self.heap.push(value);
     }
@@ -120,7 +153,7 @@ impl Deref for Dims {
     #[inline]
     fn deref(&self) -> &[i64] {
         if self.heap.is_empty() {
-            &self.inline[..self.len]
+            &self.inline.values[..self.inline.len]
         } else {
             &self.heap
         }
@@ -131,7 +164,7 @@ impl DerefMut for Dims {
     #[inline]
     fn deref_mut(&mut self) -> &mut [i64] {
         if self.heap.is_empty() {
-            &mut self.inline[..self.len]
+            &mut self.inline.values[..self.inline.len]
         } else {
             &mut self.heap
         }
@@ -157,7 +190,7 @@ impl<const N: usize> From<[i64; N]> for Dims {
         for (place, value) in inline.iter_mut().zip(values) {
             *place = value;
         }
-        Self::inline(inline, N)
+        Self::of_few(inline, N)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Arithmetic over extents and strides: how many items, which ones are reached, whether two share a place. Pure and exact.
 
-use crate::dtype::DataType;
-use crate::layout::dims::Dims;
+use crate::{DataType, layout::dims::Dims};
 
 /// The items of a tensor of this shape, or `None` where no `i64` holds their number.
 #[inline]
@@ -136,6 +135,17 @@ pub(crate) fn may_leave_gaps(shape: &[i64], strides: &[i64]) -> bool {
     .is_none()
 }
 
+/// A shape that reaches the same items, each only once where an axis stands still.
+pub(crate) fn without_repeats(shape: &[i64], strides: &[i64]) -> Dims {
+    let mut once = Dims::from(shape);
+    for (extent, &stride) in once.iter_mut().zip(strides) {
+        if stride == 0 {
+            *extent = 1.min(*extent);
+        }
+    }
+    once
+}
+
 /// How far the axes reach together, if `fits` says of each, from the nearest outwards, that its stride goes with what the
 /// nearer ones reach.
 fn steps_outwards(shape: &[i64], strides: &[i64], fits: impl Fn(i64, i64) -> bool) -> Option<i64> {
@@ -181,6 +191,26 @@ mod tests {
             (&[1 << 32, 1 << 32, 16, 4], None),
         ] {
             assert_eq!(count(shape), items, "{shape:?}");
+        }
+    }
+
+    /// Own faults 13: a look at every item of a tensor that repeats a few is a look at those few.
+    #[test]
+    fn repeats_are_left_out() {
+        for (shape, strides, items) in [
+            (&[1 << 36][..], &[0][..], 1),
+            (&[1 << 36, 4, 1 << 20], &[0, 2, 0], 4),
+            (&[3, 0, 2], &[0, 0, 1], 0),
+            (&[3, 2], &[2, 1], 6),
+            (&[], &[], 1),
+        ] {
+            let once = without_repeats(shape, strides);
+            assert_eq!(count(&once), Some(items), "{shape:?} {strides:?}");
+            let reached = (items > 0).then(|| reach(shape, strides)).flatten();
+            assert_eq!(
+                reached,
+                (items > 0).then(|| reach(&once, strides)).flatten()
+            );
         }
     }
 

@@ -1,12 +1,13 @@
 //! What may name extents and strides: any list of any integers, read once and checked.
+//!
+//! How many axes a list has, where its type says so, is itself a type, so that strides which do not fit are an error of
+//! types.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
+use core::marker::PhantomData;
 
-use crate::error::Error;
-use crate::layout::dims::Dims;
-use crate::layout::few::{Few, INLINE};
-use crate::layout::rank::{Fixed, Open, Rank};
+use crate::Error;
+use crate::layout::dims::{Dims, Few, INLINE};
 
 /// An integer that can be an extent, a stride or an offset.
 ///
@@ -36,8 +37,32 @@ pub trait Int: sealed::Number {
 
 /// Closes the traits: what else might be an integer or a list of them, core would have to check.
 pub(crate) mod sealed {
+    use super::{Dims, Error, Few, Numbers, Rank};
+
     pub trait Number {}
-    pub trait List {}
+
+    /// A list of integers, read as extents or as strides.
+    pub trait List {
+        /// How many axes, as far as the type says.
+        type Rank: Rank;
+
+        fn read(&self, numbers: Numbers) -> Result<Dims, Error>;
+
+        /// The same where the list is not needed any more.
+        #[inline(always)]
+        fn into_dims(self, numbers: Numbers) -> Result<Dims, Error>
+        where
+            Self: Sized,
+        {
+            self.read(numbers)
+        }
+
+        /// The numbers, if they are few and make sense.
+        #[inline]
+        fn few(&self, numbers: Numbers) -> Few {
+            self.read(numbers).map_or(Few::UNKNOWN, |dims| dims.few())
+        }
+    }
 }
 
 macro_rules! ints {
@@ -51,7 +76,7 @@ macro_rules! ints {
         }
     )*};
 }
-ints!(u8 u16 u32 u64 u128 i8 i16 i32 i128 isize);
+ints!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 isize);
 
 impl sealed::Number for usize {}
 impl Int for usize {
@@ -70,14 +95,6 @@ impl Int for usize {
     }
 }
 
-impl sealed::Number for i64 {}
-impl Int for i64 {
-    #[inline]
-    fn to_i128(&self) -> i128 {
-        i128::from(*self)
-    }
-}
-
 impl<I: Int + ?Sized> sealed::Number for &I {}
 impl<I: Int + ?Sized> Int for &I {
     #[inline]
@@ -88,29 +105,23 @@ impl<I: Int + ?Sized> Int for &I {
 
 #[inline]
 pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
-    match i64::try_from(found) {
-        Ok(extent) if extent >= 0 => Ok(extent),
-        _ => Err(Error::BadExtent { axis, found }),
-    }
+    let extent = i64::try_from(found).ok().filter(|&extent| extent >= 0);
+    extent.ok_or(Error::BadExtent { axis, found })
 }
 
 #[inline]
 pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
-    match i64::try_from(found) {
-        // The one value that marks a stride still to be filled in, and that no tensor can have.
-        Ok(stride) if stride != HOLE => Ok(stride),
-        _ => Err(Error::BadStride { axis, found }),
-    }
+    // The one value that marks a stride still to be filled in, and that no tensor can have.
+    let stride = i64::try_from(found).ok().filter(|&stride| stride != HOLE);
+    stride.ok_or(Error::BadStride { axis, found })
 }
 
 /// How many elements or bytes lie in front of the first element.
 #[inline]
 pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
-    match i64::try_from(found) {
-        Ok(offset) if offset >= 0 => Ok(offset),
-        _ => Err(Error::BadOffset { found }),
-    }
+    let offset = i64::try_from(found).ok().filter(|&offset| offset >= 0);
+    offset.ok_or(Error::BadOffset { found })
 }
 
 /// Stands for `_` in a list of extents or strides until it is known.
@@ -129,31 +140,7 @@ pub const HOLE: i64 = i64::MIN;
     label = "expected a list of integers, one an axis",
     note = "a shape is `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers; single fields are listed on the struct: `#[dlpack(shape = [rows, cols])]`"
 )]
-pub trait Shape: sealed::List {
-    /// How many axes, as far as the type says.
-    #[doc(hidden)]
-    type Rank: Rank;
-
-    #[doc(hidden)]
-    fn to_extents(&self) -> Result<Dims, Error>;
-
-    /// The same where the list is not needed any more.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn into_extents(self) -> Result<Dims, Error>
-    where
-        Self: Sized,
-    {
-        self.to_extents()
-    }
-
-    /// The extents, if they are few and make sense.
-    #[doc(hidden)]
-    #[inline]
-    fn few(&self) -> Few {
-        self.to_extents().map_or(Few::UNKNOWN, |dims| dims.few())
-    }
-}
+pub trait Shape: sealed::List {}
 
 /// A list of strides, in the same forms as a [`Shape`].
 ///
@@ -167,31 +154,7 @@ pub trait Shape: sealed::List {
     label = "expected a list of integers, one an axis",
     note = "strides are `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers"
 )]
-pub trait Strides: sealed::List {
-    /// As [`Shape::Rank`].
-    #[doc(hidden)]
-    type Rank: Rank;
-
-    #[doc(hidden)]
-    fn to_strides(&self) -> Result<Dims, Error>;
-
-    /// As [`Shape::into_extents`].
-    #[doc(hidden)]
-    #[inline(always)]
-    fn into_strides(self) -> Result<Dims, Error>
-    where
-        Self: Sized,
-    {
-        self.to_strides()
-    }
-
-    /// As [`Shape::few`].
-    #[doc(hidden)]
-    #[inline]
-    fn few(&self) -> Few {
-        self.to_strides().map_or(Few::UNKNOWN, |dims| dims.few())
-    }
-}
+pub trait Strides: sealed::List {}
 
 impl Dims {
     /// The extents that any list of integers names: arrays, `Vec`, slices and tuples.
@@ -209,7 +172,7 @@ impl Dims {
     /// A negative extent, or one that no `i64` holds.
     #[inline]
     pub fn extents<S: Shape + ?Sized>(shape: &S) -> Result<Self, Error> {
-        shape.to_extents()
+        shape.read(Numbers::Extents)
     }
 
     /// The strides that any list of integers names.
@@ -224,54 +187,47 @@ impl Dims {
     /// A stride that no `i64` holds.
     #[inline]
     pub fn strides<S: Strides + ?Sized>(strides: &S) -> Result<Self, Error> {
-        strides.to_strides()
+        strides.read(Numbers::Strides)
     }
 }
 
-/// Each number of a list, checked.
-#[inline]
-fn read<I: Int>(list: &[I], check: fn(usize, i128) -> Result<i64, Error>) -> Result<Dims, Error> {
-    let mut values = Dims::zeroed(list.len());
-    for (axis, (place, found)) in values.iter_mut().zip(list).enumerate() {
-        *place = check(axis, found.to_i128())?;
-    }
-    Ok(values)
+/// What the numbers of a list are.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers {
+    /// Of a [`Shape`].
+    Extents,
+    /// Of [`Strides`].
+    Strides,
 }
 
-/// A value that no `i64` holds becomes one that no tensor has.
-#[inline(always)]
-pub(crate) fn of_array<I: Int, const N: usize>(list: &[I; N]) -> Few {
-    if N > INLINE {
-        return Few::UNKNOWN;
+impl Numbers {
+    #[inline(always)]
+    fn check(self, axis: usize, found: i128) -> Result<i64, Error> {
+        match self {
+            Self::Extents => extent(axis, found),
+            Self::Strides => stride(axis, found),
+        }
     }
-    let mut values = [0; INLINE];
-    for (place, value) in values.iter_mut().zip(list) {
-        *place = value.to_i64();
-    }
-    Few { values, len: N }
 }
 
+/// Lists that are long or short at run time.
 macro_rules! lists {
     ($($list:ty;)*) => {$(
-        impl<I: Int> sealed::List for $list {}
-
-        impl<I: Int> Shape for $list {
+        impl<I: Int> sealed::List for $list {
             type Rank = Open;
 
             #[inline]
-            fn to_extents(&self) -> Result<Dims, Error> {
-                read(self, extent)
+            fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+                let mut values = Dims::zeroed(self.len());
+                for (axis, (place, found)) in values.iter_mut().zip(self.iter()).enumerate() {
+                    *place = numbers.check(axis, found.to_i128())?;
+                }
+                Ok(values)
             }
         }
 
-        impl<I: Int> Strides for $list {
-            type Rank = Open;
-
-            #[inline]
-            fn to_strides(&self) -> Result<Dims, Error> {
-                read(self, stride)
-            }
-        }
+        impl<I: Int> Shape for $list {}
+        impl<I: Int> Strides for $list {}
     )*};
 }
 lists! {
@@ -280,145 +236,161 @@ lists! {
     Box<[I]>;
 }
 
-impl<I: Int, const N: usize> sealed::List for [I; N] {}
-
-impl<I: Int, const N: usize> Shape for [I; N] {
+impl<I: Int, const N: usize> sealed::List for [I; N] {
     type Rank = Fixed<N>;
 
-    #[inline(always)]
-    fn few(&self) -> Few {
-        of_array(self)
-    }
-
     #[inline]
-    fn to_extents(&self) -> Result<Dims, Error> {
-        let mut extents = [0; N];
+    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+        let mut values = [0; N];
         for (axis, found) in self.iter().enumerate() {
-            extents[axis] = extent(axis, found.to_i128())?;
+            values[axis] = numbers.check(axis, found.to_i128())?;
         }
-        Ok(Dims::from(extents))
+        Ok(Dims::from(values))
     }
-}
 
-impl<I: Int, const N: usize> Strides for [I; N] {
-    type Rank = Fixed<N>;
-
+    /// A value that no `i64` holds becomes one that no tensor has.
     #[inline(always)]
-    fn few(&self) -> Few {
-        of_array(self)
-    }
-
-    #[inline]
-    fn to_strides(&self) -> Result<Dims, Error> {
-        let mut strides = [0; N];
-        for (axis, found) in self.iter().enumerate() {
-            strides[axis] = stride(axis, found.to_i128())?;
+    fn few(&self, _: Numbers) -> Few {
+        if N > INLINE {
+            return Few::UNKNOWN;
         }
-        Ok(Dims::from(strides))
+        let mut values = [0; INLINE];
+        for (place, value) in values.iter_mut().zip(self) {
+            *place = value.to_i64();
+        }
+        Few { values, len: N }
     }
 }
 
-impl<S: sealed::List + ?Sized> sealed::List for &S {}
+impl<I: Int, const N: usize> Shape for [I; N] {}
+impl<I: Int, const N: usize> Strides for [I; N] {}
 
-impl<S: Shape + ?Sized> Shape for &S {
-    type Rank = S::Rank;
+impl<L: sealed::List + ?Sized> sealed::List for &L {
+    type Rank = L::Rank;
 
     #[inline]
-    fn to_extents(&self) -> Result<Dims, Error> {
-        (**self).to_extents()
+    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+        (**self).read(numbers)
     }
 }
 
-impl<S: Strides + ?Sized> Strides for &S {
-    type Rank = S::Rank;
+impl<S: Shape + ?Sized> Shape for &S {}
+impl<S: Strides + ?Sized> Strides for &S {}
 
-    #[inline]
-    fn to_strides(&self) -> Result<Dims, Error> {
-        (**self).to_strides()
-    }
-}
-
-impl sealed::List for Dims {}
-
-impl Shape for Dims {
+impl sealed::List for Dims {
     type Rank = Open;
 
-    fn to_extents(&self) -> Result<Dims, Error> {
-        (**self).to_extents()
+    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+        (**self).read(numbers)
     }
 }
 
-impl Strides for Dims {
-    type Rank = Open;
-
-    fn to_strides(&self) -> Result<Dims, Error> {
-        (**self).to_strides()
-    }
-}
+impl Shape for Dims {}
+impl Strides for Dims {}
 
 /// Extents or strides that were read already, or why they cannot be. Some may be a [`HOLE`].
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct List(pub Result<Dims, Error>);
 
-impl sealed::List for List {}
-
-impl Shape for List {
+impl sealed::List for List {
     type Rank = Open;
 
-    fn to_extents(&self) -> Result<Dims, Error> {
+    fn read(&self, _: Numbers) -> Result<Dims, Error> {
         self.0.clone()
     }
 
     #[inline(always)]
-    fn into_extents(self) -> Result<Dims, Error> {
+    fn into_dims(self, _: Numbers) -> Result<Dims, Error> {
         self.0
     }
 }
 
-impl Strides for List {
-    type Rank = Open;
+impl Shape for List {}
+impl Strides for List {}
 
-    fn to_strides(&self) -> Result<Dims, Error> {
-        self.0.clone()
-    }
-
-    #[inline(always)]
-    fn into_strides(self) -> Result<Dims, Error> {
-        self.0
-    }
+/// Calls a macro with the tuples of one to eight integers: their rank, then a type and an index for each.
+macro_rules! for_tuples {
+    ($each:ident) => {
+        $each! {
+            1: A 0;
+            2: A 0 B 1;
+            3: A 0 B 1 C 2;
+            4: A 0 B 1 C 2 D 3;
+            5: A 0 B 1 C 2 D 3 E 4;
+            6: A 0 B 1 C 2 D 3 E 4 F 5;
+            7: A 0 B 1 C 2 D 3 E 4 F 5 G 6;
+            8: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
+        }
+    };
 }
+pub(crate) use for_tuples;
 
 macro_rules! tuples {
     ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
-        impl<$($name: Int),*> sealed::List for ($($name,)*) {}
-
-        impl<$($name: Int),*> Shape for ($($name,)*) {
+        impl<$($name: Int),*> sealed::List for ($($name,)*) {
             type Rank = Fixed<$rank>;
 
             #[inline]
-            fn to_extents(&self) -> Result<Dims, Error> {
-                Ok(Dims::from([$(extent($index, self.$index.to_i128())?),*]))
+            fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+                Ok(Dims::from([$(numbers.check($index, self.$index.to_i128())?),*]))
             }
         }
 
-        impl<$($name: Int),*> Strides for ($($name,)*) {
-            type Rank = Fixed<$rank>;
-
-            #[inline]
-            fn to_strides(&self) -> Result<Dims, Error> {
-                Ok(Dims::from([$(stride($index, self.$index.to_i128())?),*]))
-            }
-        }
+        impl<$($name: Int),*> Shape for ($($name,)*) {}
+        impl<$($name: Int),*> Strides for ($($name,)*) {}
     )*};
 }
-tuples! {
-    1: A 0;
-    2: A 0 B 1;
-    3: A 0 B 1 C 2;
-    4: A 0 B 1 C 2 D 3;
-    5: A 0 B 1 C 2 D 3 E 4;
-    6: A 0 B 1 C 2 D 3 E 4 F 5;
-    7: A 0 B 1 C 2 D 3 E 4 F 5 G 6;
-    8: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
+for_tuples!(tuples);
+
+/// So many axes.
+#[derive(Debug)]
+pub enum Fixed<const N: usize> {}
+
+/// As many axes as the list is long.
+#[derive(Debug)]
+pub enum Open {}
+
+/// Either of them.
+pub trait Rank {
+    /// How many axes, where the type says so.
+    const RANK: Option<usize>;
+}
+
+impl<const N: usize> Rank for Fixed<N> {
+    const RANK: Option<usize> = Some(N);
+}
+
+impl Rank for Open {
+    const RANK: Option<usize> = None;
+}
+
+/// Says which rank of strides goes with which rank of a shape.
+pub trait Fits<R> {}
+
+impl<const N: usize> Fits<Self> for Fixed<N> {}
+// A list of unknown length goes with every shape, and any strides with it: only its values can tell.
+impl<const N: usize> Fits<Open> for Fixed<N> {}
+impl<R> Fits<R> for Open {}
+
+/// Says which strides go with which shape, as far as the types know; the derive asks for it.
+#[diagnostic::on_unimplemented(
+    message = "strides `{Self}` do not fit shape `{S}`",
+    label = "one stride an axis, as many as `{S}` has"
+)]
+pub trait StridesFor<S: ?Sized>: Strides {}
+
+#[diagnostic::do_not_recommend]
+impl<S: Shape + ?Sized, T: Strides + sealed::List<Rank: Fits<S::Rank>> + ?Sized> StridesFor<S>
+    for T
+{
+}
+
+/// The rank of a shape; read where another call already complains that it is none.
+#[derive(Debug)]
+pub struct RankOf<S: ?Sized>(PhantomData<S>);
+
+impl<S: Shape + ?Sized> RankOf<S> {
+    /// How many axes, where the type says so.
+    pub const RANK: Option<usize> = <S::Rank as Rank>::RANK;
 }

@@ -1,7 +1,6 @@
 //! Who may write to memory while it is lent.
 
-use crate::element::Element;
-use crate::memory::atomic::Word;
+use crate::Element;
 
 /// Who may write while the memory is lent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,23 +9,20 @@ pub(crate) enum Access {
     Read,
     /// The one who has the loan.
     Exclusive,
-    /// Everybody, Rust code in atomic words of this size.
-    Shared(Word),
-    /// Others, in atomic words of this size, but not the one who has the loan.
-    ReadShared(Word),
+    /// Everybody, Rust code as `memory/atomic.rs` does.
+    Shared,
+    /// Others, in the same way, but not the one who has the loan.
+    ReadShared,
 }
 
 impl Access {
     pub(crate) fn is_read_only(self) -> bool {
-        matches!(self, Self::Read | Self::ReadShared(_))
+        matches!(self, Self::Read | Self::ReadShared)
     }
 
-    /// The words in which others may be writing.
-    pub(crate) fn shared(self) -> Option<Word> {
-        match self {
-            Self::Shared(word) | Self::ReadShared(word) => Some(word),
-            Self::Read | Self::Exclusive => None,
-        }
+    /// Whether others may be writing.
+    pub(crate) fn is_shared(self) -> bool {
+        matches!(self, Self::Shared | Self::ReadShared)
     }
 
     /// The same memory seen through a shared reference.
@@ -49,6 +45,10 @@ impl Access {
 
     /// The same memory for somebody who may only look at it.
     pub(crate) fn for_reading(self) -> Self {
-        self.shared().map_or(Self::Read, Self::ReadShared)
+        if self.is_shared() {
+            Self::ReadShared
+        } else {
+            Self::Read
+        }
     }
 }

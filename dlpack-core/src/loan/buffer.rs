@@ -1,4 +1,4 @@
-//! The safe trait [`Buffer`]: a value that lends its elements to a tensor.
+//! The safe trait [`Buffer`]: a value that lends its elements to a tensor; and what else an expression may give.
 //!
 //! # Why `Buffer` is safe to implement
 //!
@@ -17,13 +17,10 @@
 //!
 //! Whoever makes a loan in another way says `unsafe` and promises the same by hand.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use crate::element::{AnyBits, Element};
-use crate::loan::facts::Facts;
-use crate::loan::{Loan, LoanMut};
+use crate::loan::{Loan, LoanMut, facts::Facts};
+use crate::{Element, element::AnyBits};
 
 /// A value whose elements a tensor can share.
 ///
@@ -95,58 +92,48 @@ pub trait Buffer: Send // a consumer may run the deleter on any thread
 )]
 pub trait Writable: Buffer {}
 
-impl<T: Element> Buffer for [T] {
-    const FACTS: Facts = Facts::list::<T>().writable_alone();
+/// Lists of elements, which are lent for writing to whoever has the list alone.
+macro_rules! lists {
+    ($([$($length:tt)*] $list:ty;)*) => {$(
+        impl<T: Element, $($length)*> Buffer for $list {
+            const FACTS: Facts = Facts::list::<T>().writable_alone();
 
-    #[inline]
-    fn lend(&self) -> Loan<'_> {
-        Loan::from(self)
-    }
+            #[inline]
+            fn lend(&self) -> Loan<'_> {
+                Loan::from(&self[..])
+            }
 
-    #[inline]
-    fn lend_mut(&mut self) -> LoanMut<'_> {
-        LoanMut::from(self)
-    }
+            #[inline]
+            fn lend_mut(&mut self) -> LoanMut<'_> {
+                LoanMut::from(&mut self[..])
+            }
+        }
+
+        impl<T: AnyBits, $($length)*> Writable for $list {}
+    )*};
 }
-impl<T: AnyBits> Writable for [T] {}
-
-impl<T: Element, const N: usize> Buffer for [T; N] {
-    const FACTS: Facts = Facts::list::<T>().writable_alone();
-
-    #[inline]
-    fn lend(&self) -> Loan<'_> {
-        self.as_slice().lend()
-    }
-
-    #[inline]
-    fn lend_mut(&mut self) -> LoanMut<'_> {
-        self.as_mut_slice().lend_mut()
-    }
+lists! {
+    [] [T];
+    [const N: usize] [T; N];
+    [] Vec<T>;
 }
-impl<T: AnyBits, const N: usize> Writable for [T; N] {}
 
-impl<T: Element> Buffer for Vec<T> {
-    const FACTS: Facts = Facts::list::<T>().writable_alone();
+/// Handles on a buffer that others may have too.
+macro_rules! handles {
+    ($($handle:ty;)*) => {$(
+        impl<B: Buffer + Sync + ?Sized> Buffer for $handle {
+            const FACTS: Facts = B::FACTS.shared();
 
-    #[inline]
-    fn lend(&self) -> Loan<'_> {
-        self.as_slice().lend()
-    }
-
-    #[inline]
-    fn lend_mut(&mut self) -> LoanMut<'_> {
-        self.as_mut_slice().lend_mut()
-    }
+            #[inline]
+            fn lend(&self) -> Loan<'_> {
+                (**self).lend()
+            }
+        }
+    )*};
 }
-impl<T: AnyBits> Writable for Vec<T> {}
-
-impl<B: Buffer + Sync + ?Sized> Buffer for &B {
-    const FACTS: Facts = B::FACTS.shared();
-
-    #[inline]
-    fn lend(&self) -> Loan<'_> {
-        (**self).lend()
-    }
+handles! {
+    &B;
+    Arc<B>;
 }
 
 impl<B: Buffer + ?Sized> Buffer for Box<B> {
@@ -164,11 +151,27 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
 }
 impl<B: Writable + ?Sized> Writable for Box<B> {}
 
-impl<B: Buffer + Sync + ?Sized> Buffer for Arc<B> {
-    const FACTS: Facts = B::FACTS.shared();
+/// What the expression behind `data =` may give.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not lend elements",
+    label = "expected `&[T]`, or a reference to a buffer such as `&Vec<T>`",
+    note = "borrow a slice: `data = &self.field[..]`"
+)]
+pub trait Lent<'a> {
+    /// The loan.
+    fn loan(self) -> Loan<'a>;
+}
 
+impl<'a, B: Buffer + ?Sized> Lent<'a> for &'a B {
     #[inline]
-    fn lend(&self) -> Loan<'_> {
-        (**self).lend()
+    fn loan(self) -> Loan<'a> {
+        self.lend()
+    }
+}
+
+impl<'a> Lent<'a> for Loan<'a> {
+    #[inline]
+    fn loan(self) -> Loan<'a> {
+        self
     }
 }

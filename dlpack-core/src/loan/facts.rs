@@ -1,7 +1,6 @@
 //! What the types of a struct say about its tensor before any value exists; read by `assert_exports!`.
 
-use crate::dtype::DataType;
-use crate::element::Element;
+use crate::{DataType, Element};
 
 /// The part of a tensor that is known at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +53,14 @@ impl Facts {
         }
     }
 
+    /// As `write` says, unless none can be written.
+    const fn write(self, write: Write) -> Self {
+        match self.write {
+            Write::Never => self,
+            _ => Self { write, ..self },
+        }
+    }
+
     /// The list makes values of whatever bytes it finds.
     pub const fn any_bits(self) -> Self {
         Self {
@@ -101,29 +108,23 @@ impl Facts {
 
     /// No consumer may write.
     pub const fn read_only(self) -> Self {
-        let write = match self.write {
-            Write::Never => Write::Never,
-            _ => Write::None,
-        };
-        Self { write, ..self }
+        self.write(Write::None)
     }
 
     /// An export that owns the data may be written.
     pub const fn writable(self) -> Self {
-        let write = match self.write {
-            Write::None => Write::Owned,
-            write => write,
-        };
-        Self { write, ..self }
+        match self.write {
+            Write::None => self.write(Write::Owned),
+            _ => self,
+        }
     }
 
     /// An export that owns the data may be written, and none through a shared reference.
     pub const fn writable_alone(self) -> Self {
-        let write = match self.write {
-            Write::None => Write::Alone,
-            write => write,
-        };
-        Self { write, ..self }
+        match self.write {
+            Write::None => self.write(Write::Alone),
+            _ => self,
+        }
     }
 
     /// Whether it takes exclusive access for sure to export what may be written.
@@ -134,20 +135,15 @@ impl Facts {
 
     /// Any export may be written.
     pub const fn writable_shared(self) -> Self {
-        let write = match self.write {
-            Write::Never => Write::Never,
-            _ => Write::Shared,
-        };
-        Self { write, ..self }
+        self.write(Write::Shared)
     }
 
     /// The same through a shared reference.
     pub const fn shared(self) -> Self {
-        let write = match self.write {
-            Write::Owned | Write::Alone => Write::None,
-            write => write,
-        };
-        Self { write, ..self }
+        match self.write {
+            Write::Owned | Write::Alone => self.write(Write::None),
+            _ => self,
+        }
     }
 
     /// How many axes there are, if that is known.

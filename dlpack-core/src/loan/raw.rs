@@ -3,11 +3,8 @@
 
 use core::ptr::NonNull;
 
-use crate::device::Device;
-use crate::element::Element;
-use crate::loan::access::Access;
-use crate::loan::{Loan, Memory};
-use crate::memory::atomic::Word;
+use crate::loan::{Loan, Memory, access::Access};
+use crate::{Device, Element};
 
 /// What `unsafe(data = .., len = ..)` takes for an address.
 #[diagnostic::on_unimplemented(
@@ -27,31 +24,22 @@ pub trait Address {
     fn pointer(self) -> *mut Self::Element;
 }
 
-impl<T: Element> Address for *const T {
-    type Element = T;
-    const WRITABLE: bool = false;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self.cast_mut()
-    }
+macro_rules! addresses {
+    ($($pointer:ty, $writable:literal, $cast:expr;)*) => {$(
+        impl<T: Element> Address for $pointer {
+            type Element = T;
+            const WRITABLE: bool = $writable;
+            #[inline]
+            fn pointer(self) -> *mut T {
+                ($cast)(self)
+            }
+        }
+    )*};
 }
-
-impl<T: Element> Address for *mut T {
-    type Element = T;
-    const WRITABLE: bool = true;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self
-    }
-}
-
-impl<T: Element> Address for NonNull<T> {
-    type Element = T;
-    const WRITABLE: bool = true;
-    #[inline]
-    fn pointer(self) -> *mut T {
-        self.as_ptr()
-    }
+addresses! {
+    *const T, false, <*const T>::cast_mut;
+    *mut T, true, core::convert::identity;
+    NonNull<T>, true, NonNull::as_ptr;
 }
 
 /// An address that is not yet memory, on the device that the annotation names.
@@ -62,11 +50,11 @@ pub struct Start(Memory);
 #[inline]
 pub fn address<A: Address>(address: A) -> Start {
     let access = if A::WRITABLE {
-        Access::Shared(Word::of::<<A::Element as Element>::Scalar>())
+        Access::Shared
     } else {
         Access::Read
     };
-    let mut memory = Memory::new(address.pointer(), 0, Device::CPU, access);
+    let mut memory = Memory::new(address.pointer().cast_const(), 0, Device::CPU, access);
     memory.any_device = true;
     Start(memory)
 }

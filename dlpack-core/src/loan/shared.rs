@@ -4,30 +4,25 @@
     reason = "owns memory that others write, and reads it only by atomic accesses"
 )]
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
-use core::mem::{MaybeUninit, size_of};
-use core::{fmt, slice};
+use core::mem::{MaybeUninit, align_of, size_of};
+use core::{fmt, marker::PhantomData, slice};
 
-use crate::device::Device;
-use crate::element::Plain;
-use crate::error::Error;
-use crate::loan::Loan;
-use crate::loan::access::Access;
 use crate::loan::buffer::{Buffer, Writable};
-use crate::loan::facts::Facts;
-use crate::memory::aligned::AlignedBytes;
-use crate::memory::atomic::{self, Word};
+use crate::loan::{Loan, access::Access, facts::Facts};
+use crate::memory::{aligned::AlignedBytes, atomic, counted::Counted};
+use crate::{Device, Error, element::Plain};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
 /// Clones share the memory. A tensor over it is writable even when it is shared, so that, say, a
 /// simulation can fill one buffer again and again while arrays in Python look at it.
 ///
-/// Reading and writing in safe code works like a `Cell` that may be on several threads: each scalar
-/// is read or written whole, in no particular order. Where nobody else can be looking,
-/// [`SharedBuffer::get_mut`] gives an ordinary slice.
+/// Reading and writing in safe code works like a `Cell` that may be on several threads, and in the
+/// hands of NumPy: whoever writes meanwhile, and however, what is read is a mixture of old and new
+/// values, in no particular order ([why](crate::soundness#who-may-write)). Each scalar of up to 8
+/// bytes is read and written whole on x86-64 and AArch64; elsewhere each byte is. Where nobody else
+/// can be looking, [`SharedBuffer::get_mut`] gives an ordinary slice.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +43,7 @@ pub struct SharedBuffer<T> {
     /// Whether the memory was allocated here.
     is_own: bool,
     /// What keeps it.
-    home: Arc<dyn Send + Sync>,
+    home: Counted,
     elements: PhantomData<T>,
 }
 
@@ -74,14 +69,10 @@ impl<T: Plain> SharedBuffer<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-        let data = memory.as_mut_ptr();
+        let data = memory.as_mut_ptr().cast();
         Ok(Self {
-            data: data.cast(),
-            len,
-            access: Access::Shared(Word::of::<T>()),
             is_own: true,
-            home: Arc::new(memory),
-            elements: PhantomData,
+            ..Self::kept_by(memory, data, len, Access::Shared)?
         })
     }
 
@@ -103,21 +94,22 @@ impl<T: Plain> SharedBuffer<T> {
     }
 
     /// Memory that somebody else keeps: `len` aligned, initialised elements, for as long as `home` lives. Others access
-    /// them as `access` says.
+    /// them as `access` says. Without memory it is dropped.
     pub(crate) fn kept_by(
         home: impl Send + Sync + 'static,
         data: *mut T,
         len: usize,
         access: Access,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        let home = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
+        Ok(Self {
             data,
             len,
             access,
             is_own: false,
-            home: Arc::new(home),
+            home: home.untyped(),
             elements: PhantomData,
-        }
+        })
     }
 
     /// How many elements there are.
@@ -178,8 +170,8 @@ impl<T: Plain> SharedBuffer<T> {
     /// If there is no such element.
     #[must_use]
     pub fn get(&self, index: usize) -> T {
-        let mut element = MaybeUninit::<T>::uninit();
-        self.load(self.place(index), &mut element);
+        let mut element = MaybeUninit::uninit();
+        self.load(index, slice::from_mut(&mut element));
         // SAFETY: `load` filled every byte with those of a value.
         unsafe { element.assume_init() }
     }
@@ -197,7 +189,7 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// If there is no such element, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn set(&self, index: usize, element: T) {
-        self.store(self.place(index), &element);
+        self.store(index, slice::from_ref(&element));
     }
 
     /// Replaces all elements.
@@ -218,9 +210,7 @@ impl<T: Plain> SharedBuffer<T> {
             self.len,
             "the slice has as many elements as the buffer"
         );
-        for (index, element) in elements.iter().enumerate() {
-            self.store(self.data.wrapping_add(index), element);
-        }
+        self.store(0, elements);
     }
 
     /// All elements.
@@ -231,7 +221,11 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
-        (0..self.len).map(|index| self.get(index)).collect()
+        let mut elements = Vec::with_capacity(self.len);
+        self.load(0, &mut elements.spare_capacity_mut()[..self.len]);
+        // SAFETY: `load` filled so many with values.
+        unsafe { elements.set_len(self.len) };
+        elements
     }
 
     /// The elements as a slice, if this is the only handle and the memory was allocated here: then no
@@ -245,7 +239,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.is_own || Arc::get_mut(&mut self.home).is_none() {
+        if !self.is_own || self.home.holds() > 1 {
             return None;
         }
         if !T::ANY_BITS {
@@ -281,25 +275,27 @@ impl<T: Plain> SharedBuffer<T> {
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 
-    fn place(&self, index: usize) -> *mut T {
+    /// The address of `count` elements from `index` on.
+    fn place(&self, index: usize, count: usize) -> *mut T {
         assert!(
-            index < self.len,
+            count <= self.len.saturating_sub(index),
             "index {index} of a buffer of {} elements",
             self.len
         );
         self.data.wrapping_add(index)
     }
 
-    /// Reads the element at `place`, one of ours, scalar by scalar.
-    fn load(&self, place: *const T, element: &mut MaybeUninit<T>) {
-        let to = element.as_mut_ptr().cast::<u8>();
-        // SAFETY: `place` is an element of this buffer, aligned and kept by `home`; every access
-        // to it while others look is atomic and in words of this size. `to` is as large.
-        unsafe { atomic::load(place.cast(), to, size_of::<T>(), Word::of::<T>()) };
+    /// Reads as many elements from `index` on as there is room for.
+    fn load(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
+        let from = self.place(index, elements.len()).cast();
+        let (to, bytes) = (elements.as_mut_ptr().cast::<u8>(), size_of_val(elements));
+        // SAFETY: elements of this buffer, initialised and kept by `home`, which all Rust code accesses like this while others
+        // look. There is room for as many.
+        unsafe { atomic::load(from, to, bytes, align_of::<T>()) };
         if !T::ANY_BITS {
-            for at in 0..size_of::<T>() {
+            for at in 0..bytes {
                 let byte = to.wrapping_add(at);
-                // SAFETY: a byte of `element`, which was just written.
+                // SAFETY: a byte of `elements`, which was just written.
                 let value = unsafe { byte.read() };
                 // A consumer may have left anything where a `bool` belongs.
                 // SAFETY: as above.
@@ -308,15 +304,16 @@ impl<T: Plain> SharedBuffer<T> {
         }
     }
 
-    /// Writes the element at `place`, one of ours, scalar by scalar.
-    fn store(&self, place: *mut T, element: &T) {
+    /// Writes elements from `index` on.
+    fn store(&self, index: usize, elements: &[T]) {
         assert!(
             !self.is_read_only(),
             "the memory belongs to a read-only tensor"
         );
-        let from = core::ptr::from_ref(element).cast::<u8>();
+        let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
+        let to = self.place(index, elements.len()).cast();
         // SAFETY: as in `load`, with the sides exchanged.
-        unsafe { atomic::store(from, place.cast(), size_of::<T>(), Word::of::<T>()) };
+        unsafe { atomic::store(from, to, bytes, align_of::<T>()) };
     }
 }
 
@@ -327,7 +324,7 @@ impl<T> Clone for SharedBuffer<T> {
             len: self.len,
             access: self.access,
             is_own: self.is_own,
-            home: Arc::clone(&self.home),
+            home: self.home.clone(),
             elements: PhantomData,
         }
     }
@@ -347,14 +344,10 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
     const FACTS: Facts = Facts::list::<T>().any_bits().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
-        if self.access == Access::Read {
-            // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Nobody writes to
-            // them: they were adopted from a tensor under that contract, and `store` refuses.
-            return unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
-        }
-        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. Others may write, and
-        // we only access them in words of `Word::of::<T>()`, which is what such a loan says.
-        let mut loan = unsafe { Loan::from_raw_parts_mut(self.data, self.len, Device::CPU) };
+        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. If they were adopted for reading, nobody
+        // writes to them, by that contract, and `store` refuses. Else others may write, we only access them atomically,
+        // and the loan says so, as one of `from_raw_parts_mut` does.
+        let mut loan = unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
         // `bool` too may be written: whatever `load` reads, it makes a value first.
         loan.memory.access = self.access;
         loan

@@ -1,114 +1,208 @@
-//! Reads and writes memory that others write at the same time, in atomic words.
+//! Reads and writes memory that others may write at the same time.
+//!
+//! Plain reads would be data races. Atomic ones would be little better: what meets must be of one size, while one array can
+//! come here twice, as words of four bytes and as words of eight, and NumPy's own writes are plain.
+//!
+//! So each access is an instruction that the compiler does not look into. It does what relaxed atomic accesses to its bytes
+//! could do, of whatever size the others use: any mixture of old bytes and new ones may come out, and nothing else happens.
+//! That holds for code of any language, which by now is instructions that store bytes. The processor promises more: an
+//! aligned word of 1, 2, 4 or 8 bytes is read and written whole. Where no instructions are given below, single bytes are
+//! read and written, and a number that changes meanwhile can be torn.
 #![expect(
     unsafe_code,
-    reason = "makes atomics of memory that is known by its address"
+    reason = "reads and writes memory that is known by its address"
 )]
 
-#[cfg(target_has_atomic = "64")]
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+use core::ptr::copy_nonoverlapping;
+use core::sync::atomic::{AtomicU8, Ordering};
 
-use crate::element::Plain;
-
-/// The size of the atomic accesses to memory that several write at once: a scalar, or the largest
-/// part of one that has atomics. All of them agree on it, since atomics of different sizes must not race.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Word {
-    One,
-    Two,
-    Four,
-    #[cfg(target_has_atomic = "64")]
-    Eight,
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+macro_rules! instructions {
+    ($accesses:ident) => {
+        $accesses! {
+            1 "movzx {word:e}, byte ptr [{at}]" "mov byte ptr [{at}], {word:l}"
+            2 "movzx {word:e}, word ptr [{at}]" "mov word ptr [{at}], {word:x}"
+            4 "mov {word:e}, dword ptr [{at}]" "mov dword ptr [{at}], {word:e}"
+            8 "mov {word:r}, qword ptr [{at}]" "mov qword ptr [{at}], {word:r}"
+        }
+    };
 }
 
-impl Word {
-    /// The word in which the scalars of `T` are read and written.
-    pub(crate) const fn of<T: Plain>() -> Self {
-        let (size, alignment) = (size_of::<T::Scalar>(), align_of::<T::Scalar>());
-        match if size < alignment { size } else { alignment } {
-            0 | 1 => Self::One,
-            2 => Self::Two,
-            4 => Self::Four,
-            #[cfg(target_has_atomic = "64")]
-            8.. => Self::Eight,
-            _ => Self::Four,
+#[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+macro_rules! instructions {
+    ($accesses:ident) => {
+        $accesses! {
+            1 "ldrb {word:w}, [{at}]" "strb {word:w}, [{at}]"
+            2 "ldrh {word:w}, [{at}]" "strh {word:w}, [{at}]"
+            4 "ldr {word:w}, [{at}]" "str {word:w}, [{at}]"
+            8 "ldr {word:x}, [{at}]" "str {word:x}, [{at}]"
         }
-    }
-
-    /// The largest word that divides both an item's size and its address.
-    pub(crate) fn dividing(itemsize: usize, address: usize) -> Self {
-        match 1 << (itemsize | address | 8).trailing_zeros() {
-            1 => Self::One,
-            2 => Self::Two,
-            #[cfg(target_has_atomic = "64")]
-            8 => Self::Eight,
-            _ => Self::Four,
-        }
-    }
-
-    pub(crate) const fn bytes(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-            Self::Four => 4,
-            #[cfg(target_has_atomic = "64")]
-            Self::Eight => 8,
-        }
-    }
+    };
 }
 
-/// Copies `bytes` from memory that others may be writing.
+#[cfg(any(
+    miri,
+    not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    ))
+))]
+macro_rules! instructions {
+    ($accesses:ident) => {
+        $accesses! {}
+    };
+}
+
+macro_rules! accesses {
+    ($($bytes:literal $load:literal $store:literal)*) => {
+        /// The largest word that can be read and written whole.
+        const LARGEST: usize = {
+            let sizes: &[usize] = &[1 $(, $bytes)*];
+            sizes[sizes.len() - 1]
+        };
+
+        /// Reads a word of `N` bytes, 1 or what has an instruction, into the lowest bytes of what comes back.
+        ///
+        /// # Safety
+        ///
+        /// `N` initialised bytes may be read at `at`, whoever may be writing them.
+        #[inline(always)]
+        unsafe fn load_word<const N: usize>(at: *const u8) -> u64 {
+            match N {
+                $($bytes => {
+                    let word: u64;
+                    // SAFETY: the instruction reads what the caller says may be read, and leaves all else as it is.
+                    unsafe {
+                        core::arch::asm!(
+                            $load,
+                            at = in(reg) at,
+                            word = lateout(reg) word,
+                            options(nostack, preserves_flags, readonly)
+                        );
+                    }
+                    word
+                })*
+                _ => {
+                    // SAFETY: a byte that may be read, and is accessed like this by all Rust code.
+                    let byte = unsafe { AtomicU8::from_ptr(at.cast_mut()) };
+                    byte.load(Ordering::Relaxed).into()
+                }
+            }
+        }
+
+        /// Writes the lowest `N` bytes of a word, 1 or what has an instruction.
+        ///
+        /// # Safety
+        ///
+        /// `N` bytes may be written at `at`, whoever may be reading and writing them.
+        #[inline(always)]
+        unsafe fn store_word<const N: usize>(at: *mut u8, word: u64) {
+            match N {
+                $($bytes => {
+                    // SAFETY: the instruction writes what the caller says may be written, and leaves all else as it is.
+                    unsafe {
+                        core::arch::asm!(
+                            $store,
+                            at = in(reg) at,
+                            word = in(reg) word,
+                            options(nostack, preserves_flags)
+                        );
+                    }
+                })*
+                _ => {
+                    // SAFETY: a byte that may be written, and is accessed like this by all Rust code.
+                    let byte = unsafe { AtomicU8::from_ptr(at) };
+                    byte.store(word.to_le_bytes()[0], Ordering::Relaxed);
+                }
+            }
+        }
+    };
+}
+
+instructions!(accesses);
+
+/// How to copy `bytes` in words, if numbers of this alignment at most shall not be torn: the bytes in front of the first
+/// address that suits the largest words, those from there on, and the rest. A few bytes are all in front.
+#[inline(always)]
+const fn parts(address: usize, bytes: usize) -> [usize; 3] {
+    if bytes < 4 * LARGEST {
+        return [bytes, 0, 0];
+    }
+    let front = address.wrapping_neg() % LARGEST;
+    let rest = (bytes - front) % LARGEST;
+    [front, bytes - front - rest, rest]
+}
+
+/// Copies words of `N` bytes, one of which side is shared: the one that is written with `STORE`, else the one that is read.
 ///
 /// # Safety
 ///
-/// `from` has `bytes` initialised bytes, is aligned to `word`, and is written in no other way
-/// meanwhile than by atomic accesses of `word` (or by consumers, which are no Rust code). `to` may be
-/// written. `bytes` is a multiple of `word`.
-pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, word: Word) {
-    macro_rules! load {
-        ($atomic:ident, $int:ty, $at:ident) => {{
-            let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
-            // SAFETY: `from` is a valid, aligned word that is only accessed atomically.
-            let word = unsafe { $atomic::from_ptr(from.cast_mut().cast()) };
-            let value = word.load(Ordering::Relaxed);
-            // SAFETY: `to` has room for the word, at any alignment.
-            unsafe { to.cast::<$int>().write_unaligned(value) };
-        }};
-    }
-    for at in (0..bytes).step_by(word.bytes()) {
-        match word {
-            Word::One => load!(AtomicU8, u8, at),
-            Word::Two => load!(AtomicU16, u16, at),
-            Word::Four => load!(AtomicU32, u32, at),
-            #[cfg(target_has_atomic = "64")]
-            Word::Eight => load!(AtomicU64, u64, at),
+/// As [`load`], or [`store`]; `N` divides `bytes`.
+#[inline(always)]
+unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
+    for at in (0..bytes).step_by(N) {
+        let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
+        let mut word = [0; 8];
+        if STORE {
+            // SAFETY: `N` bytes that may be read, and room for as many.
+            unsafe { copy_nonoverlapping(from, word.as_mut_ptr(), N) };
+            // SAFETY: a word that may be written like this.
+            unsafe { store_word::<N>(to, u64::from_le_bytes(word)) };
+        } else {
+            // SAFETY: a word that may be read like this.
+            word = unsafe { load_word::<N>(from) }.to_le_bytes();
+            // SAFETY: `N` bytes of a word, and room for as many.
+            unsafe { copy_nonoverlapping(word.as_ptr(), to, N) };
         }
     }
 }
 
-/// Copies `bytes` to memory that others may be reading and writing.
+/// # Safety
+///
+/// As [`load`], or with `STORE` as [`store`].
+#[inline(always)]
+unsafe fn copy<const STORE: bool>(
+    mut from: *const u8,
+    mut to: *mut u8,
+    bytes: usize,
+    mut alignment: usize,
+) {
+    let shared = if STORE { to.addr() } else { from.addr() };
+    for bytes in parts(shared, bytes) {
+        let words = match 1 << (bytes | alignment | LARGEST).trailing_zeros() {
+            8 => words::<STORE, 8>,
+            4 => words::<STORE, 4>,
+            2 => words::<STORE, 2>,
+            _ => words::<STORE, 1>,
+        };
+        // SAFETY: the caller's promises for this part.
+        unsafe { words(from, to, bytes) };
+        (from, to) = (from.wrapping_add(bytes), to.wrapping_add(bytes));
+        // The other parts begin where the largest word may.
+        alignment = LARGEST;
+    }
+}
+
+/// Copies `bytes` from memory that others may be writing. Numbers of `alignment`, if that is the one of `from`, are not torn.
+///
+/// # Safety
+///
+/// `from` has `bytes` initialised bytes, and `to` may be written; no Rust code writes the first meanwhile but by [`store`] or
+/// atomic accesses, and none touches the second.
+#[inline]
+pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+    // SAFETY: the caller's promises.
+    unsafe { copy::<false>(from, to, bytes, alignment) }
+}
+
+/// Copies `bytes` to memory that others may be reading and writing. Numbers of `alignment`, if that is the one of `to`, are
+/// not torn.
 ///
 /// # Safety
 ///
 /// As [`load`], with the sides exchanged.
-pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, word: Word) {
-    macro_rules! store {
-        ($atomic:ident, $int:ty, $at:ident) => {{
-            let (from, to) = (from.wrapping_add($at), to.wrapping_add($at));
-            // SAFETY: `from` has the bytes of the word, at any alignment.
-            let value = unsafe { from.cast::<$int>().read_unaligned() };
-            // SAFETY: `to` is a valid, aligned word that is only accessed atomically.
-            let word = unsafe { $atomic::from_ptr(to.cast()) };
-            word.store(value, Ordering::Relaxed);
-        }};
-    }
-    for at in (0..bytes).step_by(word.bytes()) {
-        match word {
-            Word::One => store!(AtomicU8, u8, at),
-            Word::Two => store!(AtomicU16, u16, at),
-            Word::Four => store!(AtomicU32, u32, at),
-            #[cfg(target_has_atomic = "64")]
-            Word::Eight => store!(AtomicU64, u64, at),
-        }
-    }
+#[inline]
+pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+    // SAFETY: the caller's promises.
+    unsafe { copy::<true>(from, to, bytes, alignment) }
 }

@@ -1,9 +1,7 @@
 //! The moves that a planned copy is made of.
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
-use core::array::from_fn;
-use core::marker::PhantomData;
-use core::ptr::copy_nonoverlapping;
+use core::{array::from_fn, marker::PhantomData, ptr::copy_nonoverlapping};
 
 /// One loop of a copy: how often, and how many bytes each side moves on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,15 +100,8 @@ impl Item for Bytes {
 }
 
 /// An item of the size of `T`, a plain number or an array of them: any bytes are one of its values.
+#[derive(Clone, Copy)]
 pub(super) struct Unit<T>(pub(super) PhantomData<T>);
-
-impl<T> Copy for Unit<T> {}
-
-impl<T> Clone for Unit<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 
 impl<T: Copy> Unit<T> {
     const SIZE: usize = size_of::<T>();

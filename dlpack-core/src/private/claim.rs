@@ -2,9 +2,8 @@
 
 use core::marker::PhantomData;
 
-use crate::dtype::DataType;
-use crate::element::Element;
 use crate::loan::facts::{Facts, NamedFacts};
+use crate::{DataType, Element};
 
 /// What is known of a type if it is an element; read where another call already complains that it is not.
 pub struct Elem<E>(PhantomData<E>);

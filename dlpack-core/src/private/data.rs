@@ -1,12 +1,7 @@
 //! The loan that a field or an expression stands for, and who may keep it.
 
-use crate::describe::descriptor::Descriptor;
-use crate::error::Error;
-use crate::loan::lent::Lent;
-use crate::loan::{Loan, LoanMut};
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
-use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
+use crate::{Descriptor, Error, ExportRequest, Loan, LoanMut, Managed, loan::buffer::Lent};
 
 /// The data of a field.
 #[inline]

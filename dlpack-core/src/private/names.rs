@@ -1,11 +1,7 @@
 //! Tensors under a name: which there are, and which one is meant.
 
-use alloc::borrow::ToOwned;
-
-use crate::describe::descriptor::Descriptor;
-use crate::describe::record::{Columns, Record};
-use crate::error::Error;
-use crate::private::claim::equal;
+use crate::{Descriptor, Error, Record};
+use crate::{describe::record::Columns, error::text, private::claim::equal};
 
 /// The column of this name in a list, if it has one.
 pub fn column<'a, L: Columns + ?Sized>(
@@ -31,10 +27,8 @@ pub fn unknown_tensor<'a>(
     name: &str,
     known: &'static [&'static str],
 ) -> Result<Descriptor<'a>, Error> {
-    Err(Error::NoSuchTensor {
-        name: name.to_owned(),
-        known,
-    })
+    let name = text(name)?;
+    Err(Error::NoSuchTensor { name, known })
 }
 
 /// How many names there are in all.

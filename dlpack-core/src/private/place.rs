@@ -1,8 +1,6 @@
 //! What the items are, on which device they lie, and which stream writes them.
 
-use crate::device::{AsDevice, Device};
-use crate::dtype::DataType;
-use crate::stream::{ProducerStream, StreamHandle, StreamRef};
+use crate::{AsDevice, DataType, Device, ProducerStream, StreamHandle, StreamRef};
 
 /// What a field marked `dtype` may be.
 #[diagnostic::on_unimplemented(

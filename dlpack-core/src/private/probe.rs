@@ -14,21 +14,13 @@
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
 use crate::describe::record::Table;
 use crate::describe::usual::{Usual, usual};
-use crate::element::{AnyBits, Element};
-use crate::error::Error;
-use crate::export::DLPack;
 use crate::export::extras::{self, Shared};
-use crate::layout::LentLists;
-use crate::layout::rank::RankOf;
-use crate::loan::buffer::{Buffer, Writable};
+use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
-use crate::loan::{Loan, LoanMut};
-use crate::private::claim::Elem;
-use crate::request::ExportRequest;
+use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
+use crate::{Writable, element::AnyBits, private::claim::Elem};
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -128,32 +120,21 @@ impl Last {
     }
 }
 
-impl<T: ?Sized> Deref for Probe<T> {
-    type Target = MutStep<T>;
-    fn deref(&self) -> &MutStep<T> {
-        &self.0
-    }
+macro_rules! steps {
+    ($($step:ident to $next:ty;)*) => {$(
+        impl<T: ?Sized> Deref for $step<T> {
+            type Target = $next;
+            fn deref(&self) -> &$next {
+                &self.0
+            }
+        }
+    )*};
 }
-
-impl<T: ?Sized> Deref for Whole<T> {
-    type Target = MutStep<T>;
-    fn deref(&self) -> &MutStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for MutStep<T> {
-    type Target = RefStep<T>;
-    fn deref(&self) -> &RefStep<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized> Deref for RefStep<T> {
-    type Target = Last;
-    fn deref(&self) -> &Last {
-        &self.0
-    }
+steps! {
+    Probe to MutStep<T>;
+    Whole to MutStep<T>;
+    MutStep to RefStep<T>;
+    RefStep to Last;
 }
 
 /// In scope where the constants of a question are named: the answers where the type has no such

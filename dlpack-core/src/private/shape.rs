@@ -3,19 +3,18 @@
 use crate::dtype::{AsOrder, Order};
 use crate::error::Error;
 use crate::layout::dims::Dims;
-use crate::layout::rank::StridesFor;
-use crate::layout::shape::{self, HOLE, Int, List, Shape};
+use crate::layout::shape::{self, HOLE, Int, List, Shape, StridesFor};
 
 /// A shape.
 #[inline]
 pub fn shape<S: Shape + ?Sized>(shape: &S) -> List {
-    List(shape.to_extents())
+    List(Dims::extents(shape))
 }
 
 /// Strides that fit the shape, as far as the types can tell.
 #[inline]
 pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
-    List(strides.to_strides())
+    List(Dims::strides(strides))
 }
 
 /// One number of a list; `None` stands for `_`.

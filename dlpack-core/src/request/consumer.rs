@@ -1,8 +1,6 @@
 //! What the integer that Python calls `stream` means on which device; pure, a table.
 
-use crate::device::{Api, Device};
-use crate::error::Error;
-use crate::request::ExportRequest;
+use crate::{Device, Error, device::Api, request::ExportRequest};
 
 /// Who reads a tensor first.
 ///

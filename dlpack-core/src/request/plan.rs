@@ -1,12 +1,8 @@
 //! The one table that turns a request and a tensor into a plan; pure.
 
-use crate::abi;
-use crate::device::{Device, DeviceType};
-use crate::dtype::DataType;
-use crate::error::Error;
-use crate::request::consumer::consumer;
-use crate::request::{ExportRequest, LegacyPolicy};
+use crate::request::{ExportRequest, LegacyPolicy, consumer::consumer};
 use crate::version::{Abi, negotiate};
+use crate::{DataType, Device, DeviceType, Error, abi};
 
 /// What the plan has to know of a tensor.
 ///
@@ -211,15 +207,7 @@ fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), 
     match request.dl_device {
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
-        // Pinned memory is ordinary memory to the processor (DEV-10).
-        Some(Device::CPU)
-            if matches!(
-                own.device_type,
-                DeviceType::CUDA_HOST | DeviceType::ROCM_HOST
-            ) =>
-        {
-            Ok((Device::CPU, false))
-        }
+        Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
         Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
         Some(requested) => Err(Error::UnreachableDevice {
             data: own,

@@ -5,33 +5,30 @@
 //! and what was found is remembered, good or bad.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::borrow::ToOwned;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::device::{Api, Device};
-use crate::error::Error;
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
+use crate::{Device, Error, device::Api, error::text};
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
 
 /// One table for both APIs: what they have in common has the same arguments and the same numbers, which the tests
-/// check against both headers' documentation and real libraries.
+/// check against both headers' documentation and real libraries. A [`Driver`] has a method for each of these, which
+/// calls it and names it where it fails.
 macro_rules! entry_points {
     (
-        both { $($both:ident($($both_arg:ty),*) = $both_cuda:literal, $both_hip:literal;)* }
+        both { $($both:ident($($name:ident: $both_arg:ty),*) = $both_cuda:literal, $both_hip:literal;)* }
         cuda { $($cuda:ident($($cuda_arg:ty),*) = $cuda_symbol:literal;)* }
         cuda optional { $($more:ident($($more_arg:ty),*) = $more_symbol:literal;)* }
         hip { $($hip:ident($($hip_arg:ty),*) = $hip_symbol:literal;)* }
     ) => {
         /// What both APIs have.
-        pub(super) struct Calls {
-            $(pub(super) $both: unsafe extern "C" fn($($both_arg),*) -> c_int,)*
+        struct Calls {
+            $($both: unsafe extern "C" fn($($both_arg),*) -> c_int,)*
         }
 
         /// What only CUDA has.
@@ -75,12 +72,22 @@ macro_rules! entry_points {
             }
         }
 
+        impl Driver {$(
+            /// # Safety
+            ///
+            /// As the API documents it.
+            pub(super) unsafe fn $both(&self, $($name: $both_arg),*) -> Result<(), Error> {
+                // SAFETY: passed on to the caller.
+                let code = unsafe { (self.calls.$both)($($name),*) };
+                self.check(match self.api { Api::Cuda => $both_cuda, Api::Hip => $both_hip }, code)
+            }
+        )*}
+
         /// Every entry point: the library, the symbol, and whether nothing goes without it.
         pub const ENTRY_POINTS: &[(&str, &str, bool)] = &[
             $((CUDA.name, $both_cuda, true),)*
             $((CUDA.name, $cuda_symbol, true),)*
             $((CUDA.name, $more_symbol, false),)*
-            (CUDA.name, "cuGetErrorName", false),
             $((HIP.name, $both_hip, true),)*
             $((HIP.name, $hip_symbol, true),)*
             (HIP.name, "hipGetErrorName", false),
@@ -90,22 +97,22 @@ macro_rules! entry_points {
 
 entry_points! {
     both {
-        init(c_uint) = "cuInit", "hipInit";
-        event_create(*mut Handle, c_uint) = "cuEventCreate", "hipEventCreateWithFlags";
-        event_record(Handle, Handle) = "cuEventRecord", "hipEventRecord";
-        event_synchronize(Handle) = "cuEventSynchronize", "hipEventSynchronize";
-        event_destroy(Handle) = "cuEventDestroy_v2", "hipEventDestroy";
-        stream_wait(Handle, Handle, c_uint) = "cuStreamWaitEvent", "hipStreamWaitEvent";
-        stream_synchronize(Handle) = "cuStreamSynchronize", "hipStreamSynchronize";
-        stream_flags(Handle, *mut c_uint) = "cuStreamGetFlags", "hipStreamGetFlags";
-        stream_status(Handle, *mut c_int) = "cuStreamIsCapturing", "hipStreamIsCapturing";
-        stream_capture(Handle, *mut c_int, *mut u64) = "cuStreamGetCaptureInfo", "hipStreamGetCaptureInfo";
-        exchange_mode(*mut c_int) = "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode";
+        init(flags: c_uint) = "cuInit", "hipInit";
+        event_create(event: *mut Handle, flags: c_uint) = "cuEventCreate", "hipEventCreateWithFlags";
+        event_record(event: Handle, stream: Handle) = "cuEventRecord", "hipEventRecord";
+        event_synchronize(event: Handle) = "cuEventSynchronize", "hipEventSynchronize";
+        event_destroy(event: Handle) = "cuEventDestroy_v2", "hipEventDestroy";
+        stream_wait(stream: Handle, event: Handle, flags: c_uint) = "cuStreamWaitEvent", "hipStreamWaitEvent";
+        stream_synchronize(stream: Handle) = "cuStreamSynchronize", "hipStreamSynchronize";
+        stream_flags(stream: Handle, flags: *mut c_uint) = "cuStreamGetFlags", "hipStreamGetFlags";
+        stream_status(stream: Handle, status: *mut c_int) = "cuStreamIsCapturing", "hipStreamIsCapturing";
+        stream_capture(stream: Handle, status: *mut c_int, id: *mut u64) = "cuStreamGetCaptureInfo", "hipStreamGetCaptureInfo";
+        exchange_mode(mode: *mut c_int) = "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode";
         synchronize() = "cuCtxSynchronize", "hipDeviceSynchronize";
-        allocate(*mut usize, usize) = "cuMemAlloc_v2", "hipMalloc";
-        free(usize) = "cuMemFree_v2", "hipFree";
-        to_host(*mut c_void, usize, usize, Handle) = "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync";
-        on_device(usize, usize, usize, Handle) = "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync";
+        allocate(address: *mut usize, bytes: usize) = "cuMemAlloc_v2", "hipMalloc";
+        free(address: usize) = "cuMemFree_v2", "hipFree";
+        to_host(target: *mut c_void, source: usize, bytes: usize, stream: Handle) = "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync";
+        on_device(target: usize, source: usize, bytes: usize, stream: Handle) = "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync";
     }
     cuda {
         context(*mut Handle) = "cuCtxGetCurrent";
@@ -116,6 +123,7 @@ entry_points! {
     cuda optional {
         record_all(Handle, Handle) = "cuCtxRecordEvent";
         context_of_stream(Handle, *mut Handle) = "cuStreamGetCtx";
+        error_name(c_int, *mut *const c_char) = "cuGetErrorName";
     }
     hip {
         device(*mut c_int) = "hipGetDevice";
@@ -126,9 +134,8 @@ entry_points! {
 /// A driver that was found and is ready.
 pub(crate) struct Driver {
     pub(super) api: Api,
-    pub(super) calls: Calls,
+    calls: Calls,
     pub(super) own: Own,
-    error_name: Option<ErrorName>,
     /// The primary contexts that were asked for, by device. They are kept for good, as every CUDA runtime does.
     primary: Mutex<Vec<(i32, usize)>>,
 }
@@ -136,24 +143,18 @@ pub(crate) struct Driver {
 /// What the APIs do not have in common.
 pub(super) enum Own {
     Cuda(CudaCalls),
-    Hip(HipCalls),
-}
-
-#[derive(Clone, Copy)]
-enum ErrorName {
-    Cuda(unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int),
-    Hip(unsafe extern "C" fn(c_int) -> *const c_char),
+    /// What names an error comes last.
+    Hip(
+        HipCalls,
+        Option<unsafe extern "C" fn(c_int) -> *const c_char>,
+    ),
 }
 
 /// A failure of CUDA's that somebody else reports.
 #[cfg(feature = "cudarc")]
 pub(crate) fn failure(call: &str, code: c_int) -> Error {
     match driver(Api::Cuda) {
-        Ok(driver) => Error::DriverFailed {
-            call: call.to_owned(),
-            code,
-            name: driver.name_of(code),
-        },
+        Ok(driver) => driver.failed(call, code),
         Err(error) => error,
     }
 }
@@ -185,10 +186,8 @@ pub fn available(device: Device) -> Result<(), Error> {
 /// The driver of an API. Why there is none is remembered.
 pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
     static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
-    DRIVERS[api as usize]
-        .get_or_init(|| Driver::load(api))
-        .as_ref()
-        .map_err(Clone::clone)
+    let driver = DRIVERS[api as usize].get_or_init(|| Driver::load(api));
+    driver.as_ref().map_err(Error::again)
 }
 
 impl Driver {
@@ -201,13 +200,11 @@ impl Driver {
         let calls = Calls::find(&library, api)?;
         let own = match api {
             Api::Cuda => Own::Cuda(CudaCalls::find(&library)?),
-            Api::Hip => Own::Hip(HipCalls::find(&library)?),
-        };
-        let error_name = match api {
-            // SAFETY: the API documents it so.
-            Api::Cuda => unsafe { library.find(search.error_name) }.map(ErrorName::Cuda),
-            // SAFETY: as above.
-            Api::Hip => unsafe { library.find(search.error_name) }.map(ErrorName::Hip),
+            Api::Hip => {
+                // SAFETY: the API documents it so.
+                let error_name = unsafe { library.find("hipGetErrorName") };
+                Own::Hip(HipCalls::find(&library)?, error_name.ok())
+            }
         };
         // Its functions are called for as long as the process lives.
         core::mem::forget(library.library);
@@ -215,55 +212,53 @@ impl Driver {
             api,
             calls,
             own,
-            error_name: error_name.ok(),
             primary: Mutex::new(Vec::new()),
         };
         // SAFETY: allowed at any time; no flag is defined.
-        let code = unsafe { (driver.calls.init)(0) };
-        driver.check("Init", code)?;
+        unsafe { driver.init(0) }?;
         Ok(driver)
     }
 
-    /// That a call went well; `call` is its name without the prefix of the API.
-    pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), Error> {
+    /// That a call of this function went well.
+    pub(super) fn check(&self, symbol: &'static str, code: c_int) -> Result<(), Error> {
         if code == 0 {
             return Ok(());
         }
-        Err(self.failed(call, code))
+        Err(self.failed(symbol.trim_end_matches("_v2"), code))
     }
 
     #[cold]
-    fn failed(&self, call: &'static str, code: c_int) -> Error {
-        let prefix = match self.api {
-            Api::Cuda => "cu",
-            Api::Hip => "hip",
+    fn failed(&self, call: &str, code: c_int) -> Error {
+        let error = || {
+            Ok(Error::DriverFailed {
+                call: text(call)?,
+                code,
+                name: self.name_of(code)?,
+            })
         };
-        Error::DriverFailed {
-            call: format!("{prefix}{call}"),
-            code,
-            name: self.name_of(code),
-        }
+        error().unwrap_or_else(|error| error)
     }
 
     /// What the driver calls an error.
-    fn name_of(&self, code: c_int) -> String {
-        let name = match self.error_name {
-            Some(ErrorName::Cuda(name)) => {
-                let mut text = ptr::null();
-                // SAFETY: a place for the result; an unknown code leaves null there.
-                unsafe { name(code, &raw mut text) };
-                text
+    fn name_of(&self, code: c_int) -> Result<String, Error> {
+        let mut name = ptr::null();
+        match &self.own {
+            Own::Cuda(calls) => {
+                if let Some(error_name) = calls.error_name {
+                    // SAFETY: a place for the result; an unknown code leaves null there.
+                    unsafe { error_name(code, &raw mut name) };
+                }
             }
             // SAFETY: any code may be asked for.
-            Some(ErrorName::Hip(name)) => unsafe { name(code) },
-            None => ptr::null(),
-        };
+            Own::Hip(_, Some(error_name)) => name = unsafe { error_name(code) },
+            Own::Hip(_, None) => {}
+        }
         if name.is_null() {
-            return "an unknown error".to_owned();
+            return text("an unknown error");
         }
         // SAFETY: a string that lives as long as the driver.
         let name = unsafe { CStr::from_ptr(name) };
-        name.to_string_lossy().into_owned()
+        text(name.to_str().unwrap_or("an unknown error"))
     }
 
     /// Whoever is current on this thread, to be made so again.
@@ -273,14 +268,14 @@ impl Driver {
                 let mut context = ptr::null_mut();
                 // SAFETY: a place for the result.
                 let code = unsafe { (calls.context)(&raw mut context) };
-                self.check("CtxGetCurrent", code)?;
+                self.check("cuCtxGetCurrent", code)?;
                 Ok(context.addr())
             }
-            Own::Hip(calls) => {
+            Own::Hip(calls, _) => {
                 let mut device = 0;
                 // SAFETY: a place for the result.
                 let code = unsafe { (calls.device)(&raw mut device) };
-                self.check("GetDevice", code)?;
+                self.check("hipGetDevice", code)?;
                 Ok(usize::try_from(device).unwrap_or(0))
             }
         }
@@ -291,12 +286,12 @@ impl Driver {
             Own::Cuda(calls) => {
                 // SAFETY: a context that was current, is a stream's, or a primary one that we retained; or none.
                 let code = unsafe { (calls.set_context)(ptr::without_provenance_mut(context)) };
-                self.check("CtxSetCurrent", code)
+                self.check("cuCtxSetCurrent", code)
             }
-            Own::Hip(calls) => {
+            Own::Hip(calls, _) => {
                 // SAFETY: a number; HIP checks it.
                 let code = unsafe { (calls.set_device)(c_int::try_from(context).unwrap_or(-1)) };
-                self.check("SetDevice", code)
+                self.check("hipSetDevice", code)
             }
         }
     }
@@ -313,11 +308,11 @@ impl Driver {
         let mut ordinal = 0;
         // SAFETY: a place for the result.
         let code = unsafe { (calls.device)(&raw mut ordinal, device.device_id) };
-        self.check("DeviceGet", code)?;
+        self.check("cuDeviceGet", code)?;
         let mut context = ptr::null_mut();
         // SAFETY: a place for the result, and a device that there is.
         let code = unsafe { (calls.retain_primary)(&raw mut context, ordinal) };
-        self.check("DevicePrimaryCtxRetain", code)?;
+        self.check("cuDevicePrimaryCtxRetain", code)?;
         known.push((device.device_id, context.addr()));
         Ok(context.addr())
     }

@@ -5,9 +5,8 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use std::thread_local;
 
-use crate::device::Device;
-use crate::stream::Queue;
-use crate::stream::rules::producer;
+use crate::Device;
+use crate::stream::{Queue, rules::producer};
 
 /// The streams of tensors that were exported from this thread without order, while these live.
 struct Entry {

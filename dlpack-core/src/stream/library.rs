@@ -1,14 +1,13 @@
 //! The libraries of the drivers: where they are looked for, and functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
-use alloc::borrow::ToOwned;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::{string::ToString, vec::Vec};
 use core::ffi::c_int;
 
 use libloading::Library;
+use std::ffi::OsString;
 
-use crate::error::Error;
+use crate::Error;
 
 /// Where an API's library is looked for.
 pub(super) struct SearchPath {
@@ -16,7 +15,6 @@ pub(super) struct SearchPath {
     /// What names another in the environment.
     variable: &'static str,
     candidates: &'static [&'static str],
-    pub(super) error_name: &'static str,
 }
 
 pub(super) const CUDA: SearchPath = SearchPath {
@@ -28,7 +26,6 @@ pub(super) const CUDA: SearchPath = SearchPath {
     } else {
         &["libcuda.so.1", "libcuda.so"]
     },
-    error_name: "cuGetErrorName",
 };
 
 pub(super) const HIP: SearchPath = SearchPath {
@@ -44,41 +41,30 @@ pub(super) const HIP: SearchPath = SearchPath {
             "libamdhip64.so.5",
         ]
     },
-    error_name: "hipGetErrorName",
 };
 
 /// A library that is never closed again.
 pub(super) struct OpenLibrary {
     pub(super) library: Library,
-    name: String,
+    name: OsString,
 }
 
 impl OpenLibrary {
     pub(super) fn open(search: &SearchPath) -> Result<Self, Error> {
-        if let Some(path) = std::env::var_os(search.variable) {
-            let name = path.to_string_lossy().into_owned();
-            // SAFETY: who names a library in the environment vouches for what it does when it is loaded.
-            return match unsafe { Library::new(&path) } {
-                Ok(library) => Ok(Self { library, name }),
-                Err(error) => Err(Error::NoDriver {
-                    library: search.name,
-                    why: error.to_string(),
-                }),
-            };
-        }
+        let candidates = match std::env::var_os(search.variable) {
+            Some(path) => alloc::vec![path],
+            None => search.candidates.iter().map(OsString::from).collect(),
+        };
         // Two copies of a runtime do not know each other's streams: one that is loaded already is the right one.
-        let loaded = search.candidates.iter().find_map(|name| Self::loaded(name));
-        if let Some(opened) = loaded {
+        if let Some(opened) = candidates.iter().find_map(Self::loaded) {
             return Ok(opened);
         }
         let mut failures = Vec::new();
-        for &name in search.candidates {
-            // SAFETY: a driver does nothing when it is loaded but to get ready.
-            match unsafe { Library::new(name) } {
-                Ok(library) => {
-                    let name = name.to_owned();
-                    return Ok(Self { library, name });
-                }
+        for name in candidates {
+            // SAFETY: a driver does nothing when it is loaded but to get ready; who names another library in the
+            // environment vouches for what that does.
+            match unsafe { Library::new(&name) } {
+                Ok(library) => return Ok(Self { library, name }),
                 Err(error) => failures.push(error.to_string()),
             }
         }
@@ -89,7 +75,7 @@ impl OpenLibrary {
     }
 
     #[cfg(unix)]
-    fn loaded(name: &str) -> Option<Self> {
+    fn loaded(name: &OsString) -> Option<Self> {
         use libloading::os::unix;
 
         /// `RTLD_NOLOAD`, which `libloading` does not name.
@@ -98,16 +84,16 @@ impl OpenLibrary {
         let library = unsafe { unix::Library::open(Some(name), unix::RTLD_LAZY | NO_LOAD) }.ok()?;
         Some(Self {
             library: library.into(),
-            name: name.to_owned(),
+            name: name.clone(),
         })
     }
 
     #[cfg(windows)]
-    fn loaded(name: &str) -> Option<Self> {
+    fn loaded(name: &OsString) -> Option<Self> {
         let library = libloading::os::windows::Library::open_already_loaded(name).ok()?;
         Some(Self {
             library: library.into(),
-            name: name.to_owned(),
+            name: name.clone(),
         })
     }
 
@@ -121,7 +107,7 @@ impl OpenLibrary {
         match unsafe { self.library.get::<F>(symbol.as_bytes()) } {
             Ok(found) => Ok(*found),
             Err(_) => Err(Error::NoEntryPoint {
-                library: self.name.clone(),
+                library: self.name.to_string_lossy().into_owned(),
                 symbol,
             }),
         }

@@ -1,14 +1,8 @@
 //! Before the consumer reads: its work is put behind the producer's.
 
-use crate::device::{Api, Device};
-use crate::error::Error;
-use crate::request::consumer::Consumer;
-use crate::stream::Queue;
-use crate::stream::driver::driver;
-use crate::stream::release::Release;
-use crate::stream::rules::producer;
-use crate::stream::unfreed::retry;
 use crate::stream::visit::{Capture, Visit};
+use crate::stream::{Queue, driver::driver, release::Release, rules::producer, unfreed::retry};
+use crate::{Device, Error, device::Api, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
 ///

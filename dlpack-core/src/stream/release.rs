@@ -3,15 +3,10 @@
 //! A consumer calls the deleter when it is done on the host; its kernels may still be running. No handle of it is kept
 //! for this: it may be destroyed by then, and its number given to another stream (STC-09).
 
-use crate::device::Device;
-use crate::error::Error;
-use crate::request::ReleasePolicy;
-use crate::request::consumer::Consumer;
-use crate::stream::Queue;
-use crate::stream::driver::Driver;
-use crate::stream::origin::Origin;
-use crate::stream::rules::producer;
-use crate::stream::visit::{Capture, Visit};
+use crate::stream::rules::{Origin, producer};
+use crate::stream::visit::{Capture, Event, Visit};
+use crate::stream::{Queue, driver::Driver};
+use crate::{Device, Error, ReleasePolicy, request::Consumer};
 
 /// What has to happen before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,19 +100,16 @@ pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settleme
         visit.enter_that_of(own)?;
         return Ok(Settlement::Free(visit));
     }
-    match link.release {
-        Release::Free | Release::AfterOwn => {
-            match producer {
-                // What is freed in a capture is freed by the graph, and again at every launch.
-                Some(producer) => idle(&visit, producer)?,
-                None => visit.enter_that_of(own)?,
-            }
-            if link.release == Release::AfterOwn {
-                visit.synchronize(own.handle)?;
-            }
-            return Ok(Settlement::Free(visit));
+    if let Release::Free | Release::AfterOwn = link.release {
+        match producer {
+            // What is freed in a capture is freed by the graph, and again at every launch.
+            Some(producer) => idle(&visit, producer)?,
+            None => visit.enter_that_of(own)?,
         }
-        Release::AfterLegacy | Release::AfterAll | Release::Captured => {}
+        if link.release == Release::AfterOwn {
+            visit.synchronize(own.handle)?;
+        }
+        return Ok(Settlement::Free(visit));
     }
     let waiting = producer.filter(|_| !link.at_once);
     if let Some(producer) = waiting {
@@ -129,13 +121,7 @@ pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settleme
         uncaptured(&visit, default)?;
         let event = visit.event()?;
         visit.record(&event, default.handle)?;
-        match waiting {
-            Some(producer) => {
-                visit.enter_that_of(producer)?;
-                visit.wait(producer.handle, &event)?;
-            }
-            None => visit.wait_on_host(&event)?,
-        }
+        follow(&visit, &event, waiting)?;
         visit.enter_that_of(own)?;
         return Ok(Settlement::Free(visit));
     }
@@ -158,12 +144,17 @@ fn after_all(visit: &Visit, waiting: Option<Queue>) -> Result<(), Error> {
     if !visit.record_all(&event)? {
         return visit.synchronize_all();
     }
+    follow(visit, &event, waiting)
+}
+
+/// Waits for an event, on the producer's stream if there is one.
+fn follow(visit: &Visit, event: &Event, waiting: Option<Queue>) -> Result<(), Error> {
     match waiting {
         Some(producer) => {
             visit.enter_that_of(producer)?;
-            visit.wait(producer.handle, &event)
+            visit.wait(producer.handle, event)
         }
-        None => visit.wait_on_host(&event),
+        None => visit.wait_on_host(event),
     }
 }
 

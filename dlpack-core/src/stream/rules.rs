@@ -1,8 +1,19 @@
-//! Whose stream is whose: what must be ordered, and what is in order already; pure.
+//! Whose stream is whose: where memory comes from, what must be ordered, and what is in order already; pure.
 
-use crate::device::{Api, Device, DeviceType};
-use crate::request::consumer::Consumer;
 use crate::stream::{LEGACY, PER_THREAD, Queue};
+use crate::{Device, ReleasePolicy, device::Api, request::Consumer};
+
+/// Where described memory comes from, as far as streams go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) device: Device,
+    pub(crate) queue: Option<Queue>,
+    #[cfg_attr(
+        not(feature = "std"),
+        expect(dead_code, reason = "nothing waits there")
+    )]
+    pub(crate) policy: ReleasePolicy,
+}
 
 impl Consumer {
     /// The handle for the driver, where there is one.
@@ -41,9 +52,6 @@ impl Consumer {
 /// Who names none has used none: the work of a program that knows nothing of streams is on the default one.
 /// Pinned memory is ordinary memory, which only somebody with a stream hands to a device.
 pub(crate) fn producer(device: Device, queue: Option<Queue>) -> Option<Queue> {
-    let queued = !matches!(
-        device.device_type,
-        DeviceType::CUDA_HOST | DeviceType::ROCM_HOST
-    );
+    let queued = !device.device_type.is_pinned();
     queue.or(queued.then_some(Queue::DEFAULT))
 }

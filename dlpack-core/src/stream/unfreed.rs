@@ -4,14 +4,12 @@
     reason = "frees what graphs may still read, on the caller's word"
 )]
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::device::{Api, Device};
-use crate::panics::contain_panic;
 use crate::stream::driver::{Driver, driver};
 use crate::stream::release::{Freeing, Release, Settlement, settle};
+use crate::{Device, device::Api, panics::contain_panic};
 
 /// An owner that could not be dropped when its consumer was done.
 pub(super) struct Unfreed {

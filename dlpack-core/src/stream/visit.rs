@@ -1,15 +1,13 @@
 //! Work with a driver on one thread: contexts, events, waits and copies, as `Result`s.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
-use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
-use core::ptr;
+use core::{cell::Cell, ptr};
 use std::sync::OnceLock;
 
-use crate::device::{Api, Device};
-use crate::error::Error;
 use crate::stream::Queue;
-use crate::stream::driver::{Calls, CudaCalls, Driver, Handle, Own};
+use crate::stream::driver::{CudaCalls, Driver, Handle, Own};
+use crate::{Device, Error};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and nobody reads the time.
 const NO_TIMING: c_uint = 2;
@@ -67,10 +65,6 @@ pub(crate) enum Capture {
 }
 
 impl Visit {
-    fn calls(&self) -> &'static Calls {
-        &self.driver.calls
-    }
-
     fn enter(&self, context: usize) -> Result<(), Error> {
         if self.now.get() != context {
             self.driver.set_current(context)?;
@@ -92,7 +86,7 @@ impl Visit {
     /// Makes the context of a stream the current one.
     pub(crate) fn enter_that_of(&self, stream: Queue) -> Result<(), Error> {
         match (&self.driver.own, stream.context()) {
-            (Own::Hip(_), _) => self.enter_primary(),
+            (Own::Hip(..), _) => self.enter_primary(),
             (Own::Cuda(calls), None) => match calls.context_of_stream {
                 // Of default streams there is one in each context.
                 Some(context_of_stream) if stream.handle > 2 => {
@@ -103,7 +97,7 @@ impl Visit {
                     let mut context = ptr::null_mut();
                     // SAFETY: a stream that lives, by the promise behind its handle, and a place for the result.
                     let code = unsafe { context_of_stream(raw(stream.handle), &raw mut context) };
-                    self.driver.check("StreamGetCtx", code)?;
+                    self.driver.check("cuStreamGetCtx", code)?;
                     self.enter(context.addr())
                 }
                 _ => self.enter_primary(),
@@ -116,19 +110,19 @@ impl Visit {
     pub(crate) fn capture(&self, stream: usize) -> Result<Capture, Error> {
         let mut status = NOT_CAPTURING;
         // SAFETY: a stream that lives, and a place for the result.
-        let code = unsafe { (self.calls().stream_status)(raw(stream), &raw mut status) };
-        if code == CAPTURE_IMPLICIT {
-            return Ok(Capture::Blocked);
+        match unsafe { self.driver.stream_status(raw(stream), &raw mut status) } {
+            Err(Error::DriverFailed {
+                code: CAPTURE_IMPLICIT,
+                ..
+            }) => return Ok(Capture::Blocked),
+            outcome => outcome?,
         }
-        self.driver.check("StreamIsCapturing", code)?;
         if status == NOT_CAPTURING {
             return Ok(Capture::No);
         }
         let mut id = 0;
-        let capture = self.calls().stream_capture;
         // SAFETY: a stream that lives, and places for the results.
-        let code = unsafe { capture(raw(stream), &raw mut status, &raw mut id) };
-        self.driver.check("StreamGetCaptureInfo", code)?;
+        unsafe { (self.driver).stream_capture(raw(stream), &raw mut status, &raw mut id) }?;
         Ok(Capture::Yes(id))
     }
 
@@ -142,8 +136,7 @@ impl Visit {
         }
         let mut flags = 0;
         // SAFETY: a stream that lives, and a place for the result.
-        let code = unsafe { (self.calls().stream_flags)(raw(stream), &raw mut flags) };
-        self.driver.check("StreamGetFlags", code)?;
+        unsafe { self.driver.stream_flags(raw(stream), &raw mut flags) }?;
         Ok(flags & NON_BLOCKING == 0)
     }
 
@@ -151,12 +144,7 @@ impl Visit {
     pub(crate) fn event(&self) -> Result<Event, Error> {
         let mut event = ptr::null_mut();
         // SAFETY: a place for the result.
-        let code = unsafe { (self.calls().event_create)(&raw mut event, NO_TIMING) };
-        let call = match self.driver.api {
-            Api::Cuda => "EventCreate",
-            Api::Hip => "EventCreateWithFlags",
-        };
-        self.driver.check(call, code)?;
+        unsafe { self.driver.event_create(&raw mut event, NO_TIMING) }?;
         Ok(Event {
             driver: self.driver,
             event,
@@ -166,8 +154,7 @@ impl Visit {
     /// The event happens when all work that is on the stream now is done.
     pub(crate) fn record(&self, event: &Event, stream: usize) -> Result<(), Error> {
         // SAFETY: an event of ours and a stream that lives.
-        let code = unsafe { (self.calls().event_record)(event.event, raw(stream)) };
-        self.driver.check("EventRecord", code)
+        unsafe { self.driver.event_record(event.event, raw(stream)) }
     }
 
     /// The event happens when all work that is on any stream of the current context now is done.
@@ -185,60 +172,39 @@ impl Visit {
         if code == NOT_SUPPORTED {
             return Ok(false);
         }
-        self.driver.check("CtxRecordEvent", code)?;
+        self.driver.check("cuCtxRecordEvent", code)?;
         Ok(true)
     }
 
     /// Work that is put on the stream from now on waits for the event.
     pub(crate) fn wait(&self, stream: usize, event: &Event) -> Result<(), Error> {
         // SAFETY: a stream that lives and an event of ours.
-        let code = unsafe { (self.calls().stream_wait)(raw(stream), event.event, 0) };
-        self.driver.check("StreamWaitEvent", code)
+        unsafe { self.driver.stream_wait(raw(stream), event.event, 0) }
     }
 
     /// The host waits for the event.
     pub(crate) fn wait_on_host(&self, event: &Event) -> Result<(), Error> {
-        let code = self.blocking(|| {
-            // SAFETY: an event of ours.
-            unsafe { (self.calls().event_synchronize)(event.event) }
-        })?;
-        self.driver.check("EventSynchronize", code)
+        // SAFETY: an event of ours.
+        self.blocking(|| unsafe { self.driver.event_synchronize(event.event) })
     }
 
     /// The host waits for all work on a stream.
     pub(crate) fn synchronize(&self, stream: usize) -> Result<(), Error> {
-        let code = self.blocking(|| {
-            // SAFETY: a stream that lives.
-            unsafe { (self.calls().stream_synchronize)(raw(stream)) }
-        })?;
-        self.driver.check("StreamSynchronize", code)
+        // SAFETY: a stream that lives.
+        self.blocking(|| unsafe { self.driver.stream_synchronize(raw(stream)) })
     }
 
     /// The host waits for all work of the current context.
     pub(crate) fn synchronize_all(&self) -> Result<(), Error> {
-        let code = self.blocking(|| {
-            // SAFETY: always allowed.
-            unsafe { (self.calls().synchronize)() }
-        })?;
-        let call = match self.driver.api {
-            Api::Cuda => "CtxSynchronize",
-            Api::Hip => "DeviceSynchronize",
-        };
-        self.driver.check(call, code)
+        // SAFETY: always allowed.
+        self.blocking(|| unsafe { self.driver.synchronize() })
     }
 
     /// New memory of the device, the address of which is a multiple of 256.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<usize, Error> {
         let mut address = 0;
-        let code = self.blocking(|| {
-            // SAFETY: a place for the result.
-            unsafe { (self.calls().allocate)(&raw mut address, bytes) }
-        })?;
-        let call = match self.driver.api {
-            Api::Cuda => "MemAlloc",
-            Api::Hip => "Malloc",
-        };
-        self.driver.check(call, code)?;
+        // SAFETY: a place for the result.
+        self.blocking(|| unsafe { self.driver.allocate(&raw mut address, bytes) })?;
         Ok(address)
     }
 
@@ -248,15 +214,8 @@ impl Visit {
     ///
     /// It is given back once.
     pub(crate) unsafe fn free(&self, address: usize) -> Result<(), Error> {
-        let code = self.blocking(|| {
-            // SAFETY: passed on to the caller.
-            unsafe { (self.calls().free)(address) }
-        })?;
-        let call = match self.driver.api {
-            Api::Cuda => "MemFree",
-            Api::Hip => "Free",
-        };
-        self.driver.check(call, code)
+        // SAFETY: passed on to the caller.
+        self.blocking(|| unsafe { self.driver.free(address) })
     }
 
     /// Copies from the device to the host, in the order of the stream. The host may have to wait.
@@ -271,11 +230,9 @@ impl Visit {
         bytes: usize,
         stream: usize,
     ) -> Result<(), Error> {
-        let code = self.blocking(|| {
-            // SAFETY: passed on to the caller.
-            unsafe { (self.calls().to_host)(target.cast(), source, bytes, raw(stream)) }
-        })?;
-        self.driver.check("MemcpyDtoHAsync", code)
+        let stream = raw(stream);
+        // SAFETY: passed on to the caller.
+        self.blocking(|| unsafe { (self.driver).to_host(target.cast(), source, bytes, stream) })
     }
 
     /// Copies on the device, in the order of the stream.
@@ -291,22 +248,20 @@ impl Visit {
         stream: usize,
     ) -> Result<(), Error> {
         // SAFETY: passed on to the caller.
-        let code = unsafe { (self.calls().on_device)(target, source, bytes, raw(stream)) };
-        self.driver.check("MemcpyDtoDAsync", code)
+        unsafe { (self.driver).on_device(target, source, bytes, raw(stream)) }
     }
 
     /// Makes a call that may block, without what others wait for, and so that it breaks no capture on another
     /// thread: a capture in global mode forbids such calls to every thread that has not relaxed its own.
-    fn blocking(&self, mut call: impl FnMut() -> c_int) -> Result<c_int, Error> {
+    fn blocking(&self, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
         let mut mode = RELAXED;
         // SAFETY: a mode, which is exchanged for the one before.
-        let code = unsafe { (self.calls().exchange_mode)(&raw mut mode) };
-        self.driver.check("ThreadExchangeStreamCaptureMode", code)?;
-        let mut code = 0;
-        aside(&mut || code = call());
+        unsafe { self.driver.exchange_mode(&raw mut mode) }?;
+        let mut outcome = Ok(());
+        aside(&mut || outcome = call());
         // SAFETY: the mode of before. It cannot fail where it went well just now.
-        unsafe { (self.calls().exchange_mode)(&raw mut mode) };
-        Ok(code)
+        let _ = unsafe { self.driver.exchange_mode(&raw mut mode) };
+        outcome
     }
 }
 
@@ -320,7 +275,7 @@ impl Drop for Event {
     fn drop(&mut self) {
         // Allowed while somebody waits for it: the driver keeps what it needs.
         // SAFETY: made by `event`, and destroyed once.
-        unsafe { (self.driver.calls.event_destroy)(self.event) };
+        let _ = unsafe { self.driver.event_destroy(self.event) };
     }
 }
 

@@ -1,11 +1,8 @@
 //! Without the standard library no driver is found: what needs no driver works, and the rest is refused.
 
-use crate::device::Device;
-use crate::error::Error;
-use crate::request::consumer::Consumer;
 use crate::stream::Queue;
-use crate::stream::origin::Origin;
-use crate::stream::rules::producer;
+use crate::stream::rules::{Origin, producer};
+use crate::{Device, Error, request::Consumer};
 
 /// That there is nothing to order.
 pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
@@ -18,12 +15,6 @@ pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) ->
         }
         _ => Ok(()),
     }
-}
-
-/// An owner of memory of a device; nothing can be done for it here but to drop it.
-pub(crate) struct StreamOwner<O> {
-    link: Link,
-    _owner: O,
 }
 
 /// How it hangs together with streams.
@@ -41,21 +32,9 @@ impl Link {
     pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
         order(self.0.device, self.0.queue, consumer)
     }
-}
 
-impl<O> StreamOwner<O> {
-    pub(crate) fn new(owner: O, link: Link) -> Self {
-        Self {
-            link,
-            _owner: owner,
-        }
-    }
-
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
-    }
-
-    pub(crate) fn link_mut(&mut self) -> &mut Link {
-        &mut self.link
+    #[expect(clippy::unused_self, reason = "with the feature it is asked")]
+    pub(crate) fn release<O>(&self, owner: O) {
+        drop(owner);
     }
 }

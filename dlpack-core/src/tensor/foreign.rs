@@ -2,26 +2,21 @@
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;
-use core::slice;
+use core::{ptr::NonNull, slice};
 
-use crate::abi;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::error::Error;
-use crate::layout::dims::{Dims, MAX_RANK};
+use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
+use crate::{DataType, Device, Error, abi, error};
 
 /// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
 /// Gives the strides if the producer left them out.
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
-    let malformed = |what, found| Err(Error::Malformed { what, found });
     let shape = shape_of(tensor)?;
+    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+    let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
     let device = Device::from(tensor.device);
     if !device.device_type.is_known() {
         return Err(Error::UnknownDevice { found: device });
-    }
-    if !tensor.strides.is_aligned() {
-        return malformed(NOT_ALIGNED, 0);
     }
     if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
         return Err(Error::BadExtent {
@@ -35,51 +30,95 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Err(Error::UnknownDataType { found: dtype });
     }
     if packed_bytes(shape, dtype).is_none() {
-        return Err(Error::TooLarge {
-            shape: shape.to_vec(),
-        });
+        return Err(Error::too_large(shape));
     }
 
-    let computed = (!shape.is_empty() && tensor.strides.is_null()).then(|| {
-        let mut strides = Dims::new();
-        extent::push_row_major(&mut strides, shape, 1);
-        Box::from(&strides[..])
-    });
+    let computed = if strides.is_none() {
+        let mut strides = error::list(shape)?.into_boxed_slice();
+        extent::fill_row_major(&mut strides, shape, 1);
+        Some(strides)
+    } else {
+        None
+    };
     if shape.contains(&0) {
         return Ok(computed);
     }
     if tensor.data.is_null() && device.device_type.is_addressable() {
         return malformed("data is null although there are elements", 0);
     }
-    let strides = match &computed {
-        Some(computed) => computed,
-        None => list(tensor.strides, tensor.ndim),
-    };
+    let strides = computed.as_deref().or(strides).unwrap_or_default();
     if !fits_memory(tensor, shape, strides, dtype) {
         return malformed(
             "byte_offset and strides lead out of memory, byte_offset",
-            i64::try_from(tensor.byte_offset).unwrap_or(i64::MAX),
+            tensor.byte_offset,
         );
     }
     Ok(computed)
 }
 
-const NOT_ALIGNED: &str = "shape or strides are not aligned";
+/// That a struct can be read where it is: nothing of one elsewhere is, its deleter included.
+///
+/// # Errors
+///
+/// [`Error::Malformed`], with the address.
+pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
+    if tensor.is_aligned() {
+        return Ok(());
+    }
+    const { assert!(align_of::<T>() <= 8) };
+    malformed(
+        "the address of the struct is no multiple of 8",
+        tensor.as_ptr().addr(),
+    )
+}
+
+#[cold]
+fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Result<T, Error> {
+    let found = found.try_into().unwrap_or(i64::MAX);
+    Err(Error::Malformed { what, found })
+}
 
 /// The extents that a tensor names, of any number: nothing else of it is read.
 pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
-    let malformed = |what, found| Err(Error::Malformed { what, found });
-    match usize::try_from(tensor.ndim) {
-        Err(_) => malformed("ndim is negative", tensor.ndim.into()),
+    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+    let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
+    shape.map_or_else(
+        || malformed("shape is null although ndim is not 0", tensor.ndim),
+        Ok,
+    )
+}
+
+/// The list behind a pointer of a tensor, if there is one.
+///
+/// # Errors
+///
+/// So many axes as no tensor has, or a list that cannot be read where it is.
+///
+/// # Safety
+///
+/// `start` is null or has `ndim` entries, which nobody changes.
+#[inline]
+pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
+    let rank = usize::try_from(ndim).unwrap_or(usize::MAX);
+    if rank > MAX_RANK || !start.is_aligned() {
+        return unreadable(start, ndim);
+    }
+    let is_there = rank == 0 || !start.is_null();
+    Ok(is_there.then(|| list(start, ndim)))
+}
+
+#[cold]
+fn unreadable<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
+    match usize::try_from(ndim) {
+        Err(_) => malformed("ndim is negative", ndim),
         Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
             found,
             most: MAX_RANK,
         }),
-        Ok(1..) if tensor.shape.is_null() => {
-            malformed("shape is null although ndim is not 0", tensor.ndim.into())
-        }
-        _ if !tensor.shape.is_aligned() => malformed(NOT_ALIGNED, 0),
-        _ => Ok(list(tensor.shape, tensor.ndim)),
+        Ok(_) => malformed(
+            "the address of shape or strides is no multiple of 8",
+            start.addr(),
+        ),
     }
 }
 

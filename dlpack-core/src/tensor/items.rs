@@ -1,16 +1,14 @@
-//! The items of a tensor one by one; in atomic words where others write.
+//! The items of a tensor one by one; in atomic words where others may write.
 #![expect(
     unsafe_code,
     reason = "reads elements through the address of a checked tensor"
 )]
 
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, size_of};
+use core::mem::{MaybeUninit, align_of, size_of};
 
-use crate::element::Plain;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::memory::atomic::{self, Word};
+use crate::layout::{Dims, extent};
+use crate::{element::Plain, memory::atomic};
 
 /// The items of a tensor, in row-major order of their indices.
 ///
@@ -25,7 +23,7 @@ use crate::memory::atomic::{self, Word};
 pub struct Items<'a, S> {
     pub(super) positions: Positions<'a>,
     pub(super) data: *mut u8,
-    pub(super) shared: Option<Word>,
+    pub(super) shared: bool,
     pub(super) lifetime: PhantomData<&'a [S]>,
 }
 
@@ -52,18 +50,17 @@ impl<S: Plain> ExactSizeIterator for Items<'_, S> {}
 ///
 /// `item` is the address of an item of a tensor that is viewed, which is an `S`; `shared` is what its
 /// view says.
-pub(super) unsafe fn read<S: Plain>(item: *const S, shared: Option<Word>) -> S {
-    let Some(word) = shared else {
+pub(super) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
+    if !shared {
         // SAFETY: whoever made the tensor knows its items to be readable, and nobody writes them.
         // Any address will do. A `Plain` value is no more than its bytes, so reading it does not
         // take it away from there.
         return unsafe { item.read_unaligned() };
-    };
+    }
     let mut value = MaybeUninit::<S>::uninit();
     let to = value.as_mut_ptr().cast::<u8>();
-    // SAFETY: as above, but that others write in atomic words of this size; a descriptor is aligned
-    // to them, and so is each of its items.
-    unsafe { atomic::load(item.cast(), to, size_of::<S>(), word) };
+    // SAFETY: as above, but that others may write; Rust code does so atomically.
+    unsafe { atomic::load(item.cast(), to, size_of::<S>(), align_of::<S>()) };
     if !S::ANY_BITS {
         // SAFETY: the byte that stands for a `bool`, just written.
         let byte = unsafe { to.read() };
@@ -82,7 +79,7 @@ pub(super) struct Positions<'a> {
     itemsize: i64,
     index: Dims,
     at: i64,
-    left: usize,
+    pub(super) left: usize,
 }
 
 impl<'a> Positions<'a> {

@@ -5,25 +5,11 @@
 )]
 
 use alloc::boxed::Box;
-use core::ffi::c_void;
-use core::marker::PhantomData;
-use core::mem::ManuallyDrop;
-use core::ptr::NonNull;
-use core::{fmt, slice};
+use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
-use crate::abi;
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::Plain;
-use crate::error::Error;
-use crate::loan::access::Access;
-use crate::memory::atomic::Word;
-use crate::request::LegacyPolicy;
-use crate::request::plan::Plan;
-use crate::stream::Queue;
-use crate::tensor::foreign;
-use crate::tensor::view::TensorRef;
-use crate::version::{Abi, Version};
+use crate::tensor::{foreign, view::TensorRef};
+use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
+use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
 
 /// An exported tensor, in the struct of either version, together with its memory.
 ///
@@ -46,8 +32,8 @@ pub struct Managed {
     strides: Option<Box<[i64]>>,
     /// What is known of a tensor of ours beside what its struct says.
     ours: Option<Ours>,
-    /// Whether others may write to the memory of a foreign tensor.
-    shared: bool,
+    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is known to be shared.
+    pub(crate) access: Access,
 }
 
 /// What can be done with an exported block by who knows the type of its owner.
@@ -64,7 +50,6 @@ pub(crate) struct BlockTable {
 pub(crate) struct Ours {
     pub(crate) block: &'static BlockTable,
     pub(crate) legacy: LegacyPolicy,
-    pub(crate) access: Access,
 }
 
 /// The C struct that a [`Managed`] is the one owner of: it is valid until it is released or given up.
@@ -155,7 +140,7 @@ impl Managed {
     /// # Errors
     ///
     /// Another major version, or a tensor that breaks the format or the limits of memory. The
-    /// deleter has been called then.
+    /// deleter has been called then, unless the struct itself is not aligned: nothing of that is read.
     ///
     /// # Safety
     ///
@@ -168,8 +153,10 @@ impl Managed {
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: the caller's contract is that of `try_from_raw`.
         unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
-            // SAFETY: the caller hands over the tensor, and this is its one release.
-            unsafe { abi::DLManagedTensorVersioned::release(tensor) }
+            if tensor.is_aligned() {
+                // SAFETY: the caller hands over the tensor, and this is its one release.
+                unsafe { abi::DLManagedTensorVersioned::release(tensor) }
+            }
         })
     }
 
@@ -186,6 +173,7 @@ impl Managed {
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
+        foreign::aligned(tensor)?;
         // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
         // which this is the first.
         let version = Version::from(unsafe { (*tensor.as_ptr()).version });
@@ -195,17 +183,9 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let mut managed = Self::new(Struct::Versioned(tensor), None);
-        match foreign::check(managed.tensor.head(), managed.tensor.flags()) {
-            Ok(strides) => {
-                managed.strides = strides;
-                Ok(managed)
-            }
-            Err(error) => {
-                managed.forget();
-                Err(error)
-            }
-        }
+        let tensor = Struct::Versioned(tensor);
+        let strides = foreign::check(tensor.head(), tensor.flags())?;
+        Ok(Self::new(tensor, strides, None, Access::Exclusive))
     }
 
     /// Takes over a tensor in the struct from before DLPack 1.0.
@@ -222,13 +202,14 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// A tensor that breaks the format or the limits of memory. The deleter has been called then.
+    /// As [`Managed::from_raw`], but for versions, which it has none.
     ///
     /// # Safety
     ///
     /// As [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
-        let mut managed = Self::new(Struct::Legacy(tensor), None);
+        foreign::aligned(tensor)?;
+        let mut managed = Self::new(Struct::Legacy(tensor), None, None, Access::Exclusive);
         managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
         Ok(managed)
     }
@@ -252,34 +233,34 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn shared(mut self) -> Self {
-        let access = Access::Shared(self.word());
-        match &mut self.ours {
-            Some(ours) if ours.access == Access::Exclusive => ours.access = access,
-            Some(_) => {}
-            None => self.shared = true,
+        if self.access == Access::Exclusive {
+            self.access = Access::Shared;
         }
         self
     }
 
     /// A tensor that was just made by this crate.
     #[inline]
-    pub(crate) fn ours(tensor: NonNull<abi::DLManagedTensorVersioned>, ours: Ours) -> Self {
-        Self::new(Struct::Versioned(tensor), Some(ours))
-    }
-
-    /// The same for a tensor in the legacy struct.
-    #[inline]
-    pub(crate) fn ours_in_legacy(tensor: NonNull<abi::DLManagedTensor>, ours: Ours) -> Self {
-        Self::new(Struct::Legacy(tensor), Some(ours))
+    pub(crate) fn ours(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+        ours: Ours,
+        access: Access,
+    ) -> Self {
+        Self::new(Struct::Versioned(tensor), None, Some(ours), access)
     }
 
     #[inline]
-    fn new(tensor: Struct, ours: Option<Ours>) -> Self {
+    fn new(
+        tensor: Struct,
+        strides: Option<Box<[i64]>>,
+        ours: Option<Ours>,
+        access: Access,
+    ) -> Self {
         Self {
             tensor,
-            strides: None,
+            strides,
             ours,
-            shared: false,
+            access,
         }
     }
 
@@ -288,9 +269,11 @@ impl Managed {
         let (Struct::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
             return self;
         };
+        let access = self.access;
         self.forget();
         // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
-        Self::ours_in_legacy(unsafe { (ours.block.to_legacy)(tensor) }, ours)
+        let tensor = Struct::Legacy(unsafe { (ours.block.to_legacy)(tensor) });
+        Self::new(tensor, None, Some(ours), access)
     }
 
     /// A tensor of ours that nobody has seen yet, in the form that the plan asks for. The legacy struct only where that
@@ -352,10 +335,7 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
-            shared: self
-                .access()
-                .shared()
-                .filter(|_| device.device_type.is_host_readable()),
+            shared: self.access.is_shared() && device.device_type.is_host_readable(),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -368,28 +348,9 @@ impl Managed {
         view
     }
 
-    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is
-    /// known to be shared.
-    pub(crate) fn access(&self) -> Access {
-        match self.ours {
-            Some(ours) => ours.access,
-            None if self.shared => Access::Shared(self.word()),
-            None => Access::Exclusive,
-        }
-    }
-
-    /// The words in which the items of a shared foreign tensor are accessed.
-    fn word(&self) -> Word {
-        let tensor = self.tensor.head();
-        let dtype = DataType::from_abi(tensor.dtype, false);
-        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
-        let address = tensor.data.addr().wrapping_add(offset);
-        Word::dividing(dtype.alignment(), address)
-    }
-
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
     pub(crate) fn is_sole(&self) -> bool {
-        (self.ours).is_some_and(|ours| ours.access == Access::Exclusive)
+        self.ours.is_some() && self.access == Access::Exclusive
     }
 
     /// The elements, for writing in place.

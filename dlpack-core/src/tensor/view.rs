@@ -5,21 +5,14 @@
 )]
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
-use core::mem::size_of;
-use core::slice;
+use core::{marker::PhantomData, mem::size_of, slice};
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::element::{Element, Plain, Source};
-use crate::error::Error;
-use crate::layout::dims::Dims;
-use crate::layout::extent;
-use crate::memory::atomic::{self, Word};
-use crate::memory::gather::gather;
+use crate::element::{Plain, Source};
+use crate::layout::{Dims, extent};
+use crate::memory::{atomic, gather::gather};
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
-use crate::version::Version;
+use crate::{DataType, Device, Element, Error, Version, error::text};
 
 /// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
 ///
@@ -41,8 +34,8 @@ pub struct TensorRef<'a> {
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
     pub(crate) read_only: bool,
-    /// Set where others may write meanwhile: the words in which all Rust code accesses the memory.
-    pub(crate) shared: Option<Word>,
+    /// Set where others may write meanwhile: then all Rust code accesses the memory as `memory/atomic.rs` does.
+    pub(crate) shared: bool,
     pub(crate) copied: bool,
     pub(crate) version: Option<Version>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
@@ -52,6 +45,14 @@ pub struct TensorRef<'a> {
 unsafe impl Send for TensorRef<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for TensorRef<'_> {}
+
+/// How many `T` so many items make.
+pub(crate) fn elements<T: Element>(items: i64) -> usize {
+    let items = usize::try_from(items).unwrap_or(0);
+    items
+        .checked_div(const { T::TRAILING.items() })
+        .unwrap_or(0)
+}
 
 impl<'a> TensorRef<'a> {
     accessors!(&'a [i64], ".into_dlpack()?.view()");
@@ -106,17 +107,9 @@ impl<'a> TensorRef<'a> {
     /// ```
     #[must_use]
     pub fn is_column_major(&self) -> bool {
-        let mut items = 1;
-        self.shape.contains(&0)
-            || self
-                .shape
-                .iter()
-                .zip(self.strides)
-                .all(|(&extent, &stride)| {
-                    let fits = extent == 1 || stride == items;
-                    items *= extent;
-                    fits
-                })
+        let mut packed = Dims::new();
+        extent::push_column_major(&mut packed, self.shape, 1);
+        extent::same_places(self.shape, self.strides, &packed)
     }
 
     /// The elements, without a copy. An element with axes of its own, such as `[f32; 3]`, takes
@@ -153,30 +146,18 @@ impl<'a> TensorRef<'a> {
             return self.with_axes(&shape, &strides).slice_len::<T>();
         }
         self.check_type::<T>()?;
-        if self.shared.is_some() {
+        if self.shared {
             return Err(Error::MayChange);
         }
         if !self.is_contiguous() {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(self.not_contiguous());
         }
         let bytes = self.len_bytes();
         if bytes == 0 || size_of::<T>() == 0 {
             return Ok(0);
         }
-        let (address, alignment) = (self.data.addr(), align_of::<T>());
-        if address % alignment != 0 {
-            return Err(Error::Misaligned {
-                address,
-                alignment,
-                dtype: self.dtype,
-            });
-        }
-        if !T::ANY_BITS {
-            self.check_bools()?;
-        }
+        self.check_alignment::<T>()?;
+        self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
 
@@ -198,18 +179,12 @@ impl<'a> TensorRef<'a> {
             return self.with_axes(&shape, &strides).to_vec();
         }
         self.check_type::<T>()?;
-        self.check_words()?;
-        self.check_contents::<T>()?;
-        let items = usize::try_from(extent::count(self.shape).unwrap_or(0)).unwrap_or(0);
-        let len = items
-            .checked_div(const { T::TRAILING.items() })
-            .unwrap_or(0);
+        let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
         let mut elements = Vec::<T>::new();
-        elements
-            .try_reserve_exact(len)
-            .map_err(|_| Error::OutOfMemory {
-                bytes: self.len_bytes(),
-            })?;
+        let room = elements.try_reserve_exact(len);
+        let bytes = self.len_bytes();
+        room.map_err(|_| Error::OutOfMemory { bytes })?;
+        self.check_contents::<T>()?;
         if len == 0 {
             return Ok(elements);
         }
@@ -218,21 +193,23 @@ impl<'a> TensorRef<'a> {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
         };
-        if T::PLAIN && self.shared.is_none() {
-            // SAFETY:
+        // What stands for a `bool` in shared memory may have changed since it was looked at.
+        if T::PLAIN && (!self.shared || T::ANY_BITS) {
+            let (itemsize, place) = (size_of::<T::Scalar>(), elements.as_mut_ptr().cast());
+            // For either copy:
             // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
             //    them to be readable from here; of items that share bytes, whole groups are moved
             //    (`groups`), which reach the same bytes;
             // 2. there is room for `len` elements, which are as many bytes as all items;
-            // 3. nobody else has the vector, or writes to the tensor while it is viewed.
-            unsafe {
-                gather(
-                    self.data,
-                    shape,
-                    strides,
-                    size_of::<T::Scalar>(),
-                    elements.as_mut_ptr().cast(),
-                );
+            // 3. nobody else has the vector; whoever writes to the tensor, while it is viewed, only does so where it is
+            //    shared.
+            if self.shared {
+                let tensor = self.with_axes(shape, strides);
+                // SAFETY: 1, 2 and 3.
+                unsafe { tensor.copy_shared(itemsize, place) };
+            } else {
+                // SAFETY: 1, 2 and 3.
+                unsafe { gather(self.data, shape, strides, itemsize, place) };
             }
             // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
             // `bool` were looked at.
@@ -270,7 +247,6 @@ impl<'a> TensorRef<'a> {
     /// As [`TensorRef::to_vec`].
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
         self.check_scalar::<S>()?;
-        self.check_words()?;
         self.check_contents::<S>()?;
         Ok(Items {
             positions: Positions::new(self.shape, self.strides, size_of::<S>()),
@@ -318,12 +294,26 @@ impl<'a> TensorRef<'a> {
             *stride /= pitch;
         }
         if !whole {
-            return Err(Error::NotContiguous {
-                shape: self.shape.to_vec(),
-                strides: self.strides.to_vec(),
-            });
+            return Err(self.not_contiguous());
         }
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
+    }
+
+    /// That the first element lies where a `T` may.
+    pub(crate) fn check_alignment<T>(&self) -> Result<(), Error> {
+        let (address, alignment) = (self.data.addr(), align_of::<T>());
+        if address % alignment == 0 {
+            return Ok(());
+        }
+        Err(Error::Misaligned {
+            address,
+            alignment,
+            dtype: self.dtype,
+        })
+    }
+
+    pub(crate) fn not_contiguous(&self) -> Error {
+        Error::not_contiguous(self.shape, self.strides)
     }
 
     /// The same memory under other axes, which reach the same items.
@@ -339,17 +329,20 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Safety
     ///
-    /// `check_words` passed, and `to` may be written for so many bytes as all items have together,
+    /// The processor can read the memory, and `to` may be written for so many bytes as all items have together,
     /// `itemsize` each.
     pub(crate) unsafe fn copy_shared(&self, itemsize: usize, to: *mut u8) {
-        let word = self.shared.unwrap_or(Word::One);
-        let mut to = to;
-        for position in Positions::new(self.shape, self.strides, itemsize) {
+        let items = Positions::new(self.shape, self.strides, itemsize);
+        let alignment = itemsize | self.data.addr();
+        if self.is_contiguous() {
+            // SAFETY: all items, which are readable, as whoever made the tensor knows; Rust code that writes them does so
+            // atomically. The caller gives room.
+            return unsafe { atomic::load(self.data, to, items.left * itemsize, alignment) };
+        }
+        for (index, position) in items.enumerate() {
             let from = self.data.wrapping_offset(position);
-            // SAFETY: the address of an item, which is aligned to its words and readable, as whoever
-            // made the tensor knows; others write to it in words of this size. The caller gives room.
-            unsafe { atomic::load(from, to, itemsize, word) };
-            to = to.wrapping_add(itemsize);
+            // SAFETY: as above, for each item.
+            unsafe { atomic::load(from, to.wrapping_add(index * itemsize), itemsize, alignment) };
         }
     }
 
@@ -368,18 +361,8 @@ impl<'a> TensorRef<'a> {
                 needed: trailing.len(),
             });
         };
-        for (index, (&found, &needed)) in self.shape[leading..]
-            .iter()
-            .zip(trailing.extents())
-            .enumerate()
-        {
-            if found != needed {
-                return Err(Error::Extent {
-                    axis: leading + index,
-                    found,
-                    needed: alloc::format!("{needed}"),
-                });
-            }
+        for (axis, &needed) in (leading..).zip(trailing.extents()) {
+            same_extent(axis, self.shape[axis], needed)?;
         }
         self.check_host_readable()
     }
@@ -404,15 +387,6 @@ impl<'a> TensorRef<'a> {
         self.check_host_readable()
     }
 
-    /// That items which others may be writing can be read in their words: they are not if the memory
-    /// is viewed as a narrower type than the one it is shared as.
-    pub(crate) fn check_words(&self) -> Result<(), Error> {
-        match self.shared {
-            Some(word) if word.bytes() > self.dtype.alignment() => Err(Error::MayChange),
-            _ => Ok(()),
-        }
-    }
-
     fn check_contents<T: Element>(&self) -> Result<(), Error> {
         if T::ANY_BITS {
             return Ok(());
@@ -422,17 +396,26 @@ impl<'a> TensorRef<'a> {
 
     /// That every item, a byte each, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
-        self.check_words()?;
-        let not_bool = Positions::new(self.shape, self.strides, 1)
+        let once = extent::without_repeats(self.shape, self.strides);
+        let not_bool = Positions::new(&once, self.strides, 1)
             .map(|position| {
                 // SAFETY: `position` is that of an item of this tensor, and an item that stands for
                 // a `bool` is a byte.
                 unsafe { items::read(self.data.wrapping_offset(position), self.shared) }
             })
             .find(|&byte| byte > 1);
-        match not_bool {
-            Some(found) => Err(Error::NotBool { found }),
-            None => Ok(()),
-        }
+        not_bool.map_or(Ok(()), |found| Err(Error::NotBool { found }))
     }
+}
+
+/// That an axis is as long as it has to be.
+pub(crate) fn same_extent(axis: usize, found: i64, needed: i64) -> Result<(), Error> {
+    if found == needed {
+        return Ok(());
+    }
+    Err(Error::Extent {
+        axis,
+        found,
+        needed: text(needed)?,
+    })
 }

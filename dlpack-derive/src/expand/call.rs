@@ -7,16 +7,16 @@ use syn::spanned::Spanned;
 
 use crate::plan::tensor::{Access, Data, Order, Policy, Slot, Tensor};
 use crate::syntax::expr::{Entry, is_place, receiver};
-use crate::syntax::input::{Field, Input};
-use crate::syntax::krate::{end_site, parenthesis, site};
+use crate::syntax::input::{Field, Input, Member};
+use crate::syntax::krate::{At, end_site, parenthesis, site};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
 /// The paths that every item uses: the crate (`c`) and its private part (`k`).
 pub(crate) struct Paths<'a> {
     pub(crate) input: &'a Input<'a>,
-    pub(crate) c: TokenStream,
-    pub(crate) k: TokenStream,
+    pub(crate) c: At<'a>,
+    pub(crate) k: At<'a>,
 }
 
 /// How a method borrows the value.
@@ -26,16 +26,6 @@ pub(crate) enum Borrow {
     Exclusive,
     /// Shared, as the argument of a closure in a constant.
     Closure,
-}
-
-impl Borrow {
-    /// The value, at the user's place.
-    fn receiver(self, at: Span) -> Ident {
-        match self {
-            Self::Shared | Self::Exclusive => receiver(at),
-            Self::Closure => argument(at),
-        }
-    }
 }
 
 /// The value as a closure of [`Paths::extras`] knows it, at the user's place.
@@ -53,7 +43,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    pub(crate) fn k(&self, at: Span) -> TokenStream {
+    pub(crate) const fn k(&self, at: Span) -> At<'a> {
         self.input.krate.private(at)
     }
 
@@ -82,20 +72,49 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// The generic arguments, the route that a type's traits lead through, and the private path.
-pub(crate) fn typed(
-    paths: &Paths<'_>,
-    ty: &Type,
-    probe: &str,
-) -> (TokenStream, TokenStream, TokenStream) {
-    // No name of the expansion is in here, so all of it can pass for the user's own type.
-    let own = ty.span();
-    let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
-    (
-        quote_spanned!(own=> #ty, #inferred),
-        quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
-        paths.k(site(ty)),
-    )
+/// What a call needs that asks for the traits of a type: its generic arguments, and the route that they lead through.
+pub(crate) struct Typed<'a> {
+    at: Span,
+    k: At<'a>,
+    arguments: TokenStream,
+    route: TokenStream,
+}
+
+impl<'a> Typed<'a> {
+    pub(crate) fn new(paths: &Paths<'a>, ty: &Type, at: Span, probe: &str) -> Self {
+        // No name of the expansion is in here, so all of it can pass for the user's own type.
+        let own = ty.span();
+        let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
+        Self {
+            at,
+            k: paths.k(at),
+            arguments: quote_spanned!(own=> #ty, #inferred),
+            route: quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
+        }
+    }
+
+    /// The call, with these values in front of the route.
+    pub(crate) fn call(&self, function: &str, values: impl ToTokens) -> TokenStream {
+        let Self {
+            at,
+            k,
+            arguments,
+            route,
+        } = self;
+        let function = Ident::new(function, *at);
+        quote_spanned!(*at=> #k::#function::<#arguments>(#values #route))
+    }
+
+    /// The call with a field of the value.
+    pub(crate) fn lend(&self, function: &str, borrow: Borrow, member: &Member<'_>) -> TokenStream {
+        let at = self.at;
+        let this = match borrow {
+            Borrow::Closure => argument(at),
+            Borrow::Shared | Borrow::Exclusive => receiver(at),
+        };
+        let exclusive = (borrow == Borrow::Exclusive).then(|| quote_spanned!(at=> mut));
+        self.call(function, quote_spanned!(at=> &#exclusive #this.#member,))
+    }
 }
 
 /// A type for the compiler to find, `Inferred<_>`. A call whose bounds do not hold is blamed on the
@@ -113,7 +132,11 @@ fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
 
 /// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
 /// that it matters.
-pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+pub(crate) fn usual(
+    paths: &Paths<'_>,
+    tensor: &Tensor<'_>,
+    description: &Description<'_>,
+) -> Option<TokenStream> {
     let usual = paths.input.krate.root == Root::Pyo3
         && matches!(tensor.data, Data::Field(_))
         && matches!(tensor.shape, None | Some(Slot::Field(_)))
@@ -132,7 +155,7 @@ pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStrea
     let k = &paths.k;
     let few = |slot: Option<&Slot<'_>>, function: &str| match slot {
         Some(Slot::Field(field)) => {
-            let (ty, member, at) = (field.ty, &field.member, site(field.ty));
+            let (ty, member, at) = (field.ty, &field.member, field.at);
             let (k, this, function) = (paths.k(at), argument(at), Ident::new(function, at));
             quote_spanned!(at=> #k::Some(#k::#function::<#ty>(&#this.#member)))
         }
@@ -140,13 +163,32 @@ pub(crate) fn usual(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStrea
     };
     let shape = few(tensor.shape.as_ref(), "few");
     let strides = few(tensor.strides.as_ref().map(|(_, slot)| slot), "few_strides");
-    let data = data(paths, &tensor.data, Borrow::Closure);
+    let data = (description.data)(Borrow::Closure);
     let this = argument(Span::call_site());
     Some(quote!(.usual(|#this| #k::usual(#data, #shape, #strides))))
 }
 
-/// `Parts::new().shape(..) .. .describe(..)`
-pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> TokenStream {
+/// `Parts::new().shape(..) .. .describe(..)`, but for how the value is borrowed.
+pub(crate) struct Description<'a> {
+    parts: TokenStream,
+    /// The loan of the data.
+    data: Box<dyn Fn(Borrow) -> TokenStream + 'a>,
+    /// Where `describe` is called.
+    to: Span,
+}
+
+impl Description<'_> {
+    pub(crate) fn by(&self, borrow: Borrow) -> TokenStream {
+        let describe = match borrow {
+            Borrow::Shared | Borrow::Closure => quote!(describe),
+            Borrow::Exclusive => quote!(describe_mut),
+        };
+        let (parts, data) = (&self.parts, parenthesis((self.data)(borrow), self.to));
+        quote!(#parts.#describe #data)
+    }
+}
+
+pub(crate) fn description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -> Description<'a> {
     // An expression that lends what it does not keep is blamed from here to `describe`.
     let (from, to) = match &tensor.data {
         Data::Expr(expr) => (site(expr), end_site(expr)),
@@ -187,13 +229,11 @@ pub(crate) fn parts(paths: &Paths<'_>, tensor: &Tensor<'_>, borrow: Borrow) -> T
     }
     chain.extend(access_call(tensor.access));
     chain.extend(policy_calls(&tensor.policy));
-    let data = data(paths, &tensor.data, borrow);
-    let describe = match borrow {
-        Borrow::Shared | Borrow::Closure => quote!(describe),
-        Borrow::Exclusive => quote!(describe_mut),
-    };
-    let data = parenthesis(data, to);
-    quote!(#chain.#describe #data)
+    Description {
+        parts: chain,
+        data: data(paths, &tensor.data),
+        to,
+    }
 }
 
 pub(crate) fn access_call(access: Access) -> TokenStream {
@@ -213,31 +253,26 @@ pub(crate) fn policy_calls(policy: &Policy) -> TokenStream {
 }
 
 /// The loan of the data. The whole call lies at the user's type, so that rustc's errors do too.
-fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
-    match data {
-        Data::Field(Field { ty, member, .. }) => {
-            let (args, route, k) = typed(paths, ty, "Probe");
-            let this = borrow.receiver(ty.span());
-            match borrow {
-                Borrow::Shared | Borrow::Closure => {
-                    quote_spanned!(site(ty)=> #k::data::<#args>(&#this.#member, #route))
-                }
-                Borrow::Exclusive => {
-                    quote_spanned!(site(ty)=> #k::data_mut::<#args>(&mut #this.#member, #route))
-                }
-            }
+fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> TokenStream + 'a> {
+    let loan = match data {
+        Data::Field(field) => {
+            let typed = Typed::new(paths, field.ty, field.at, "Probe");
+            return Box::new(move |borrow| {
+                let function = match borrow {
+                    Borrow::Shared | Borrow::Closure => "data",
+                    Borrow::Exclusive => "data_mut",
+                };
+                typed.lend(function, borrow, &field.member)
+            });
         }
         Data::Present(field, ty) => {
-            let (args, route, k) = typed(paths, ty, "Probe");
-            let present = present(paths, field);
-            quote_spanned!(site(ty)=> #k::data::<#args>(#present, #route))
+            let (at, present) = (site(ty), present(paths, field));
+            Typed::new(paths, ty, at, "Probe").call("data", quote_spanned!(at=> #present,))
         }
         Data::Expr(expr) => {
-            let k = paths.k(site(expr));
-            {
-                let inferred = inferred(paths, expr);
-                quote_spanned!(site(expr)=> #k::data_of::<#inferred>(#expr))
-            }
+            let (at, inferred) = (site(expr), inferred(paths, expr));
+            let k = paths.k(at);
+            quote_spanned!(at=> #k::data_of::<#inferred>(#expr))
         }
         Data::Raw { token, data, len } => {
             let k = &paths.k;
@@ -257,14 +292,14 @@ fn data(paths: &Paths<'_>, data: &Data<'_>, borrow: Borrow) -> TokenStream {
                 }
             }
         }
-    }
+    };
+    Box::new(move |_| loan.clone())
 }
 
 pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
-    let at = site(field.ty);
-    let (k, this) = (paths.k(at), receiver(at));
+    let (k, this) = (paths.k(field.at), receiver(field.at));
     let (member, name) = (&field.member, field.name());
-    quote_spanned!(at=> #k::present(&#this.#member, #name)?)
+    quote_spanned!(field.at=> #k::present(&#this.#member, #name)?)
 }
 
 /// `shape::<[usize; 3]>(&self.dims)` and its like.
@@ -277,10 +312,8 @@ fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStrea
     let rank = rank.map(|rank| quote!(, #rank));
     match slot {
         Slot::Field(field) => {
-            let at = site(field.ty);
-            let (k, this) = (paths.k(at), receiver(at));
-            let function = Ident::new(function.name(), at);
-            let (ty, member) = (field.ty, &field.member);
+            let (ty, member, at) = (field.ty, &field.member, field.at);
+            let (k, this, function) = (paths.k(at), receiver(at), Ident::new(function.name(), at));
             quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
         }
         // A stream is tied to what keeps it, and a value that is gone at the end of the line keeps nothing.
@@ -310,8 +343,9 @@ fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStrea
 fn list_entry(paths: &Paths<'_>, entry: &Entry) -> TokenStream {
     match entry {
         Entry::Hole(hole) => {
-            let k = paths.k(site(hole));
-            quote_spanned!(site(hole)=> #k::None)
+            let at = site(hole);
+            let k = paths.k(at);
+            quote_spanned!(at=> #k::None)
         }
         Entry::Expr(expr) => {
             let at = site(expr);
@@ -344,8 +378,9 @@ pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
     let mut facts = match &tensor.data {
         Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
-            let k = paths.k(site(ty));
-            quote_spanned!(site(ty)=> #k::Probe::<#ty>::FACTS)
+            let at = site(ty);
+            let k = paths.k(at);
+            quote_spanned!(at=> #k::Probe::<#ty>::FACTS)
         }
         Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
     };

@@ -3,9 +3,10 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::spanned::Spanned;
 
-use crate::expand::call::{Borrow, Paths, argument, facts, parts, policy_calls, typed, usual};
+use crate::expand::call::{
+    Borrow, Paths, Typed, argument, description, facts, policy_calls, usual,
+};
 use crate::expand::class;
 use crate::expand::tensors;
 use crate::plan::tensor::{Access, Slot, Tensor};
@@ -56,26 +57,24 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         extras.extend(quote!(.exclusive()));
     }
     extras.extend(lists(paths, tensor));
+    let description = description(paths, tensor);
     match owner {
-        None => extras.extend(usual(paths, tensor)),
+        None => extras.extend(usual(paths, tensor, &description)),
         Some(owner) => {
-            let (args, route, owner_k) = typed(paths, owner.ty, "Probe");
-            let (this, member) = (argument(owner.ty.span()), &owner.member);
-            extras.extend(paths.share(&quote_spanned! {site(owner.ty)=>
-                #k::Some(#owner_k::share::<#args>(
-                    &#this.#member, #c::DLPack::describe(#this), request, #route
-                ))
-            }));
+            let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
+            let values = quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request,);
+            let share = Typed::new(paths, owner.ty, at, "Probe").call("share", values);
+            extras.extend(paths.share(&quote_spanned!(at=> #k::Some(#share))));
         }
     }
     let mut items = paths.extras(&facts, &extras);
-    items.extend(paths.describe(Borrow::Shared, &parts(paths, tensor, Borrow::Shared)));
+    items.extend(paths.describe(Borrow::Shared, &description.by(Borrow::Shared)));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
-        let mut body = parts(paths, tensor, Borrow::Exclusive);
+        let mut body = description.by(Borrow::Exclusive);
         if tensor.access == Access::Writable {
-            let (args, route, k) = typed(paths, field.ty, "Probe");
-            let check = quote_spanned!(site(field.ty)=> #k::writable::<#args>(#route););
-            body = quote!(#check #body);
+            let typed = Typed::new(paths, field.ty, field.at, "Probe");
+            let check = typed.call("writable", TokenStream::new());
+            body = quote!(#check; #body);
         }
         items.extend(paths.describe(Borrow::Exclusive, &body));
     }
@@ -93,7 +92,7 @@ fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
         return None;
     }
     let k = &paths.k;
-    let (ty, at, member) = (shape.ty, site(shape.ty), &shape.member);
+    let (ty, at, member) = (shape.ty, shape.at, &shape.member);
     let (at_k, this, own) = (paths.k(at), argument(at), argument(Span::call_site()));
     let lists = quote_spanned!(at=> #at_k::LentLists::<#ty>);
     Some(quote! {
@@ -108,21 +107,17 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let k = &paths.k;
     let ty = field.ty;
     let facts = quote!({ use #k::Unsaid as _; #k::Whole::<#ty>::FACTS });
-    let (args, route, at_k) = typed(paths, field.ty, "Whole");
-    let (at, this, member) = (site(ty), receiver(ty.span()), &field.member);
-    let describe = quote_spanned!(at=> #at_k::whole::<#args>(&#this.#member, #route));
-    let describe_mut = quote_spanned!(at=> #at_k::whole_mut::<#args>(&mut #this.#member, #route));
-    let methods = [
-        paths.describe(Borrow::Shared, &describe),
-        paths.describe(Borrow::Exclusive, &describe_mut),
-    ];
-    let this = argument(ty.span());
-    let share = quote_spanned!(at=> #at_k::whole_share::<#args>(&#this.#member, request, #route));
+    let (at, member) = (field.at, &field.member);
+    let typed = Typed::new(paths, ty, at, "Whole");
+    let methods = [(Borrow::Shared, "whole"), (Borrow::Exclusive, "whole_mut")]
+        .map(|(borrow, function)| paths.describe(borrow, &typed.lend(function, borrow, member)));
+    let this = argument(at);
+    let share = typed.call("whole_share", quote_spanned!(at=> &#this.#member, request,));
     let share = paths.share(&share);
     let usual = (paths.input.krate.root == Root::Pyo3).then(|| {
-        let this_of_all = argument(Span::call_site());
-        let usual = quote_spanned!(at=> #at_k::whole_usual::<#args>(&#this.#member, #route));
-        quote!(.usual(|#this_of_all| #usual))
+        let this = argument(Span::call_site());
+        let usual = typed.lend("whole_usual", Borrow::Closure, member);
+        quote!(.usual(|#this| #usual))
     });
     let extras = paths.extras(&facts, &quote!(#usual #share));
     quote!(#extras #(#methods)*)
@@ -142,11 +137,10 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
                 let rest = (!variant.is_unit).then(|| quote!({ .. }));
                 return quote!(Self::#ident #rest => #skipped,);
             };
-            let (args, route, k) = typed(paths, field.ty, "Whole");
-            let (at, member) = (site(field.ty), &field.member);
-            let function = Ident::new(function, at);
+            let (at, member) = (field.at, &field.member);
             let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
-            let call = quote_spanned!(at=> #k::#function::<#args>(field, #request #route));
+            let values = quote_spanned!(at=> field, #request);
+            let call = Typed::new(paths, field.ty, at, "Whole").call(function, values);
             quote!(Self::#ident { #member: field #rest } => #call,)
         });
         quote!(match #this { #(#arms)* })

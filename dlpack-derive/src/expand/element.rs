@@ -95,7 +95,7 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
     };
     let walk = |exclusive: bool| -> TokenStream {
         let step = |field: &Field<'_>| {
-            let (at, member) = (site(field.ty), &field.member);
+            let (at, member) = (field.at, &field.member);
             let (this, part) = (receiver(at), part(paths, field));
             let mutable = exclusive.then(|| quote_spanned!(at=> mut));
             // One statement each: rustc blames the start of a chain for its end.
@@ -105,7 +105,7 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
     };
     let (shared, exclusive) = (walk(false), walk(true));
     let built = fields.iter().map(|field| {
-        let (at, member) = (site(field.ty), &field.member);
+        let (at, member) = (field.at, &field.member);
         let part = part(paths, field);
         quote_spanned!(at=> #member: source.next(#part))
     });

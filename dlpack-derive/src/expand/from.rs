@@ -77,13 +77,13 @@ fn whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 }
 
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
-    let (at, ty) = (site(field.ty), field.ty);
+    let (at, ty) = (field.at, field.ty);
     let k = paths.k(at);
     quote_spanned!(at=> #k::import_whole::<#ty>(tensor)?)
 }
 
 fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
-    let (at, ty) = (site(field.ty), field.ty);
+    let (at, ty) = (field.at, field.ty);
     let k = paths.k(at);
     quote_spanned!(at=> <#ty as #k::Default>::default())
 }
@@ -93,7 +93,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     let k = &paths.k;
     let tries = arms.iter().filter_map(|arm| {
         let (variant, chosen) = (arm.variant.ident, arm.field?);
-        let (at, ty) = (site(chosen.ty), chosen.ty);
+        let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
         let fits = quote_spanned!(at=> #at_k::fits::<#ty>(&tensor));
         let values = arm.variant.fields.iter().map(|field| {
@@ -146,7 +146,7 @@ impl<'a> Solver<'a> {
         }
         self.cx.check()?;
         let k = &self.paths.k;
-        let (at, ty, member) = (site(data.ty), data.ty, &data.member);
+        let (at, ty, member) = (data.at, data.ty, &data.member);
         let at_k = self.paths.k(at);
         let import = quote_spanned!(at=> #at_k::Import::new::<#ty>(tensor)?);
         let elem = tensor
@@ -254,7 +254,7 @@ impl<'a> Solver<'a> {
     }
 
     fn set(&mut self, field: &'a Field<'a>, method: &str, arguments: &[Literal]) {
-        let (at, ty) = (site(field.ty), field.ty);
+        let (at, ty) = (field.at, field.ty);
         let method = Ident::new(method, at);
         let value = quote_spanned!(at=> import.#method::<#ty>(#(#arguments),*)?);
         self.solved.push((field, value));

@@ -8,7 +8,6 @@ use crate::expand::call::Paths;
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Field, Input, Member};
-use crate::syntax::krate::site;
 use crate::syntax::role::Role;
 
 pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
@@ -40,14 +39,14 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
     let Paths { input, c, k } = paths;
     let names: Vec<_> = columns.iter().map(|field| field.name()).collect();
     let arms = columns.iter().zip(&names).map(|(field, name)| {
-        let (at, ty, member) = (site(field.ty), field.ty, &field.member);
+        let (at, ty, member) = (field.at, field.ty, &field.member);
         let k = input.krate.private(at);
         let column = quote_spanned!(at=> #k::record_column::<Self, #ty>(rows, |row| &row.#member));
         quote!(#name => #column,)
     });
     let facts = columns.iter().zip(&names).map(|(field, name)| {
-        let (k, ty) = (input.krate.private(site(field.ty)), field.ty);
-        quote_spanned!(site(field.ty)=> (#name, #k::Elem::<#ty>::FACTS))
+        let (k, ty) = (input.krate.private(field.at), field.ty);
+        quote_spanned!(field.at=> (#name, #k::Elem::<#ty>::FACTS))
     });
     input.implement(
         quote!(#c::Record),

@@ -2,9 +2,8 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
 
-use crate::expand::call::{Borrow, Paths, facts, parts, present, typed};
+use crate::expand::call::{Borrow, Paths, Typed, description, facts, present};
 use crate::plan::tensor::Data;
 use crate::plan::{Named, Plan, Source};
 use crate::syntax::expr::receiver;
@@ -22,7 +21,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         .columns
         .iter()
         .map(|field| {
-            let (at, ty) = (site(field.ty), field.ty);
+            let (at, ty) = (field.at, field.ty);
             let k = paths.k(at);
             let names = quote_spanned!(at=> #k::Table::<#ty>::NAMES);
             let (this, member) = (receiver(at), &field.member);
@@ -52,7 +51,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     });
     let own_facts = (!own.is_empty()).then(|| quote!(&[#(#own_facts),*],));
     let column_facts = plan.columns.iter().map(|field| {
-        let (k, ty) = (paths.k(site(field.ty)), field.ty);
+        let (k, ty) = (paths.k(field.at), field.ty);
         quote_spanned!(site(ty)=> #k::Table::<#ty>::COLUMNS)
     });
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
@@ -97,7 +96,7 @@ fn accessor_name(named: &Named<'_>) -> Ident {
 fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let body = match &named.source {
-        Source::Tensor(tensor) => parts(paths, tensor, Borrow::Shared),
+        Source::Tensor(tensor) => description(paths, tensor).by(Borrow::Shared),
         Source::Whole(data) => whole_source(paths, data),
     };
     let (vis, name) = (named.vis, accessor_name(named));
@@ -124,14 +123,15 @@ fn source_facts(paths: &Paths<'_>, source: &Source<'_>) -> TokenStream {
 }
 
 fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {
-    let (ty, lent) = match data {
+    match data {
         Data::Field(field) => {
-            let (this, member) = (receiver(field.ty.span()), &field.member);
-            (field.ty, quote_spanned!(site(field.ty)=> &#this.#member))
+            let typed = Typed::new(paths, field.ty, field.at, "Whole");
+            typed.lend("whole", Borrow::Shared, &field.member)
         }
-        Data::Present(field, ty) => (*ty, present(paths, field)),
+        Data::Present(field, ty) => {
+            let (at, present) = (site(ty), present(paths, field));
+            Typed::new(paths, ty, at, "Whole").call("whole", quote_spanned!(at=> #present,))
+        }
         Data::Expr(_) | Data::Raw { .. } => unreachable!("only a field is a whole tensor"),
-    };
-    let (args, route, k) = typed(paths, ty, "Whole");
-    quote_spanned!(site(ty)=> #k::whole::<#args>(#lent, #route))
+    }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Field<'a> {
     pub(crate) member: Member<'a>,
     pub(crate) vis: &'a Visibility,
     pub(crate) ty: &'a Type,
+    /// Where the type stands, with the names of the expansion in scope.
+    pub(crate) at: Span,
     pub(crate) attrs: Vec<Attr>,
 }
 
@@ -236,17 +238,21 @@ impl<'a> Variant<'a> {
 }
 
 fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
-    let read = |(index, field): (usize, &'a syn::Field)| Field {
-        member: match &field.ident {
-            Some(ident) => Member::Named(ident),
-            None => Member::Unnamed(Index {
-                index: u32::try_from(index).expect("rustc stops before 2^32 fields"),
-                span: site(&field.ty),
-            }),
-        },
-        vis: &field.vis,
-        ty: &field.ty,
-        attrs: attr::read(&field.attrs, at, cx),
+    let read = |(index, field): (usize, &'a syn::Field)| {
+        let span = site(&field.ty);
+        Field {
+            member: match &field.ident {
+                Some(ident) => Member::Named(ident),
+                None => Member::Unnamed(Index {
+                    index: u32::try_from(index).expect("rustc stops before 2^32 fields"),
+                    span,
+                }),
+            },
+            vis: &field.vis,
+            ty: &field.ty,
+            at: span,
+            attrs: attr::read(&field.attrs, at, cx),
+        }
     };
     fields.iter().enumerate().map(read).collect()
 }

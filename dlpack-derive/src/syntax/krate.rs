@@ -1,9 +1,9 @@
 //! The paths of the expansion: the crate that it calls, and where rustc should see the call.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{ToTokens, quote_spanned};
-use syn::Path;
+use quote::{ToTokens, TokenStreamExt};
 use syn::spanned::Spanned;
+use syn::{Path, Token};
 
 use crate::syntax::attr::{Attr, Value};
 use crate::syntax::root::Root;
@@ -30,29 +30,55 @@ impl Krate {
     }
 
     /// The root, located at a span: rustc points where the first token of a path lies.
-    pub(crate) fn root(&self, at: Span) -> TokenStream {
-        match (&self.path, self.root) {
-            // `$crate` must keep resolving as it was written.
-            (Some(path), _) => relocate(path.to_token_stream(), at),
-            (None, Root::Core) => quote_spanned!(at=> ::dlpack_core),
-            (None, Root::Pyo3) => quote_spanned!(at=> ::dlpack_pyo3),
+    pub(crate) const fn root(&self, at: Span) -> At<'_> {
+        At {
+            krate: self,
+            at,
+            private: false,
         }
     }
 
     /// What only the expansion uses: named by the patch version, so that no other release answers to it.
-    pub(crate) fn private(&self, at: Span) -> TokenStream {
-        const NAME: &str = concat!("__private", env!("CARGO_PKG_VERSION_PATCH"));
-        let (root, name) = (self.root(at), Ident::new(NAME, at));
-        quote_spanned!(at=> #root::#name)
+    pub(crate) const fn private(&self, at: Span) -> At<'_> {
+        At {
+            private: true,
+            ..self.root(at)
+        }
     }
 }
 
-fn relocate(tokens: TokenStream, at: Span) -> TokenStream {
-    let moved = tokens.into_iter().map(|mut token| {
-        token.set_span(token.span().located_at(at));
-        token
-    });
-    moved.collect()
+/// A path of the crate at a place. It goes into a stream token by token: to join two streams rustc is asked, twice, and
+/// an expansion has some thirty paths.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    krate: &'a Krate,
+    at: Span,
+    private: bool,
+}
+
+impl ToTokens for At<'_> {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        const PRIVATE: &str = concat!("__private", env!("CARGO_PKG_VERSION_PATCH"));
+        let At { krate, at, private } = *self;
+        let name = |name, tokens: &mut TokenStream| {
+            Token![::]([at; 2]).to_tokens(tokens);
+            tokens.append(Ident::new(name, at));
+        };
+        match (&krate.path, krate.root) {
+            // `$crate` must keep resolving as it was written.
+            (Some(path), _) => {
+                tokens.append_all(path.to_token_stream().into_iter().map(|mut token| {
+                    token.set_span(token.span().located_at(at));
+                    token
+                }))
+            }
+            (None, Root::Core) => name("dlpack_core", tokens),
+            (None, Root::Pyo3) => name("dlpack_pyo3", tokens),
+        }
+        if private {
+            name(PRIVATE, tokens);
+        }
+    }
 }
 
 /// The place where some tokens of the user end, with the names of the expansion in scope.

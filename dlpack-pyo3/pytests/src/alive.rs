@@ -27,7 +27,7 @@ impl Drop for Alive {
         ALIVE.fetch_sub(1, Ordering::SeqCst);
         // Not waited for: in a forked child nobody may be left to unlock it.
         if let Ok(mut drops) = DROPS.try_lock() {
-            if drops.len() < REMEMBERED {
+            if drops.len() < REMEMBERED && drops.try_reserve(1).is_ok() {
                 drops.push((thread_id(), attached()));
             }
         }

@@ -47,6 +47,7 @@ pub(crate) fn look<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDic
     seen.set_item("ptr", view.as_ptr().addr())?;
     seen.set_item("readonly", view.is_read_only())?;
     seen.set_item("copied", view.is_copied())?;
+    seen.set_item("lent", view.as_slice::<f32>().is_ok())?;
     let bytes = view.to_vec::<u8>().ok();
     let bytes = bytes.map(|bytes| PyBytes::new(object.py(), &bytes));
     seen.set_item("bytes", bytes)?;

@@ -9,6 +9,7 @@ mod campaign;
 mod elsewhere;
 mod functions;
 mod generic;
+mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
 mod memory;
@@ -49,18 +50,20 @@ mod dlpack_probe {
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
     #[pymodule_export]
-    use crate::mutable::{Changing, Exclusive, Mutable, Open};
+    use crate::greedy::Greedy;
+    #[pymodule_export]
+    use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
     #[pymodule_export]
     use crate::probe::{Probe, WProbe};
     #[pymodule_export]
-    use crate::raw::{status_of_export, status_of_import};
+    use crate::raw::{loose, status_of_export, status_of_import};
     #[pymodule_export]
     use crate::several::{Batch, Owned, Tables};
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

@@ -83,6 +83,44 @@ changeable! {
     Exclusive, writable
 }
 
+macro_rules! bendable {
+    ($(#[$doc:meta])* $name:ident, $($flag:ident)?) => {
+        $(#[$doc])*
+        #[pyclass(module = "dlpack_probe")]
+        #[derive(DLPack)]
+        pub(crate) struct $name {
+            #[dlpack(data $(, $flag)?)]
+            items: Vec<f32>,
+            #[dlpack(shape)]
+            dims: Vec<i64>,
+            _alive: Alive,
+        }
+
+        #[dlpack_pymethods]
+        #[pymethods]
+        impl $name {
+            #[new]
+            fn new(items: Vec<f32>, dims: Vec<i64>) -> Self {
+                Self { items, dims, _alive: Alive::new() }
+            }
+
+            fn bend(&mut self, dims: Vec<i64>) {
+                self.dims = dims;
+            }
+        }
+    };
+}
+
+bendable! {
+    /// Its shape need not fit its data.
+    Bent,
+}
+
+bendable! {
+    /// The same behind the exclusive borrow.
+    BentAlone, writable
+}
+
 /// Has a `__dict__` and weak references, and may be a base class.
 #[pyclass(frozen, subclass, dict, weakref, module = "dlpack_probe")]
 #[derive(DLPack)]

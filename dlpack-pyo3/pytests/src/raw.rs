@@ -7,7 +7,10 @@
 use core::ptr::{null_mut, with_exposed_provenance};
 
 use dlpack_pyo3::abi::DLPackExchangeAPI;
+use dlpack_pyo3::{DLPack, py_err};
 use pyo3::prelude::*;
+
+use crate::alive::Alive;
 
 /// What the table's `managed_tensor_from_py_object_no_sync` returns for an object, whether it wrote a
 /// tensor, and the exception that it set. A tensor is released at once.
@@ -56,4 +59,25 @@ pub(crate) fn status_of_import(
         drop(unsafe { Bound::<PyAny>::from_owned_ptr(py, out.cast()) });
     }
     (status, !out.is_null(), exception)
+}
+
+#[derive(DLPack)]
+struct Loose {
+    #[dlpack(data)]
+    values: [f32; 6],
+    #[dlpack(shape)]
+    shape: Vec<usize>,
+    _alive: Alive,
+}
+
+/// The address of a tensor of six numbers that whoever gets it has to release; an owner lives until then.
+#[pyfunction]
+pub(crate) fn loose(shape: Vec<usize>) -> PyResult<usize> {
+    let owner = Loose {
+        values: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        shape,
+        _alive: Alive::new(),
+    };
+    let tensor = owner.into_dlpack().map_err(py_err)?;
+    Ok(tensor.into_raw().as_ptr().expose_provenance())
 }

@@ -10,7 +10,9 @@ use core::mem::transmute;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::Arc;
 
-use dlpack_pyo3::{Buffer, DLPack, Device, DeviceType, Loan, StreamHandle, dlpack_pymethods};
+use dlpack_pyo3::{
+    Buffer, DLPack, Device, DeviceType, ExportRequest, Loan, StreamHandle, dlpack_pymethods,
+};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -241,6 +243,56 @@ impl Wrapped {
             inner: Inner {
                 memory: Handle(Arc::new(memory)),
             },
+        }
+    }
+}
+
+/// Its own code lets go of Python and waits for the device, whenever it is asked for its memory or dropped.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Patient {
+    #[dlpack(data, owner)]
+    memory: Waiting,
+}
+
+#[derive(Clone)]
+struct Waiting(Handle);
+
+impl Waiting {
+    fn wait(&self) {
+        let for_the_processor = ExportRequest {
+            dl_device: Some(Device::CPU),
+            ..ExportRequest::versioned()
+        };
+        let memory = self.0.clone();
+        let wait = || Inner { memory }.into_dlpack_with(&for_the_processor);
+        let tensor = Python::try_attach(|py| py.detach(wait));
+        drop(tensor.expect("Python is there").expect("the device waits"));
+    }
+}
+
+impl Buffer for Waiting {
+    fn lend(&self) -> Loan<'_> {
+        self.wait();
+        self.0.lend()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Patient {
+    #[new]
+    #[pyo3(signature = (address, items, device, stream=0, *, free=0))]
+    fn new(address: usize, items: usize, device: (i32, i32), stream: usize, free: usize) -> Self {
+        let memory = Memory::new(address, items, device, stream, 0, free);
+        Self {
+            memory: Waiting(Handle(Arc::new(memory))),
         }
     }
 }

@@ -34,6 +34,26 @@ def test_a_mutable_class_is_held(way):
     assert len(owner) == 3
 
 
+@pytest.mark.parametrize("cls", [p.Bent, p.BentAlone])
+def test_a_refusal_holds_nothing(cls):
+    """CAP-21: a description that fails has borrowed the object, and gives it back."""
+    owner = cls([1.0, 2.0], [3])
+    held = capi.references(owner)
+    for act in [*WAYS.values(), lambda owner: owner.__dlpack_device__()]:
+        try:
+            act(owner)
+        except BufferError:
+            pass
+        else:
+            assert act not in WAYS.values()
+        owner.bend([3])
+    assert capi.references(owner) == held
+    owner.bend([2])
+    seen = WAYS["method"](owner)
+    assert seen.floats() == [1.0, 2.0]
+    seen.release()
+
+
 def test_an_unconsumed_capsule_holds_too():
     """CAP-04, CAP-18: what is in a capsule may be read at any time."""
     owner = p.Mutable([1.0])

@@ -2,6 +2,7 @@
 
 import ctypes as c
 import gc
+import sys
 import threading
 
 import capi
@@ -286,6 +287,21 @@ def test_a_tensor_that_is_refused(cls, bad):
     assert foreign.deleted == 0, "the caller still owns it"
 
 
+@pytest.mark.parametrize("offset", [1, 4])
+def test_what_is_not_aligned(offset):
+    """Own faults 11: nothing of a tensor or a prototype is read where it may not lie."""
+    memory = c.create_string_buffer(256)
+    place = -(-c.addressof(memory) // 64) * 64 + offset
+    for cls in [p.Tensor, p.Points]:
+        with pytest.raises(BufferError, match=rf"no multiple of 8 \({place}\)"):
+            capi.Exchange(cls).to_object(place)
+    out = c.c_void_p()
+    prototype = capi.DLTensor.from_address(place)
+    status, said = capi.Exchange(p.Tensor).allocate(prototype, out, True)
+    assert (status, out.value, said[0][1]) == (-1, None, b"BufferError")
+    assert b"no multiple of 8" in said[0][2]
+
+
 def test_a_tensor_that_the_class_cannot_be():
     """XAP-17: the tensor is sound, but it does not fit the struct."""
     for foreign in [
@@ -296,6 +312,108 @@ def test_a_tensor_that_the_class_cannot_be():
             capi.Exchange(p.Points).to_object(c.addressof(foreign.managed))
         gc.collect()
         assert foreign.deleted == 0
+
+
+ENDS = [
+    (keep, end)
+    for keep in ["nothing", "tensor", "buffer", "payload", "hidden"]
+    for end in ["well", "error", "panic", "bomb"]
+    if end in ("panic", "bomb") or keep not in ("payload", "hidden")
+]
+
+
+@pytest.fixture
+def unraised(monkeypatch):
+    """The exceptions that nobody could be given."""
+    found = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: found.append(what.exc_type))
+    return found
+
+
+@pytest.mark.parametrize("keep, end", ENDS)
+def test_a_tensor_that_was_kept(keep, end, unraised):
+    """XAP-16, XAP-17, own faults 3: what code of the user has kept before it fails is not the caller's any more."""
+    foreign = capi_foreign(shape=(6,))
+    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    p.Greedy.next(keep, end)
+    to_object = capi.Exchange(p.Greedy).to_object
+    kept = keep in ("tensor", "buffer")
+    # Nobody can get at it any more, but nobody can know that.
+    lost = (keep, end) == ("hidden", "bomb")
+    if not (kept or lost or end == "well"):
+        with pytest.raises(BufferError):
+            to_object(c.addressof(foreign.managed))
+        gc.collect()
+        assert (foreign.deleted, p.Greedy.kept(), unraised) == (0, [], [])
+        return
+    made = to_object(c.addressof(foreign.managed))
+    if end == "well":
+        assert type(made) is p.Greedy and unraised == []
+    else:
+        assert type(made) is p.Tensor and unraised == [BufferError]
+        seen = capi.export(made)
+        assert (seen.floats(), seen.data) == (values, c.addressof(foreign.memory))
+        seen.release()
+    assert foreign.deleted == 0 or keep == "tensor" and end == "well"
+    assert p.Greedy.kept() == ([values] if kept else [])
+    del made
+    gc.collect()
+    assert p.Greedy.kept() == ([values] if kept else [])
+    assert foreign.deleted == (0 if kept or lost else 1)
+    p.Greedy.let_go()
+    assert foreign.deleted == (0 if lost else 1)
+
+
+def test_an_object_that_cannot_be_allocated(script):
+    """XAP-17, own faults 3: without memory for the object, what was kept is not the caller's either."""
+    pytest.importorskip("_testcapi")
+    ended = script(
+        """
+import gc, sys
+import _testcapi
+import capi
+import dlpack_probe as p
+sys.unraisablehook = lambda what: None
+ends = {}
+keeps = [(p.Greedy, *how) for how in [("tensor", "well"), ("buffer", "well"), ("nothing", "well"), ("buffer", "error")]]
+for cls, keep, end in [(p.Tensor, "", ""), (p.Points, "", ""), (p.Adopted, "", ""), *keeps]:
+    table = cls.__c_dlpack_exchange_api__
+    for k in range(12):
+        # Its deleter is not written in Python, and so takes none of the memory.
+        tensor = p.loose([2, 3] if cls is p.Points else [6])
+        if keep:
+            cls.next(keep, end)
+        _testcapi.set_nomemory(k, k + 1)
+        try:
+            status, made, error = p.status_of_import(table, tensor)
+        except BaseException:
+            # PyO3 cannot make the tuple of the answer: the one allocation that failed is behind us.
+            status, error = 0, None
+        finally:
+            _testcapi.remove_mem_hooks()
+        gc.collect()
+        kept = p.Greedy.kept()
+        assert kept in ([], [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), kept
+        where = (cls, keep, end, k, status, error, p.alive())
+        if status == -1:
+            assert (made, kept, p.alive()) == (False, [], 1), where
+            capi.Seen(tensor, True).release()
+        elif status == 0:
+            assert error is None and p.alive() == bool(kept), where
+        p.Greedy.let_go()
+        assert p.alive() == 0, where
+        ends.setdefault((cls, keep, end), set()).add((status, bool(kept), type(error)))
+for (cls, keep, end), found in ends.items():
+    if end != "error":
+        assert (-1, False, MemoryError) in found, (cls, keep, found)
+    if keep in ("tensor", "buffer"):
+        assert (0, True, type(None)) in found, (cls, keep, found)
+print("well", len(ends))
+""",
+        # PyO3 itself panics, and says so, where it cannot make a string.
+        noisy=True,
+    )
+    assert ended.out.split() == ["well", "7"]
 
 
 def test_our_own_tensor_comes_back():

@@ -73,6 +73,342 @@ print("failed", failed)
     assert int(ended.out.split()[1]) > 20
 
 
+@pytest.mark.parametrize("whose", ["python", "rust"])
+def test_failing_memory_in_imports(script, whose):
+    """Own faults 15: an import that finds no memory, here or in Python, is a MemoryError, and the tensor is released, or its
+    caller's still."""
+    pytest.importorskip("_testcapi")
+    ended = script(
+        f"""
+whose = {whose!r}
+"""
+        + """
+import _testcapi, gc, sys
+import capi
+import dlpack_probe as p
+start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
+stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
+sys.unraisablehook = lambda what: None
+
+owner = p.WProbe([2, 3])
+
+def capsule(shape):
+    return capi.make_capsule(p.loose(shape), capi.VERSIONED, RELEASE)
+
+def release(capsule):
+    name = capi._raw_name(capsule)
+    if name == capi.VERSIONED.value:
+        capi.Seen(capi._raw_pointer(capsule, name), True).release()
+
+release = capi._DESTRUCTOR(release)
+RELEASE = capi._address(release)
+made = [lambda: owner, lambda: capsule([2, 3]), lambda: p.Tensor.from_dlpack(owner)]
+acts = [
+    (make, act)
+    for make in made
+    for act in (p.take, p.adopt, p.take_points, p.first, lambda it: p.Tensor.from_dlpack(it, copy=True))
+]
+acts += [(lambda: capsule([6]), p.adopt)]
+# What does not fit is refused in words, for which there may be no memory either.
+acts += [(make, lambda it: p.Tensor.from_dlpack(it, device=(2, 0))) for make in made]
+if whose == "python":
+    # PyO3 puts words of its own before ours.
+    acts.append((lambda: capsule([6]), p.take_points))
+ways = [("nothing", "well"), ("buffer", "well"), ("tensor", "error"), ("nothing", "error")]
+
+def outcome(act, thing):
+    try:
+        act(thing)
+    except BaseException as error:
+        return type(error)
+
+failed = 0
+for number, (make, act) in enumerate(acts):
+    expected = outcome(act, make())
+    gc.collect()
+    alive, held = p.alive(), sys.getrefcount(owner)
+    for k in range(100):
+        thing = make()
+        start(k, k + 1)
+        try:
+            found = outcome(act, thing)
+        finally:
+            stop()
+        # PyO3 panics where it cannot make a string or a tuple.
+        assert found in (expected, MemoryError) or whose == "python", (number, k, found)
+        failed += found is not expected
+        del thing
+        gc.collect()
+        assert (p.alive(), sys.getrefcount(owner)) == (alive, held), (number, k, found)
+for cls in [p.Tensor, p.Points, p.Adopted, p.Greedy]:
+    for how in ways:
+        table, alive = cls.__c_dlpack_exchange_api__, p.alive()
+        for k in range(30):
+            p.Greedy.next(*how)
+            tensor = p.loose([2, 3] if cls is not p.Greedy else [6])
+            start(k, k + 1)
+            try:
+                status, _, error = p.status_of_import(table, tensor)
+            except BaseException:
+                # The tuple could not be made: all that failed before is what fails with memory too.
+                refused = cls is p.Greedy and how == ("nothing", "error")
+                status, error = (-1, MemoryError()) if refused else (0, None)
+            finally:
+                stop()
+            kept = len(p.Greedy.kept())
+            assert (status == 0) == (error is None), (cls, how, k, error)
+            assert type(error) in (type(None), MemoryError) or how[1] == "error", (cls, how, k, error)
+            failed += status
+            assert p.alive() == alive + (1 if status or kept else 0), (cls, how, k, status)
+            if status:
+                assert not kept
+                capi.Seen(tensor, True).release()
+            p.Greedy.let_go()
+            error = None
+            gc.collect()
+            assert p.alive() == alive, (cls, how, k)
+print(failed)
+""",
+        # PyO3 itself panics, and says so, where it cannot make a string.
+        noisy=True,
+    )
+    assert int(ended.out) != 0
+
+
+REFUSALS = """
+import ctypes, gc, sys
+import capi
+import dlpack_probe as p
+
+kept = []
+
+def borrowed():
+    kept.append(p.Exclusive([1.0]))
+    kept.append(kept[0].__dlpack__(max_version=(1, 0)))
+    return kept[0]
+
+def panicking():
+    owner = p.PanicInDescribe([1.0])
+    owner.arm(True)
+    return owner
+
+new = {"max_version": (1, 0)}
+owners = {
+    "out of bounds": (p.Probe([9], items=3), new),
+    "too large": (p.Probe([2**62, 2**62], strides=[0, 0], items=1), new),
+    "skipped variant": (p.Audio.Silence(), new),
+    "a bool that is none": (p.Raw([7], p.Kind.Bool), new),
+    "no copy": (p.Probe([3]), {"copy": False}),
+    "no such device": (p.Probe([3]), {"dl_device": (2, 0), **new}),
+    "an odd device": (p.Probe([3]), {"dl_device": (2**40, 0)}),
+    "an argument by place": (p.Probe([3]), (None,)),
+    "an odd keyword": (p.Probe([3]), {"unknown": None}),
+    "an odd version": (p.Probe([3]), {"max_version": (1,)}),
+    "a version of no numbers": (p.Probe([3]), {"max_version": (object(), 1.0)}),
+    "a version below 0": (p.Probe([3]), {"max_version": (-1, 2**200)}),
+    "an odd copy": (p.Probe([3]), {"copy": 1}),
+    "an odd stream": (p.Probe([3]), {"stream": "1"}),
+    "a stream too large": (p.Probe([3]), {"stream": 2**200}),
+    "a stream of the processor": (p.Probe([3]), {"stream": 1, **new}),
+    "a version of the draft": (p.Draft([1.0]), {"version": 70}),
+    "two versions": (p.Draft([1.0]), {"version": 100, **new}),
+    "borrowed": (borrowed(), new),
+    "a copy from a device": (p.Elsewhere(2), {"copy": False, "dl_device": (1, 0), **new}),
+    "no driver": (p.Elsewhere(2), {"dl_device": (1, 0), **new}),
+}
+panics = {"a panic": (panicking(), new), "a panic again": (p.PanicByHand(), new)}
+
+def ask(owner, request):
+    return owner.__dlpack__(*request) if type(request) is tuple else owner.__dlpack__(**request)
+
+def device(owner, _):
+    return owner.__dlpack_device__()
+
+def table(owner, _):
+    tables[type(owner)](owner, out)
+
+out = ctypes.byref(ctypes.c_void_p())
+kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+classes = {type(owner) for owner, _ in [*owners.values(), *panics.values()]}
+tables = {it: kind(capi.Exchange(it).table.managed_tensor_from_py_object_no_sync) for it in classes}
+
+def outcome(act, owner, request):
+    try:
+        act(owner, request)
+    except BaseException as error:
+        return error
+
+def kind_of(error):
+    # What CPython itself makes of it, where it has no memory for a frame of the traceback, and what ctypes does.
+    other = str(error) == "error return without exception set" or type(error) is ctypes.ArgumentError
+    return MemoryError if other else type(error)
+"""
+
+
+def test_refusals_leave_nothing_behind(script):
+    """Own faults 12: what is refused is forgotten at once, and not when a function of PyO3's is called next."""
+    ended = script(
+        REFUSALS
+        + """
+acts = [(why, ask, *owner) for why, owner in {**owners, **panics}.items()]
+acts += [(why, act, *owner) for why, owner in {**owners, **panics}.items() for act in (device, table)]
+acts = [it for it in acts if outcome(*it[1:]) is not None]
+for why, act, owner, request in acts:
+    outcome(act, owner, request)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(300):
+        outcome(act, owner, request)
+    grown = sys.getallocatedblocks() - before
+    assert grown < 100, (why, act.__name__, grown)
+print(len(acts))
+""",
+        noisy=True,
+        RUST_BACKTRACE="0",
+        DLPACK_LIBCUDA="none",
+    )
+    assert int(ended.out) > 30
+
+
+@pytest.mark.parametrize("whose", ["python", "rust"])
+@pytest.mark.parametrize("fails", ["one", "all"])
+def test_failing_memory_in_refusals(script, whose, fails):
+    """Own faults 9, 14: without memory for a refusal it is a MemoryError, whoever lacks it, and nothing is kept."""
+    pytest.importorskip("_testcapi")
+    ended = script(
+        REFUSALS
+        + f"""
+whose, fails = {whose!r}, {fails!r}
+"""
+        + """
+import _testcapi
+start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
+stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
+if whose == "python":
+    # What panics in Rust has no memory for that either.
+    owners.update(panics)
+
+def attempt(act, owner, request, first, end):
+    try:
+        start(first, end)
+        return outcome(act, owner, request)
+    except BaseException as error:
+        return error
+
+gc.freeze()
+failed = 0
+for why, (owner, request) in owners.items():
+    for act in ask, device, table:
+        expected = kind_of(outcome(act, owner, request))
+        if expected is type(None):
+            continue
+        gc.collect()
+        held, alive = sys.getrefcount(owner), p.alive()
+        k = well = 0
+        # As one allocation may be done without, it is over when many in a row were.
+        while well < 10:
+            found = attempt(act, owner, request, k, k + 1 if fails == "one" else 0)
+            stop()
+            found = kind_of(found)
+            assert found in (expected, MemoryError), (why, act, k, found)
+            gc.collect()
+            assert (sys.getrefcount(owner), p.alive()) == (held, alive), (why, act, k)
+            failed += found is MemoryError
+            well = 0 if found is MemoryError else well + 1
+            k += 1
+print(failed)
+""",
+        noisy=True,
+        RUST_BACKTRACE="0",
+        DLPACK_LIBCUDA="none",
+    )
+    assert int(ended.out) > 20
+
+
+@pytest.mark.parametrize("whose", ["python", "rust"])
+@pytest.mark.parametrize("fails", ["one", "all"])
+def test_failing_memory_in_deleters(script, whose, fails):
+    """Own faults 9, 14: what is given back needs no memory, also where the owner panics, and panics again."""
+    pytest.importorskip("_testcapi")
+    script(
+        REFUSALS
+        + f"""
+whose, fails = {whose!r}, {fails!r}
+"""
+        + """
+import _testcapi
+start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
+stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
+makers = [lambda: p.Probe([4]), lambda: p.WProbe([4]), lambda: p.Mutable([1.0]), lambda: p.Exclusive([1.0])]
+makers += [lambda: p.Owned([1.0]), lambda: p.Batch(2).rewards, lambda: p.take(p.Probe([4]))]
+if whose == "python":
+    # What panics in Rust has no memory for that either.
+    makers.append(lambda: p.PanicInOwner([1.0]))
+
+def capsule(owner):
+    return [owner.__dlpack__(**new)].clear
+
+def legacy_capsule(owner):
+    return [owner.__dlpack__(copy=True)].clear
+
+def deleter(owner, kind=ctypes.PYFUNCTYPE):
+    seen = capi.export(owner)
+    seen.released = True
+    release, address = kind(None, ctypes.c_void_p)(seen.struct.deleter), ctypes.c_void_p(seen.address)
+    return lambda: release(address)
+
+def deleter_not_attached(owner):
+    return deleter(owner, ctypes.CFUNCTYPE)
+
+def attempt(release, first, end):
+    try:
+        start(first, end)
+        release()
+    except (MemoryError, ctypes.ArgumentError) as error:
+        return error
+
+gc.freeze()
+for make in makers:
+    for way in capsule, legacy_capsule, deleter, deleter_not_attached:
+        for k in range(12):
+            alive = p.alive()
+            release = way(make())
+            without = attempt(release, k, k + 1 if fails == "one" else 0)
+            stop()
+            if p.alive() != alive:
+                # Python had no memory for the call.
+                assert without is not None, (way, k)
+                release()
+            release = without = None
+            gc.collect()
+            assert p.alive() == alive, (way, k)
+""",
+        noisy=True,
+        RUST_BACKTRACE="0",
+    )
+
+
+def test_texts_without_memory(script):
+    """Own faults 14: what is asked for in words is a MemoryError."""
+    script(
+        """
+import dlpack_probe as p
+tensor = p.take(p.Probe([2, 3]))
+for ask in repr, lambda it: it.dtype:
+    for k in range(20):
+        for end in k + 1, 0:
+            p.set_nomemory_in_rust(k, end)
+            try:
+                found = ask(tensor)
+            except MemoryError:
+                found = None
+            p.remove_nomemory_in_rust()
+            assert found == (ask(tensor) if found else None)
+            assert found or k < 10
+"""
+    )
+
+
 def test_the_module_is_gone(script):
     """fault 19: an export works, and is released, after the module was deleted."""
     script(

@@ -265,6 +265,27 @@ def test_negative_strides():
     assert p.look(foreign)["floats"] == [5.0, 3.0, 1.0]
 
 
+def test_memory_that_others_write_is_not_lent():
+    """CAP-20: nobody can promise that a producer keeps its hands off, so no import is a slice, whichever way it came."""
+    table = capi.ExchangeTable()
+
+    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
+    def from_object(producer, out):
+        out[0] = c.addressof(producer.managed)
+        return 0
+
+    table.header.version = capi.DLVersion(1, 3)
+    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+
+    class Fast(capi.Foreign):
+        __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
+
+    for foreign in [Fast(), capi.Foreign(), capi.Foreign(legacy=True), capi.Foreign(flags=capi.READ_ONLY)]:
+        seen = p.look(foreign)
+        assert not seen["lent"] and seen["floats"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+        assert bool(foreign.asked) != isinstance(foreign, Fast)
+
+
 def test_null_data_of_an_empty_tensor():
     """LAY-06, faults 6, 7: no elements need no memory, and are released like any."""
     for shape in [(0,), (0, 3), (3, 0)]:
@@ -559,7 +580,72 @@ def test_inspecting_lists_that_are_not_aligned(legacy):
     foreign = capi.Foreign(legacy=legacy)
     shape = (c.c_char * 24)()
     foreign.managed.dl_tensor.shape = c.cast(c.addressof(shape) + 1, c.POINTER(c.c_int64))
-    assert "not aligned" in p.inspect(foreign)
+    assert "no multiple of 8" in p.inspect(foreign)
+
+
+def beside(thing, offset):
+    """The address of a copy of a ctypes struct, so many bytes behind where it may lie, and what keeps it."""
+    memory = c.create_string_buffer(c.sizeof(thing) + 64)
+    address = -(-c.addressof(memory) // 64) * 64 + offset
+    c.memmove(address, c.addressof(thing), c.sizeof(thing))
+    return address, memory
+
+
+@pytest.mark.parametrize("offset", [1, 4])
+@pytest.mark.parametrize("legacy", [True, False])
+def test_structs_that_are_not_aligned(legacy, offset):
+    """Own faults 11: nothing of them is read: not by an import, nor by `inspect`; the capsule keeps what it has."""
+    foreign = capi.Foreign(legacy=legacy)
+    address, memory = beside(foreign.managed, offset)
+    name = capi.LEGACY if legacy else capi.VERSIONED
+    foreign.capsule = lambda: capi.make_capsule(address, name)
+    capsule = foreign.capsule()
+    for act in [lambda: p.take(foreign), lambda: p.take(capsule), lambda: p.adopt(foreign)]:
+        with pytest.raises(BufferError, match=rf"no multiple of 8 \({address}\)"):
+            act()
+    assert capi.capsule_name(capsule) == name.value
+    assert "no multiple of 8" in p.inspect(foreign)
+    assert foreign.deleted == 0
+    del memory
+
+
+@pytest.mark.parametrize("offset", [0, 1, 4])
+def test_tables_that_are_not_aligned(offset):
+    """Own faults 11: a table, or a tensor that one gives, is not read where it may not lie."""
+    foreign = capi.Foreign()
+    tensor, memory = beside(foreign.managed, offset)
+    given = {"tensor": tensor}
+    table = capi.ExchangeTable()
+
+    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
+    def from_object(producer, out):
+        out[0] = given["tensor"]
+        return 0
+
+    table.header.version = capi.DLVersion(1, 3)
+    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+
+    class Fast(capi.Foreign):
+        __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
+
+    class Odd(capi.Foreign):
+        elsewhere, memory = beside(table, offset)
+        __dlpack_c_exchange_api__ = capi.make_capsule(elsewhere, capi.EXCHANGE)
+
+    foreign.callback = capi._DELETER(lambda address: None)
+    capi.Versioned.from_address(tensor).deleter = c.cast(foreign.callback, c.c_void_p).value
+    if offset == 0:
+        assert p.look(Fast())["floats"] == p.look(Odd())["floats"]
+        return
+    with pytest.raises(BufferError, match="no multiple of 8"):
+        p.take(Fast())
+    odd = Odd()
+    assert p.look(odd)["floats"] and odd.deleted == 1
+    assert p.inspect(odd).endswith("none\n")
+    given["tensor"] = None
+    with pytest.raises(BufferError, match="gave no tensor"):
+        p.take(Fast())
+    del memory
 
 
 def test_a_long_chain_of_tensors():

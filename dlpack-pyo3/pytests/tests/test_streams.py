@@ -18,9 +18,6 @@ import simulator as sim
 NEW = {"max_version": (1, 3)}
 VALUES = (1.0, 2.0, 3.0, 4.0)
 BYTES = 16
-# The stable ABI has no buffer protocol, and before Python 3.12 it does not say who is attached.
-STABLE_ABI = not hasattr(p, "Buffered")
-KNOWS = not STABLE_ABI or sys.version_info >= (3, 12)
 
 
 @pytest.fixture(autouse=True)
@@ -602,14 +599,25 @@ def release_from(way, owner):
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed], ids=lambda cls: cls.__name__)
 def test_other_threads_go_on_while_memory_is_released(cuda, way, cls):
     """CAP-13: the deleter waits, and lets go of the interpreter if this thread has it."""
-    if way == "deleter" and not KNOWS:
-        pytest.skip("nobody can tell here that the thread is attached")
     owner = cuda.written(cls, cuda.stream(), kind=sim.CUDA_MANAGED)
     release = release_from(way, owner)
     del owner
     with sim.Held(other_threads_work) as held:
         release()
     assert held.went_on
+    assert sim.live(sim.ALLOCATIONS) == 0
+
+
+@pytest.mark.parametrize("way", ["capsule", "legacy capsule", "deleter", "deleter, not attached", "foreign thread"])
+def test_waits_of_code_that_let_go_itself(cuda, way):
+    """CAP-13, own faults 8: code of the user's that we call lets go of the interpreter, and then waits."""
+    owner = cuda.written(p.Patient, cuda.stream(), kind=sim.CUDA_MANAGED)
+    with sim.Held(other_threads_work) as held:
+        release = release_from(way, owner)
+    assert held.went_on
+    del owner
+    release()
+    gc.collect()
     assert sim.live(sim.ALLOCATIONS) == 0
 
 

@@ -1,11 +1,15 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
+use core::fmt;
+
+use dlpack_core::binding::text;
 use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::class::Protocol;
+use crate::error::{OrFetch, OrRaise};
 use crate::import::{from_dlpack, from_dlpack_with};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
@@ -98,7 +102,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
 impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
-    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().importing();
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
 
     /// A tensor over the memory of any object that exports one.
     ///
@@ -136,8 +140,8 @@ impl Tensor {
 
     /// The data type, as "float32".
     #[getter]
-    fn dtype(&self) -> String {
-        self.view().dtype().to_string()
+    fn dtype(&self, py: Python<'_>) -> PyResult<String> {
+        text(self.view().dtype()).or_raise(py).or_fetch(py)
     }
 
     /// The (type, id) of the device on which the data lies.
@@ -172,33 +176,31 @@ impl Tensor {
         }
     }
 
-    fn __repr__(&self) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let view = self.view();
-        let mut text = format!(
-            "Tensor(shape={}, dtype={}, device={}, strides={}",
-            tuple(view.shape()),
+        let words = format_args!(
+            "Tensor(shape={}, dtype={}, device={}, strides={}{}{})",
+            Tuple(view.shape()),
             view.dtype(),
             view.device(),
-            tuple(view.strides()),
+            Tuple(view.strides()),
+            if self.readonly()? { ", readonly" } else { "" },
+            if view.is_copied() { ", copied" } else { "" },
         );
-        if self.readonly()? {
-            text.push_str(", readonly");
-        }
-        if view.is_copied() {
-            text.push_str(", copied");
-        }
-        text.push(')');
-        Ok(text)
+        text(words).or_raise(py).or_fetch(py)
     }
 }
 
-/// A list of numbers as Python writes a tuple.
-pub(crate) fn tuple(numbers: &[i64]) -> String {
-    match numbers {
-        [one] => format!("({one},)"),
-        _ => {
-            let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
-            format!("({})", numbers.join(", "))
+/// A list of numbers, which is shown as Python writes a tuple.
+pub(crate) struct Tuple<'a>(pub(crate) &'a [i64]);
+
+impl fmt::Display for Tuple<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (axis, number) in self.0.iter().enumerate() {
+            let before = if axis == 0 { "" } else { ", " };
+            write!(f, "{before}{number}")?;
         }
+        f.write_str(if self.0.len() == 1 { ",)" } else { ")" })
     }
 }

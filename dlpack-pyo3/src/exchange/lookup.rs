@@ -59,6 +59,9 @@ pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
     let mut header: *mut DLPackExchangeAPIHeader = table.cast();
     // So many older versions nobody has; a chain that is longer leads in a circle.
     for _ in 0..8 {
+        if !header.is_aligned() {
+            return None;
+        }
         // SAFETY: a table lives for ever, and starts with its header.
         let found = unsafe { header.as_ref() }?;
         if found.version.major == abi::DLPACK_MAJOR_VERSION {

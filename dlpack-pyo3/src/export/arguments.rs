@@ -12,6 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
+use crate::error::{OrRaise, Raised, fail, raise};
 use crate::hold::waiting;
 
 /// One keyword of the method.
@@ -155,12 +156,12 @@ impl<'a, 'py> Arguments<'a, 'py> {
     }
 
     /// What they ask for. `draft` adds the keyword of the draft from before `max_version` (INF-02 to INF-07).
-    pub(crate) fn request(&self, draft: bool) -> PyResult<ExportRequest> {
+    pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         if self.positional != 0 {
-            return Err(PyTypeError::new_err(format!(
-                "__dlpack__() takes keyword arguments only, but {} positional ones were given",
-                self.positional
-            )));
+            return Err(
+                fail!(self.py, PyTypeError: "__dlpack__() takes keyword arguments only, but {} positional ones were given",
+                    self.positional),
+            );
         }
         let mut request = ExportRequest::default();
         let Some(names) = self.names() else {
@@ -187,9 +188,9 @@ impl<'a, 'py> Arguments<'a, 'py> {
             (None, Some(value)) => draft_version(value)?,
             // INF-07
             (Some(_), Some(_)) => {
-                return Err(PyValueError::new_err(
-                    "`version` is the draft's form of `max_version`: give one of them",
-                ));
+                return Err(
+                    fail!(self.py, PyValueError: "`version` is the draft's form of `max_version`: give one of them"),
+                );
             }
         };
         Ok(request)
@@ -212,44 +213,49 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
 }
 
-fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> PyResult<Keyword> {
-    let text = name.cast::<PyString>()?;
-    let text = text.to_cow()?;
+fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> Result<Keyword, Raised> {
+    let py = name.py();
+    let text = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
+    let text = text.to_cow().or_raise(py)?;
     KEYWORDS
         .iter()
         .filter(|(_, keyword)| draft || *keyword != Keyword::Version)
         .find(|(known, _)| *known == text)
         .map(|(_, keyword)| *keyword)
-        .ok_or_else(|| {
-            PyTypeError::new_err(format!(
-                "__dlpack__() got an unexpected keyword argument '{text}'"
-            ))
-        })
+        .ok_or_else(
+            || fail!(py, PyTypeError: "__dlpack__() got an unexpected keyword argument '{text}'"),
+        )
 }
 
 /// An integer, or whatever passes for one; the nearest `i64` if none is equal.
-fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyResult<i64> {
+fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
     let py = value.py();
-    match value.extract::<i64>() {
-        Ok(value) => Ok(value),
-        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
-            Ok(if value.lt(0)? { i64::MIN } else { i64::MAX })
-        }
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => Err(no_integer(value, what)),
-        Err(error) => Err(error),
+    let error = match value.extract::<i64>() {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    if error.is_instance_of::<PyOverflowError>(py) {
+        raise(py, error).forget(py);
+        let below = value.lt(0).or_raise(py)?;
+        return Ok(if below { i64::MIN } else { i64::MAX });
     }
+    if error.is_instance_of::<PyTypeError>(py) {
+        raise(py, error).forget(py);
+        return Err(no_integer(value, what));
+    }
+    Err(raise(py, error))
 }
 
-fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
+fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     let found = value.get_type();
-    PyTypeError::new_err(format!("{what} is an int or None, found {found}"))
+    fail!(value.py(), PyTypeError: "{what} is an int or None, found {found}")
 }
 
-fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
-    PyValueError::new_err(format!("{what} is out of range: {}", value.to_owned()))
+fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
+    fail!(value.py(), PyValueError: "{what} is out of range: {}", &*value)
 }
 
-fn stream(value: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
+fn stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
     // Python's `bool` is an integer, and nobody means one here (STC-13).
     if value.is_instance_of::<PyBool>() {
         return Err(no_integer(value, "stream"));
@@ -265,7 +271,7 @@ fn stream(value: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
 fn pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
-) -> PyResult<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>)> {
+) -> Result<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>), Raised> {
     if let Ok(tuple) = value.cast::<PyTuple>() {
         if tuple.len() == 2 {
             // SAFETY: index 0 of 2; the tuple keeps its items.
@@ -282,25 +288,22 @@ fn pair<'a, 'py>(
     Err(no_pair(value, what))
 }
 
-fn no_pair(value: Borrowed<'_, '_, PyAny>, what: &str) -> PyErr {
-    match value.cast::<PyTuple>() {
-        Ok(tuple) => PyTypeError::new_err(format!(
-            "{what} is a tuple of two integers, found {} items",
-            tuple.len()
-        )),
-        Err(_) => PyTypeError::new_err(format!(
-            "{what} is a tuple of two integers or None, found {}",
-            value.get_type()
-        )),
+fn no_pair(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
+    let (py, found) = (value.py(), value.get_type());
+    match value.cast::<PyTuple>().map(|tuple| tuple.len()) {
+        Ok(len) => fail!(py, PyTypeError: "{what} is a tuple of two integers, found {len} items"),
+        Err(_) => {
+            fail!(py, PyTypeError: "{what} is a tuple of two integers or None, found {found}")
+        }
     }
 }
 
-fn max_version(value: Borrowed<'_, '_, PyAny>) -> PyResult<Version> {
+fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
     let (major, minor) = pair(value, "max_version")?;
     let number = |number| {
         let found = integer(number, "a part of max_version")?;
         // What is newer than anything is as good as the newest there can be.
-        Ok::<_, PyErr>((found >= 0).then(|| u32::try_from(found).unwrap_or(u32::MAX)))
+        Ok((found >= 0).then(|| u32::try_from(found).unwrap_or(u32::MAX)))
     };
     match (number(major)?, number(minor)?) {
         (Some(major), Some(minor)) => Ok(Version::new(major, minor)),
@@ -308,41 +311,39 @@ fn max_version(value: Borrowed<'_, '_, PyAny>) -> PyResult<Version> {
     }
 }
 
-fn dl_device(value: Borrowed<'_, '_, PyAny>) -> PyResult<Device> {
+fn dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
     let (kind, id) = pair(value, "dl_device")?;
-    let number = |number| Ok::<_, PyErr>(i32::try_from(integer(number, "a part of dl_device")?));
+    let number = |number| Ok(i32::try_from(integer(number, "a part of dl_device")?));
     match (number(kind)?, number(id)?) {
         (Ok(kind), Ok(id)) => Ok(Device::new(DeviceType(kind), id)),
         // No such device can exist, so the data cannot go there (ERR-02).
-        _ => Err(PyBufferError::new_err(format!(
-            "there is no device {}",
-            value.to_owned()
-        ))),
+        _ => Err(fail!(value.py(), PyBufferError: "there is no device {}", &*value)),
     }
 }
 
-fn copy(value: Borrowed<'_, '_, PyAny>) -> PyResult<bool> {
+fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true());
     }
-    // NumPy has a `bool` of its own, which PyO3 knows.
-    value.extract().map_err(|_: PyErr| {
-        PyTypeError::new_err(format!(
-            "copy is True, False or None, found {}",
-            value.get_type()
-        ))
-    })
+    let (py, class) = (value.py(), value.get_type());
+    // NumPy has a `bool` of its own.
+    let is = |name: PyResult<Bound<'_, PyString>>, known| name.is_ok_and(|name| name == known);
+    if is(class.module(), "numpy") && (is(class.name(), "bool") || is(class.name(), "bool_")) {
+        return value.is_truthy().or_raise(py);
+    }
+    Err(fail!(py, PyTypeError: "copy is True, False or None, found {class}"))
 }
 
 /// The version of the draft, 60 for 0.6 and so on, as a `max_version`.
-fn draft_version(value: Borrowed<'_, '_, PyAny>) -> PyResult<Option<Version>> {
+fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Raised> {
     match integer(value, "version")? {
         ..=60 => Ok(None),
         // INF-04: its new struct was never released, and the old one under that name would be misread.
-        found @ 61..=99 => Err(PyBufferError::new_err(format!(
-            "version {found} is a draft that was never released; supported are 60 and older, and 100 to {}",
-            draft_number(Version::CURRENT)
-        ))),
+        found @ 61..=99 => {
+            let newest = draft_number(Version::CURRENT);
+            Err(fail!(value.py(), PyBufferError:
+                "version {found} is a draft that was never released; supported are 60 and older, and 100 to {newest}"))
+        }
         found => {
             let major = u32::try_from(found / 100).unwrap_or(u32::MAX);
             let minor = u32::try_from(found / 10 % 10).unwrap_or(0);

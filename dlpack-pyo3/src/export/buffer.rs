@@ -15,7 +15,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::error::{OrFetch, OrRaise, contained, refuse};
+use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
 use crate::export::export;
 use crate::vtable::{Exports, Vtable};
 
@@ -93,11 +93,11 @@ unsafe fn get_buffer_of<G: Send + 'static>(
         let tensor = match unsafe { export(object, class, Some(&request)) }? {
             Handover::Kept(tensor) => {
                 // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
-                unsafe { Managed::from_raw(tensor) }.map_err(|error| refuse(py, error))?
+                unsafe { Managed::from_raw(tensor) }.or_raise(py)?
             }
             Handover::Other(tensor) => tensor,
         };
-        let filled = fill(tensor, flags).or_raise(py)?;
+        let filled = fill(py, tensor, flags)?;
         // SAFETY: as above.
         unsafe { view.write(filled) };
         // SAFETY: attached, as `object` shows; the buffer holds a reference to its exporter.
@@ -107,36 +107,37 @@ unsafe fn get_buffer_of<G: Send + 'static>(
     contained(py, fill).or_fetch(py)
 }
 
-fn fill(tensor: Managed, flags: c_int) -> PyResult<PyBuffer> {
+fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raised> {
     let view = tensor.view();
     let dtype = view.dtype();
-    let refuse = |why: String| Err(PyBufferError::new_err(why));
     if !view.device().device_type.is_host_readable() {
-        return refuse(format!(
-            "the data lies on {}, which a buffer cannot say",
-            view.device()
-        ));
+        let device = view.device();
+        return Err(
+            fail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say"),
+        );
     }
     let Some((format, itemsize)) = format_of(dtype) else {
-        return refuse(format!(
-            "the buffer protocol has no format for {dtype}; use DLPack"
-        ));
+        return Err(
+            fail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack"),
+        );
     };
     let readonly = view.is_read_only();
     if readonly && flags & WRITABLE != 0 {
-        return refuse("the data is read-only, and a writable buffer was asked for".to_owned());
+        return Err(
+            fail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for"),
+        );
     }
     let wants = |what: c_int| flags & what == what;
     let rows = view.is_contiguous();
     let columns = view.is_column_major();
     if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
-        return refuse("the data is not contiguous in row-major order".to_owned());
+        return Err(fail!(py, PyBufferError: "the data is not contiguous in row-major order"));
     }
     if wants(F_CONTIGUOUS) && !columns {
-        return refuse("the data is not contiguous in column-major order".to_owned());
+        return Err(fail!(py, PyBufferError: "the data is not contiguous in column-major order"));
     }
     if wants(ANY_CONTIGUOUS) && !rows && !columns {
-        return refuse("the data is not contiguous".to_owned());
+        return Err(fail!(py, PyBufferError: "the data is not contiguous"));
     }
 
     let size =

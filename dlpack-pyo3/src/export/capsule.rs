@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
-use dlpack_core::binding::take_back;
+use dlpack_core::binding::{aligned, take_back};
 use dlpack_core::request::Abi;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -17,9 +17,8 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
-use crate::error::{Raised, py_err, refuse};
+use crate::error::{OrFetch, OrRaise, Raised, fail};
 use crate::hold::held::{Held, Pending};
-use crate::hold::waiting::while_attached;
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
@@ -72,40 +71,29 @@ unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -
 pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
     let (pointer, name, destructor): (NonNull<c_void>, _, ffi::PyCapsule_Destructor) =
         match tensor.abi() {
-            Abi::Versioned => (tensor.into_raw().cast(), VERSIONED, delete_versioned),
+            Abi::Versioned => (tensor.into_raw().cast(), VERSIONED, delete_other::<false>),
             Abi::Legacy => {
-                let tensor = tensor.into_legacy().map_err(|error| refuse(py, error))?;
-                (tensor.cast(), LEGACY, delete_legacy)
+                let tensor = tensor.into_legacy().or_raise(py)?;
+                (tensor.cast(), LEGACY, delete_other::<true>)
             }
         };
     // SAFETY: a valid pointer and name, and the destructor for what it points to.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(destructor)) };
     if capsule.is_null() {
         // SAFETY: no capsule has it (CAP-21).
-        unsafe { delete_attached(py, pointer, name) };
+        unsafe { delete(pointer, name) };
         return Err(Raised);
     }
     Ok(capsule)
-}
-
-/// Calls the deleter of a tensor that nobody took, which may wait for its device.
-///
-/// # Safety
-///
-/// As [`delete`].
-unsafe fn delete_attached(py: Python<'_>, tensor: NonNull<c_void>, name: &'static CStr) {
-    let pending = Pending::set_aside();
-    // SAFETY: passed on to the caller.
-    while_attached(py, || unsafe { delete(tensor, name) });
-    pending.restore();
 }
 
 /// Calls the deleter of a tensor that nobody took.
 ///
 /// # Safety
 ///
-/// `tensor` is a valid tensor of the struct that goes by this name, and nobody else has it.
+/// `tensor` is a valid tensor of the struct that goes by this name, nobody else has it, and the thread is attached.
 unsafe fn delete(tensor: NonNull<c_void>, name: &'static CStr) {
+    let pending = Pending::set_aside();
     if name == VERSIONED {
         // SAFETY: valid and nobody else's, by the caller's contract.
         unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
@@ -113,6 +101,7 @@ unsafe fn delete(tensor: NonNull<c_void>, name: &'static CStr) {
         // SAFETY: as above.
         unsafe { DLManagedTensor::release(tensor.cast()) };
     }
+    pending.restore();
 }
 
 /// What a dying capsule holds if nobody consumed it: if it still has its name (CAP-04, CAP-05).
@@ -146,53 +135,49 @@ unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// The destructor of any other capsule with a tensor of DLPack 1.0 and later.
-unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
+/// The destructor of any other capsule of ours.
+unsafe extern "C" fn delete_other<const IS_LEGACY: bool>(capsule: *mut ffi::PyObject) {
+    let name = if IS_LEGACY { LEGACY } else { VERSIONED };
     // SAFETY: Python calls the destructor of our capsule.
-    if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
-        // SAFETY: a capsule dies attached.
-        let py = unsafe { Python::assume_attached() };
-        // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete_attached(py, tensor, VERSIONED) };
+    if let Some(tensor) = unsafe { unconsumed(capsule, name) } {
+        // SAFETY: `wrap` put it there, and nobody took it; a capsule dies attached.
+        unsafe { delete(tensor, name) };
     }
 }
 
-/// The same for the struct from before.
-unsafe extern "C" fn delete_legacy(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls the destructor of our capsule.
-    if let Some(tensor) = unsafe { unconsumed(capsule, LEGACY) } {
-        // SAFETY: as above.
-        let py = unsafe { Python::assume_attached() };
-        // SAFETY: `wrap` put it there, and nobody took it.
-        unsafe { delete_attached(py, tensor, LEGACY) };
-    }
+/// The tensor in somebody's capsule, and the name that says in which struct it is (CAP-06, CAP-22, CAP-23).
+pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
+    let object = capsule.as_ptr();
+    let is = |name: &&CStr| {
+        // SAFETY: a capsule.
+        unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
+    };
+    let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
+        return Err(not_a_tensor(capsule));
+    };
+    // SAFETY: a capsule of this name.
+    let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
+    let pointer = pointer.ok_or_else(|| PyErr::fetch(capsule.py()))?;
+    // Both structs are aligned alike.
+    let lies = aligned(pointer.cast::<DLManagedTensorVersioned>());
+    lies.or_raise(capsule.py()).or_fetch(capsule.py())?;
+    Ok((pointer, name))
 }
 
-/// Takes the tensor out of somebody's capsule (CAP-06, CAP-22, CAP-23).
+/// Takes the tensor out of somebody's capsule.
 ///
 /// One of several threads that try gets it (CAP-24). What is wrong with the capsule is found before
 /// it is touched; what is wrong with the tensor, after it is ours, and then it is released.
 pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
-        let object = capsule.as_ptr();
-        let is = |name: &CStr| {
-            // SAFETY: a capsule.
-            unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
-        };
-        let (name, used) = if is(VERSIONED) {
-            (VERSIONED, USED_VERSIONED)
-        } else if is(LEGACY) {
-            (LEGACY, USED_LEGACY)
+        let (pointer, name) = peek(capsule)?;
+        let used = if name == VERSIONED {
+            USED_VERSIONED
         } else {
-            return Err(not_a_tensor(capsule));
-        };
-        // SAFETY: a capsule of this name.
-        let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
-        let Some(pointer) = pointer else {
-            return Err(PyErr::fetch(capsule.py()));
+            USED_LEGACY
         };
         // SAFETY: a capsule, and a name that lives for ever.
-        if unsafe { ffi::PyCapsule_SetName(object, used.as_ptr()) } != 0 {
+        if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
             return Err(PyErr::fetch(capsule.py()));
         }
         Ok((pointer, name))
@@ -205,26 +190,28 @@ pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
         // SAFETY: as above.
         unsafe { Managed::from_legacy(pointer.cast()) }
     };
-    managed.map(Managed::shared).map_err(py_err)
+    let py = capsule.py();
+    managed.map(Managed::shared).or_raise(py).or_fetch(py)
 }
 
 #[cold]
 fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
+    let py = capsule.py();
     // SAFETY: a capsule; no exception is raised.
     let name = unsafe { ffi::PyCapsule_GetName(capsule.as_ptr()) };
-    if name.is_null() {
-        return PyTypeError::new_err("a DLPack capsule has a name, and this one has none");
-    }
-    // SAFETY: the name of a capsule is a string that lives as long as it.
-    let name = unsafe { CStr::from_ptr(name) };
-    if name == USED_LEGACY || name == USED_VERSIONED {
-        return PyValueError::new_err(
-            "this DLPack capsule was consumed already; ask the producer for a new one",
-        );
-    }
-    PyTypeError::new_err(format!(
-        "expected a capsule named \"dltensor\" or \"dltensor_versioned\", found {name:?}"
-    ))
+    let raised = if name.is_null() {
+        fail!(py, PyTypeError: "a DLPack capsule has a name, and this one has none")
+    } else {
+        // SAFETY: the name of a capsule is a string that lives as long as it.
+        let name = unsafe { CStr::from_ptr(name) };
+        if name == USED_LEGACY || name == USED_VERSIONED {
+            fail!(py, PyValueError: "this DLPack capsule was consumed already; ask the producer for a new one")
+        } else {
+            let known = "\"dltensor\" or \"dltensor_versioned\"";
+            fail!(py, PyTypeError: "expected a capsule named {known}, found {name:?}")
+        }
+    };
+    raised.fetch(py)
 }
 
 /// A capsule that somebody was to give, checked to be one.
@@ -234,6 +221,7 @@ pub(crate) fn expect<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     object.cast_into::<PyCapsule>().map_err(|error| {
         let found = error.into_inner().get_type();
-        PyBufferError::new_err(format!("{from} gave no capsule, but an object of {found}"))
+        fail!(found.py(), PyBufferError: "{from} gave no capsule, but an object of {found}")
+            .fetch(found.py())
     })
 }

@@ -7,12 +7,11 @@ use std::ffi::CString;
 
 use dlpack_core::binding::Handover;
 use dlpack_core::{Device, ExportRequest, Version};
-use pyo3::IntoPyObjectExt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::error::{OrRaise, answer};
+use crate::error::answer;
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
 use crate::hold::borrowing::Guard;
@@ -187,7 +186,7 @@ unsafe fn dlpack_as_asked<G: Send + 'static>(
     answer(py, || {
         let request = match arguments {
             None => ExportRequest::versioned(),
-            Some(arguments) => arguments.request(draft).or_raise(py)?,
+            Some(arguments) => arguments.request(draft)?,
         };
         // SAFETY: passed on to the caller.
         match unsafe { export(&object, class, Some(&request)) }? {
@@ -227,12 +226,13 @@ unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: passed on to the caller.
-        let device = unsafe { device(&object, class) }.or_raise(py)?;
+        let device = unsafe { device(&object, class) }?;
         if device == Device::CPU {
             return Ok(arguments::cpu());
         }
-        let pair = (device.device_type.0, device.device_id).into_py_any(py);
-        Ok(pair.or_raise(py)?.into_ptr())
+        let (kind, id) = (device.device_type.0, device.device_id);
+        // SAFETY: attached; two integers, as the format says. Null stands for an exception.
+        Ok(unsafe { ffi::Py_BuildValue(c"ii".as_ptr(), kind, id) })
     })
 }
 
@@ -240,10 +240,6 @@ unsafe extern "C" fn dlpack_info(
     _: *mut ffi::PyObject,
     _: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls a method attached.
-    let py = unsafe { Python::assume_attached() };
-    answer(py, || {
-        let version = arguments::draft_number(Version::CURRENT);
-        Ok(version.into_py_any(py).or_raise(py)?.into_ptr())
-    })
+    // SAFETY: Python calls a method attached; null stands for an exception.
+    unsafe { ffi::PyLong_FromLongLong(arguments::draft_number(Version::CURRENT)) }
 }

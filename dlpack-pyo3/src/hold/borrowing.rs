@@ -11,6 +11,8 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::{False, True};
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut};
 
+use crate::error::fail;
+
 /// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
     /// Whether nobody can change the contents.
@@ -54,11 +56,11 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
         Some((unsafe { &*value }, ()))
     }
 
-    unsafe fn exclude<'a>(_: &Bound<'_, T>) -> PyResult<(&'a mut T, ())> {
-        Err(PyBufferError::new_err(format!(
-            "`{}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`",
-            <T as PyClass>::NAME
-        )))
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, ())> {
+        let (py, class) = (object.py(), <T as PyClass>::NAME);
+        let raised = fail!(py, PyBufferError:
+            "`{class}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`");
+        Err(raised.fetch(py))
     }
 }
 
@@ -81,7 +83,11 @@ impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
     unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, AnyGuard)> {
         let object = object.as_any().as_borrowed();
         let Ok(mut guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
-            return Err(already_borrowed(<T as PyClass>::NAME, "borrowed"));
+            return Err(already_borrowed(
+                object.py(),
+                <T as PyClass>::NAME,
+                "borrowed",
+            ));
         };
         let value: *mut T = &raw mut *guard;
         // SAFETY: as above.
@@ -142,14 +148,14 @@ where
 {
     // SAFETY: passed on to the caller.
     let shared = unsafe { T::Frozen::share(object) };
-    shared.ok_or_else(|| already_borrowed(<T as PyClass>::NAME, "mutably borrowed"))
+    shared.ok_or_else(|| already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed"))
 }
 
 #[cold]
-fn already_borrowed(class: &str, how: &str) -> PyErr {
-    PyBufferError::new_err(format!(
-        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data",
-    ))
+fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> PyErr {
+    let raised = fail!(py, PyBufferError:
+        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data");
+    raised.fetch(py)
 }
 
 /// PyO3's shared borrow, with a `BufferError` where it fails because a consumer has the data.
@@ -171,7 +177,7 @@ fn already_borrowed(class: &str, how: &str) -> PyErr {
 ///
 /// `BufferError` if the object is borrowed for writing.
 pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResult<PyRef<'py, T>> {
-    object.try_borrow().map_err(|_| in_use::<T>("read"))
+    object.try_borrow().map_err(|_| in_use(object, "read"))
 }
 
 /// PyO3's exclusive borrow, with a `BufferError` where it fails because a consumer has the data: what
@@ -199,13 +205,14 @@ pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResu
 pub fn borrow_mut_or_buffer_error<'py, T: PyClass<Frozen = False>>(
     object: &Bound<'py, T>,
 ) -> PyResult<PyRefMut<'py, T>> {
-    object.try_borrow_mut().map_err(|_| in_use::<T>("changed"))
+    object
+        .try_borrow_mut()
+        .map_err(|_| in_use(object, "changed"))
 }
 
 #[cold]
-fn in_use<T: PyClass>(what: &str) -> PyErr {
-    PyBufferError::new_err(format!(
-        "`{}` cannot be {what} now: a consumer still has its data",
-        <T as PyClass>::NAME
-    ))
+fn in_use<T: PyClass>(object: &Bound<'_, T>, what: &str) -> PyErr {
+    let (py, class) = (object.py(), <T as PyClass>::NAME);
+    fail!(py, PyBufferError: "`{class}` cannot be {what} now: a consumer still has its data")
+        .fetch(py)
 }

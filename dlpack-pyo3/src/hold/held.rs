@@ -12,6 +12,8 @@ use std::thread_local;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::hold::attached::attached;
+
 /// An object together with a borrow of its contents: the owner behind an export.
 ///
 /// The borrow ends first, and that needs no interpreter; giving back the object does. A frozen class has
@@ -62,32 +64,6 @@ impl<G> Drop for Held<G> {
         // SAFETY: the reference is the one that `new` took.
         unsafe { give_back(self.object) };
     }
-}
-
-/// Whether this thread is attached for certain; `false` where that is not known.
-///
-/// `PyGILState_Ensure` and `PyGILState_Release` would look for the thread's state twice, and count.
-#[inline]
-pub(crate) fn attached() -> bool {
-    // Wins over the function below where PyO3 has it: everywhere but in the stable ABI.
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
-    use pyo3::ffi::compat::*;
-
-    // SAFETY: always allowed; null where no thread, or from Python 3.12 on: where this one, is not attached.
-    let current = unsafe { PyThreadState_GetUnchecked() };
-    if current.is_null() {
-        return false;
-    }
-    // Until Python 3.12 it is the state of whichever thread is attached. This one has a state of its own, if any,
-    // which no other thread ever attaches.
-    // SAFETY: always allowed.
-    let own = unsafe { ffi::PyGILState_GetThisThreadState() };
-    current == own
-}
-
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
-unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
-    core::ptr::null_mut()
 }
 
 /// Whether only one thread at a time is attached: then nobody else changes a count that was just read. Builds without

@@ -1,0 +1,84 @@
+//! Whether this thread is attached to the interpreter.
+//!
+//! Python itself is asked: a remark of ours would be wrong as soon as code that we call lets go.
+#![expect(unsafe_code, reason = "asks the interpreter on any thread")]
+
+use core::ffi::c_void;
+use core::mem::transmute;
+use core::ptr::{null_mut, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
+const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
+
+/// `_PyThreadState_UncheckedGet`, which is in every Python, but in no stable ABI; null until it is found.
+static CURRENT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Whether the stable ABI answers too. Before Python 3.12 it tells of the thread that is attached, whichever that is.
+static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
+
+/// Finds out how to ask.
+pub(crate) fn prepare(py: Python<'_>) {
+    let answers = py.version_info() >= (3, 12);
+    STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
+    if STABLE_ABI && !answers && CURRENT.load(Ordering::Relaxed).is_null() {
+        // Where it is not found, nobody lets go of the interpreter.
+        let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
+        CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
+    }
+}
+
+/// Where a C function of this Python is.
+fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
+    let ctypes = py.import("ctypes")?;
+    let function = ctypes.getattr("pythonapi")?.getattr(name)?;
+    let pointer = ctypes.call_method1("cast", (function, ctypes.getattr("c_void_p")?))?;
+    pointer.getattr("value")?.extract()
+}
+
+/// Whether this thread is attached for certain; `false` where that is not known.
+///
+/// `PyGILState_Ensure` and `PyGILState_Release` would look for the thread's state twice, and count.
+#[inline]
+pub(crate) fn attached() -> bool {
+    // Wins over the function below where PyO3 has it: everywhere but in the stable ABI.
+    #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
+    use pyo3::ffi::compat::*;
+
+    // SAFETY: always allowed; null where no thread, or from Python 3.12 on: where this one, is not attached.
+    let current = unsafe { PyThreadState_GetUnchecked() };
+    if current.is_null() {
+        return false;
+    }
+    // Until Python 3.12 it is the state of whichever thread is attached. This one has a state of its own, if any,
+    // which no other thread ever attaches.
+    // SAFETY: always allowed.
+    let own = unsafe { ffi::PyGILState_GetThisThreadState() };
+    current == own
+}
+
+#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
+    type Current = unsafe extern "C" fn() -> *mut ffi::PyThreadState;
+
+    let function = CURRENT.load(Ordering::Relaxed);
+    if function.is_null() {
+        return null_mut();
+    }
+    // SAFETY: `prepare` put the address of such a function there.
+    let function = unsafe { transmute::<*mut c_void, Current>(function) };
+    // SAFETY: always allowed.
+    unsafe { function() }
+}
+
+/// The same for who is about to wait, and so has the time to ask in a slower way.
+pub(crate) fn attached_by_any_account() -> bool {
+    if !STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
+        return attached();
+    }
+    // SAFETY: always allowed; null where this thread is not attached.
+    !unsafe { ffi::PyThreadState_GetDict() }.is_null()
+}
