@@ -40,6 +40,8 @@ Not counted, because no line of ours is in it:
 
 - A payload that panics again when it is dropped, thrown where PyO3 calls a user's function (or drops a user's object), ends the
   process. `panics.py` shows it with a function that does nothing else.
+- Where the one allocation that fails is that of an exception's trace, CPython raises `SystemError: error return without exception
+  set` in its place. `memory.py` shows it with `chr(-1)`.
 """
 
 

@@ -43,14 +43,14 @@ mod dlpack_probe {
     };
     #[pymodule_export]
     use crate::generic::{Floats, Ints};
+    #[pymodule_export]
+    use crate::greedy::Greedy;
     #[cfg(feature = "own-abi")]
     #[pymodule_export]
     use crate::hooks::{
         Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
-    #[pymodule_export]
-    use crate::greedy::Greedy;
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]

@@ -15,11 +15,6 @@ HERE = Path(__file__).parent
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 # Those of `endings.py` are tests of their own.
 FILES = ["arguments", "consumers", "memory", "panics", "tensors", "threads", "trips"]
-OPEN = {
-    "arguments": "a keyword that no UTF-8 can say is a UnicodeEncodeError",
-    "memory": "own faults 9, and memory that Rust has not",
-    "trips": "refusals are kept until PyO3 is called",
-}
 
 
 def missing(name):
@@ -37,9 +32,7 @@ def missing(name):
     return None
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.xfail(reason=OPEN[name], strict=True)] if name in OPEN else []) for name in FILES]
-)
+@pytest.mark.parametrize("name", FILES)
 def test_campaigns(name):
     """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23: whatever is hostile, lies, panics or fails, by the thousand."""
     if missing(name):
