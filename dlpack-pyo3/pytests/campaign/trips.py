@@ -107,7 +107,7 @@ def kinds():
         "refused, adopted": refused(p.adopt, p.Probe([4], "int32")),
         "refused, no producer": no_producer,
         "refused, gpu": refused(p.adopt, gpu),
-        "refused, while it changes": refused(lambda: mutable.during_change(lambda: mutable.__dlpack__(**NEWEST))),
+        "refused, while it is read": refused(lambda: alone.during_read(lambda: alone.__dlpack__(**NEWEST))),
         "capsule renamed, and released": lambda: capi.export(frozen).release(),
         "released without the GIL": lambda: capi.export(frozen).release(gil=False),
     }

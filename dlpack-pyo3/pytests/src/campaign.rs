@@ -196,6 +196,17 @@ pub(crate) fn forge_capsules(
     Ok(outcome)
 }
 
+/// Imports it into a type of ours, and lets that go: PyO3 is asked for nothing that takes memory, neither for an argument nor
+/// for a result.
+#[pyfunction]
+pub(crate) fn import_into(object: &Bound<'_, PyAny>, adopts: bool) -> PyResult<()> {
+    if adopts {
+        object.extract::<Imported<Adopted>>().map(drop)
+    } else {
+        object.extract::<Imported<Points>>().map(drop)
+    }
+}
+
 fn import(
     py: Python<'_>,
     forgery: &Forgery,

@@ -34,7 +34,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::buffered::Buffered;
     #[pymodule_export]
-    use crate::campaign::{forge_capsules, forge_prototypes};
+    use crate::campaign::{forge_capsules, forge_prototypes, import_into};
     #[pymodule_export]
     use crate::elsewhere::Elsewhere;
     #[pymodule_export]
