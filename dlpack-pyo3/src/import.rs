@@ -185,8 +185,10 @@ fn ask(
     let newest = (Version::CURRENT.major, Version::CURRENT.minor);
     let ask_for = |wishes: bool, version: bool| -> PyResult<_> {
         // PyO3's own function panics without memory.
-        // SAFETY: attached; a new reference, or null with an exception.
-        let keywords = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDict_New()) }?;
+        // SAFETY: attached.
+        let keywords = unsafe { ffi::PyDict_New() };
+        // SAFETY: a new reference, or null with an exception.
+        let keywords = unsafe { Bound::from_owned_ptr_or_err(py, keywords) }?;
         let keywords = keywords.cast_into::<PyDict>()?;
         if version {
             keywords.set_item(intern!(py, "max_version"), newest)?;
