@@ -27,9 +27,7 @@ pub use crate::error::text;
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Lists, lists, share, usual};
 pub use crate::export::fresh::zeroed_like;
-pub use crate::export::hand_over::{
-    Handover, UsualHandover, hand_over, hand_over_usual, take_back,
-};
+pub use crate::export::hand_over::{Handover, hand_over, hand_over_usual, take_back};
 pub use crate::export::offer::Offer;
 pub use crate::export::ways::{export_with, unordered};
 #[cfg(feature = "std")]

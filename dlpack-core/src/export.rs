@@ -17,22 +17,18 @@
 //! | this one | the trait [`DLPack`], the door of values and of `Arc`s |
 //! | `extras` | what a type says beside its description: one hidden table |
 //! | `tensors` | the door of structs with several tensors |
-//! | `again` | the door of tensors that were exported before |
 //! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
 //! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
-//! | `ways` | from each door to `finish`, the one function that follows a plan |
+//! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
 //! | `fresh` | copies that the processor makes, and zeros: memory that is new |
 //! | `device` | memory of devices: in the order of streams, or copied by drivers |
 //! | `copies` | copies that drivers make |
-//! | `contents` | what goes into a block beside the owner: shape and strides where the consumer finds them |
-//! | `block` | the allocation, and the deleter that ends it |
+//! | `block` | the allocation: the struct, shape and strides where the consumer finds them, the owner; and the deleter that ends it |
 //!
 //! Whether the consumer may write is decided in [`request`](crate::request); the event that makes it wait for the producer
 //! is recorded in [`stream`](crate::stream).
 
-pub(crate) mod again;
 pub(crate) mod block;
-pub(crate) mod contents;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
 pub(crate) mod device;

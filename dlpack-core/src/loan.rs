@@ -77,7 +77,7 @@ pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
 
 impl Memory {
     /// So many elements.
-    #[inline]
+    #[inline(always)]
     fn new<T: Element>(data: *const T, len: usize, device: Device, access: Access) -> Self {
         Self {
             data: data.cast_mut().cast(),
@@ -163,7 +163,7 @@ macro_rules! loans {
     ($($loan:ident: $mut:literal, $describe:literal;)*) => {$(
         impl $loan<'_> {
             /// Only for memory that somebody vouches for.
-            #[inline]
+            #[inline(always)]
             fn over(memory: Memory) -> Self {
                 Self {
                     memory,

@@ -7,19 +7,26 @@
 //! | file | answers |
 //! |---|---|
 //! | `probe.rs` | how does a field of this type lend its elements? |
-//! | `data.rs` | which loan is it, and may a clone keep it? |
-//! | `shape.rs` | which extents, strides and offsets? |
-//! | `place.rs` | items of which type, on which device, written on which stream? |
-//! | `tensor.rs` | is the field a tensor by itself, and how is it made again from one? |
-//! | `names.rs` | which tensor has this name? |
+//! | `parts.rs` | which loan is it, and may a clone keep it? Which extents, strides, offsets, items, device, stream? |
+//! | `tensor.rs` | is the field a tensor by itself, which one has this name, and how is it made again from one? |
 //! | `claim.rs` | does `assert_exports!` hold? |
+//!
+//! Safe code may call all of it by hand, in any order, once, twice or never, and do no harm:
+//!
+//! | what | because |
+//! |---|---|
+//! | `raw` | it is the one `unsafe` function; `address` only reads an address |
+//! | `data`, `data_mut`, `data_of`, `usual`, `described`, `via` | a loan lives as long as its borrow, and what is described is checked against it |
+//! | `share` | what the clone lends from its new place has to be the tensor, or it is refused |
+//! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_whole`, `fits` | they pass on to public traits, or make errors |
+//! | `record_column` | the place of the field is compared in every row |
+//! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
+//! | `Extras`, `Facts`, `Axes`, `Claim` | false facts make a wrong answer about the type, as a wrong `describe` does; memory is never found by them |
+//! | the rest | constants, numbers and types |
 
 mod claim;
-mod data;
-mod names;
-mod place;
+mod parts;
 mod probe;
-mod shape;
 mod tensor;
 
 pub use core::default::Default;
@@ -42,14 +49,14 @@ pub use crate::layout::shape::{HOLE, List, RankOf};
 pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
 pub use crate::private::claim::{Claim, Elem, Text};
-pub use crate::private::data::{data, data_mut, data_of, share, writable};
-pub use crate::private::names::{column, count, find, names, unknown_tensor};
-pub use crate::private::place::{device, dtype, stream, stream_of};
+pub use crate::private::parts::{
+    data, data_mut, data_of, device, dtype, extents, len, number, offset, order, rare_shape,
+    rare_strides, shape, share, steps, stream, stream_of, strides, writable,
+};
 pub use crate::private::probe::{Probe, Unsaid, Whole};
-pub use crate::private::shape::{extents, len, number, offset, order, shape, steps, strides};
 pub use crate::private::tensor::{
-    Described, fits, import_whole, no_variant, present, skipped, via, whole, whole_mut,
-    whole_share, whole_usual,
+    Described, column, count, described, find, fits, import_whole, names, no_variant, present,
+    skipped, unknown_tensor, via, whole, whole_mut, whole_share, whole_usual,
 };
 
 /// A type that the compiler finds; it only stands where an error about that type shall point.

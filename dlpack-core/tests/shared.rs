@@ -11,7 +11,7 @@ use dlpack_core::element::Plain;
 use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{BOOL, F32, Foreign, I32, U8};
 use std::panic::catch_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 /// FLG-05, CPY-05, CAP-20: four threads write and read while exports live; each value that is seen is one that was written.
 #[test]
@@ -232,6 +232,34 @@ fn adopts_imported_memory() {
     drop(export);
     assert_eq!(foreign.deleted.times(), 1);
     assert_eq!(memory, [10, 2, -3]);
+}
+
+/// CAP-13, CAP-15: whichever of several threads lets go last releases what was adopted, once, after the others are done with it.
+#[test]
+fn the_last_of_several_threads_releases() {
+    let (rounds, clones) = if cfg!(miri) { (3, 5) } else { (50, 2_000) };
+    let mut memory = [1_i32, 2, 3];
+    for _ in 0..rounds {
+        let foreign = Foreign::new(memory.as_mut_ptr().cast(), I32, &[3]);
+        // SAFETY: a good tensor over `memory`, which is used through it only while it lives.
+        let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+        let buffer = SharedBuffer::<i32>::from_dlpack(managed).unwrap();
+        let barrier = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let (buffer, barrier, deleted) = (buffer.clone(), &barrier, &foreign.deleted);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for _ in 0..clones {
+                        drop(buffer.clone());
+                    }
+                    assert_eq!((buffer.get(2), deleted.times()), (3, 0));
+                });
+            }
+            drop(buffer);
+        });
+        assert_eq!(foreign.deleted.times(), 1);
+    }
 }
 
 /// CAP-21, LAY-12: what cannot be adopted is refused, and released once.

@@ -26,7 +26,7 @@ use pyo3::types::{PyCapsule, PyTuple, PyType};
 
 use crate::class::tensor::Tensor;
 use crate::class::tensors::ExportsTensors;
-use crate::exchange::{self, Imports};
+use crate::exchange::{self, Imports, ToPyObject};
 use crate::export::method;
 use crate::vtable::{Exports, Vtable};
 
@@ -50,21 +50,27 @@ use crate::vtable::{Exports, Vtable};
 /// }
 /// ```
 pub struct Protocol<T> {
-    tensors: Option<Tensors>,
-    import: Option<Import>,
+    tensors: Option<Install>,
+    import: Option<ToPyObject>,
     info: bool,
     class: PhantomData<fn() -> T>,
 }
 
-/// How a class gets attributes for its tensors.
+/// A function that is right for one class: its getters on another would take its objects for those of the first.
 #[doc(hidden)]
-#[derive(Clone, Copy)]
-pub struct Tensors(fn(&Bound<'_, PyType>) -> PyResult<()>);
+pub struct Of<T, F>(F, PhantomData<fn() -> T>);
 
-/// How an object of a class is made of a tensor.
-#[doc(hidden)]
-#[derive(Clone, Copy)]
-pub struct Import(exchange::ToPyObject);
+impl<T, F: Copy> Of<T, F> {
+    const fn function(of: &Option<Self>) -> Option<F> {
+        match of {
+            Some(Self(function, _)) => Some(*function),
+            None => None,
+        }
+    }
+}
+
+/// How a class gets attributes for its tensors.
+type Install = fn(&Bound<'_, PyType>) -> PyResult<()>;
 
 impl<T> Protocol<T> {
     /// The methods of a class that is a tensor.
@@ -77,10 +83,10 @@ impl<T> Protocol<T> {
     /// What `#[dlpack_pymethods]` found out about the class.
     #[doc(hidden)]
     #[must_use]
-    pub const fn with(tensors: Option<Tensors>, import: Option<Import>) -> Self {
+    pub const fn with(tensors: Option<Of<T, Install>>, import: Option<Of<T, ToPyObject>>) -> Self {
         Self {
-            tensors,
-            import,
+            tensors: Of::function(&tensors),
+            import: Of::function(&import),
             info: false,
             class: PhantomData,
         }
@@ -92,7 +98,7 @@ impl<T> Protocol<T> {
     where
         T: ExportsTensors,
     {
-        self.tensors = Class::<T>::TENSORS;
+        self.tensors = Some(tensors::install::<T>);
         self
     }
 
@@ -103,7 +109,7 @@ impl<T> Protocol<T> {
     where
         T: Imports,
     {
-        self.import = Class::<T>::IMPORT;
+        self.import = Some(exchange::to_object_of::<T, Tensor>);
         self
     }
 
@@ -143,8 +149,8 @@ fn install<'py>(
     class: fn(Python<'_>) -> *mut PyTypeObject,
     methods: &method::Functions,
     table: &exchange::Functions,
-    tensors: Option<Tensors>,
-    import: Option<Import>,
+    tensors: Option<Install>,
+    import: Option<ToPyObject>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let class = class(py).cast();
     // SAFETY: a class is an object, and this one lives as long as the process.
@@ -152,11 +158,13 @@ fn install<'py>(
     // SAFETY: as above.
     let class = unsafe { class.cast_unchecked::<PyType>() };
     methods.install(&class)?;
-    if let Some(Tensors(install)) = tensors {
+    if let Some(install) = tensors {
         install(&class)?;
     }
-    let Import(import) = import.unwrap_or(Import(exchange::to_plain_object::<Tensor>));
-    table.install(&class, import)
+    table.install(
+        &class,
+        import.unwrap_or(exchange::to_plain_object::<Tensor>),
+    )
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of
@@ -217,11 +225,12 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
 pub struct Class<T>(PhantomData<T>);
 
 impl<T: ExportsTensors> Class<T> {
-    pub const TENSORS: Option<Tensors> = Some(Tensors(tensors::install::<T>));
+    pub const TENSORS: Option<Of<T, Install>> = Some(Of(tensors::install::<T>, PhantomData));
 }
 
 impl<T: Imports> Class<T> {
-    pub const IMPORT: Option<Import> = Some(Import(exchange::to_object_of::<T, Tensor>));
+    pub const IMPORT: Option<Of<T, ToPyObject>> =
+        Some(Of(exchange::to_object_of::<T, Tensor>, PhantomData));
 }
 
 impl<T: PyClass> Class<T> {
@@ -231,18 +240,24 @@ impl<T: PyClass> Class<T> {
 /// The class has no tensors besides.
 #[doc(hidden)]
 pub trait NoTensors {
-    const TENSORS: Option<Tensors> = None;
+    type Class;
+    const TENSORS: Option<Of<Self::Class, Install>> = None;
 }
 
-impl<T> NoTensors for Class<T> {}
+impl<T> NoTensors for Class<T> {
+    type Class = T;
+}
 
 /// The class is not made of tensors.
 #[doc(hidden)]
 pub trait NoImport {
-    const IMPORT: Option<Import> = None;
+    type Class;
+    const IMPORT: Option<Of<Self::Class, ToPyObject>> = None;
 }
 
-impl<T> NoImport for Class<T> {}
+impl<T> NoImport for Class<T> {
+    type Class = T;
+}
 
 /// The type is no class.
 #[doc(hidden)]

@@ -7,6 +7,7 @@
 
 use core::any::Any;
 use core::fmt::{self, Display};
+use core::mem::forget;
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
@@ -145,9 +146,27 @@ pub(crate) fn contained<R>(
     py: Python<'_>,
     body: impl FnOnce() -> Result<R, Raised>,
 ) -> Result<R, Raised> {
-    match catch_unwind(AssertUnwindSafe(body)) {
+    let body = AssertUnwindSafe(move || {
+        let halt = Halt;
+        let result = body();
+        forget(halt);
+        result
+    });
+    match catch_unwind(body) {
         Ok(result) => result,
         Err(payload) => Err(panicked(py, payload)),
+    }
+}
+
+/// Halts a thread that is being ended: before Python 3.14 that is how one learns, by unwinding, that it came back to a
+/// Python that is gone. Who stopped that would end the process.
+pub(crate) struct Halt;
+
+impl Drop for Halt {
+    fn drop(&mut self) {
+        while !std::thread::panicking() {
+            std::thread::park();
+        }
     }
 }
 
@@ -167,7 +186,7 @@ fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
 #[cold]
 pub(crate) fn forget_panic(payload: Box<dyn Any + Send>) {
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    core::mem::forget(dropped);
+    forget(dropped);
 }
 
 /// The same for a function that Python calls with C's conventions: null stands for an exception.

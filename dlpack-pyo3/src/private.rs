@@ -1,4 +1,14 @@
 //! What the macros call. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
+//!
+//! None of it does harm where safe code calls it by hand:
+//!
+//! | what | because |
+//! |---|---|
+//! | `Class`, `NoTensors`, `NoImport` | the functions that they give are typed by the class, and `Protocol::with` takes those of its own alone |
+//! | `attached`, `Attached`, `NoClass`, `Forgotten`, `ForgottenTensors` | they compare types, and do nothing |
+//! | `placeholder` | it raises |
+//! | `get_buffer`, `release_buffer` | they are `unsafe`: Python calls them, and the derive writes the word as PyO3 wants it |
+//! | `pyo3` | it is PyO3 |
 
 pub use dlpack_core::__private0::*;
 pub use pyo3;

@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 use std::panic::catch_unwind;
 
 use dlpack_core::abi::DLManagedTensorVersioned;
-use dlpack_core::binding::{self, UsualHandover, hand_over_usual};
+use dlpack_core::binding::{self, hand_over_usual};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::PyClass;
 use pyo3::ffi;
@@ -182,10 +182,7 @@ pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
         let (value, guard) = unsafe { T::Frozen::share(&object) }?;
         let owner = Held::new(guard, object.as_any());
         // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-        match unsafe { hand_over_usual(owner, || binding::usual(value)) } {
-            UsualHandover::Kept(tensor) => Some(tensor),
-            UsualHandover::Unusual | UsualHandover::OutOfMemory { .. } => None,
-        }
+        unsafe { hand_over_usual(owner, || binding::usual(value)) }
     };
     catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {
         // On the long way it panics again.

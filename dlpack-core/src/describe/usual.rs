@@ -110,14 +110,14 @@ impl Usual<'_> {
 
 /// Extents, for [`usual`].
 #[inline(always)]
-pub fn few<S: Shape + ?Sized>(shape: &S) -> Few {
-    shape.few(Numbers::Extents)
+pub fn few<S: Shape + ?Sized>(shape: &S) -> Option<Few> {
+    Some(shape.few(Numbers::Extents))
 }
 
 /// Strides, for [`usual`].
 #[inline(always)]
-pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Few {
-    strides.few(Numbers::Strides)
+pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Option<Few> {
+    Some(strides.few(Numbers::Strides))
 }
 
 /// The tensor over memory that is lent, if it is of the usual kind and no stream has to be asked.
@@ -151,8 +151,8 @@ mod tests {
 
     /// What both ways say, where the short one says anything.
     fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {
-        let few_strides = strides.map(|strides| few_strides(&strides));
-        let Some(usual) = usual(data.lend(), Some(few(shape)), few_strides) else {
+        let few_strides = strides.and_then(|strides| few_strides(&strides));
+        let Some(usual) = usual(data.lend(), few(shape), few_strides) else {
             return false;
         };
         let mut parts = Parts::new().shape(shape);
@@ -204,12 +204,12 @@ mod tests {
             (&[2, 3], Some(&[3, 1, 0])),
         ];
         for (shape, strides) in cases {
-            let few_strides = strides.map(|strides| few_strides(&strides));
-            let found = usual(data.lend(), Some(few(&shape)), few_strides);
+            let few_strides = strides.and_then(|strides| few_strides(&strides));
+            let found = usual(data.lend(), few(&shape), few_strides);
             assert!(found.is_none(), "{shape:?} {strides:?}");
         }
-        assert!(usual(data.lend(), Some(few(&[usize::MAX])), None).is_none());
-        assert!(usual(data.lend(), Some(few(&[u128::MAX])), None).is_none());
+        assert!(usual(data.lend(), few(&[usize::MAX]), None).is_none());
+        assert!(usual(data.lend(), few(&[u128::MAX]), None).is_none());
         assert!(extras::usual(&Vec::<f32>::new()).is_none());
         assert!(extras::usual(&vec![[0.0_f32; 3]; 2]).is_none());
     }

@@ -5,7 +5,7 @@ use crate::export::copies;
 #[cfg(feature = "std")]
 use crate::export::fresh::over_copy;
 use crate::export::ways::without_owner;
-use crate::export::{block::Unfinished, contents::Contents, fresh::copy_on_host};
+use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
 #[cfg(feature = "std")]
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer, plan::Way};

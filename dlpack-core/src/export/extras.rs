@@ -35,39 +35,27 @@ impl<T: ?Sized> Extras<T> {
     };
 
     /// Written by a consumer.
-    pub const fn exclusive(self) -> Self {
-        Self {
-            exclusive: true,
-            ..self
-        }
+    pub const fn exclusive(mut self) -> Self {
+        self.exclusive = true;
+        self
     }
 
     /// With a short way to describe what is usual.
-    pub const fn usual(self, usual: for<'a> fn(&'a T) -> Option<Usual<'a>>) -> Self {
-        Self {
-            usual: Some(usual),
-            ..self
-        }
+    pub const fn usual(mut self, usual: for<'a> fn(&'a T) -> Option<Usual<'a>>) -> Self {
+        self.usual = Some(usual);
+        self
     }
 
     /// With lists to lend, where their types lie in the value as DLPack wants them.
-    pub const fn lists(
-        self,
-        in_object: bool,
-        lists: for<'a> fn(&'a T) -> Option<Lists<'a>>,
-    ) -> Self {
-        Self {
-            lists: if in_object { Some(lists) } else { None },
-            ..self
-        }
+    pub const fn lists(mut self, lie: bool, lists: for<'a> fn(&'a T) -> Option<Lists<'a>>) -> Self {
+        self.lists = if lie { Some(lists) } else { None };
+        self
     }
 
     /// With a way to export that does not keep the value.
-    pub const fn share(self, share: fn(&T, &ExportRequest) -> Shared) -> Self {
-        Self {
-            share: Some(share),
-            ..self
-        }
+    pub const fn share(mut self, share: fn(&T, &ExportRequest) -> Shared) -> Self {
+        self.share = Some(share);
+        self
     }
 }
 

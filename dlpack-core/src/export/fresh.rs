@@ -1,7 +1,7 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use crate::export::{block::Unfinished, contents::Contents};
+use crate::export::block::{Contents, Unfinished};
 use crate::layout::{Dims, dims::MAX_RANK, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
 use crate::request::{Plan, Subject, plan::plan_unasked};

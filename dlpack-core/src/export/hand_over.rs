@@ -10,8 +10,7 @@ use crate::abi;
 use crate::describe::descriptor::Descriptor;
 use crate::describe::usual::Usual;
 use crate::error::Error;
-use crate::export::block::{Block, Unfinished};
-use crate::export::contents::Contents;
+use crate::export::block::{Block, Contents, Unfinished};
 use crate::export::ways::{finish, subject};
 use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::request::{ExportRequest, LegacyPolicy};
@@ -58,21 +57,8 @@ pub unsafe fn hand_over<O: Send + 'static>(
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
-/// What [`hand_over_usual`] gives: no bigger than a pointer and a word.
-#[derive(Debug)]
-pub enum UsualHandover {
-    /// As [`Handover::Kept`].
-    Kept(NonNull<abi::DLManagedTensorVersioned>),
-    /// Not of the usual kind; the owner was dropped.
-    Unusual,
-    /// No memory; the owner was dropped.
-    OutOfMemory {
-        /// How much was asked for.
-        bytes: usize,
-    },
-}
-
-/// As [`hand_over`] for a plain request, of a tensor of the usual kind.
+/// As [`hand_over`] for a plain request, of a tensor of the usual kind: as [`Handover::Kept`], or nothing where it is of no
+/// usual kind or there is no memory. The owner was dropped then.
 ///
 /// The block is there before the tensor is described, so that nothing of the description has to be kept
 /// anywhere else meanwhile.
@@ -84,15 +70,11 @@ pub enum UsualHandover {
 pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
     describe: impl FnOnce() -> Option<Usual<'a>>,
-) -> UsualHandover {
-    let Ok(block) = Unfinished::try_new(owner) else {
-        return UsualHandover::OutOfMemory {
-            bytes: size_of::<Block<O>>(),
-        };
-    };
+) -> Option<NonNull<abi::DLManagedTensorVersioned>> {
+    let block = Unfinished::try_new(owner).ok()?;
     let Some(usual) = describe() else {
         discard(block);
-        return UsualHandover::Unusual;
+        return None;
     };
     let plan = plan_unasked(&Subject {
         device: usual.device,
@@ -101,7 +83,7 @@ pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
         copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    UsualHandover::Kept(block.fill(Contents::of_usual(&usual), &plan))
+    Some(block.fill(Contents::of_usual(&usual), &plan))
 }
 
 #[cold]

@@ -105,23 +105,29 @@ impl<I: Int + ?Sized> Int for &I {
 
 #[inline]
 pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
-    let extent = i64::try_from(found).ok().filter(|&extent| extent >= 0);
-    extent.ok_or(Error::BadExtent { axis, found })
+    match i64::try_from(found) {
+        Ok(extent) if extent >= 0 => Ok(extent),
+        _ => Err(Error::BadExtent { axis, found }),
+    }
 }
 
 #[inline]
 pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
-    // The one value that marks a stride still to be filled in, and that no tensor can have.
-    let stride = i64::try_from(found).ok().filter(|&stride| stride != HOLE);
-    stride.ok_or(Error::BadStride { axis, found })
+    match i64::try_from(found) {
+        // The one value that marks a stride still to be filled in, and that no tensor can have.
+        Ok(stride) if stride != HOLE => Ok(stride),
+        _ => Err(Error::BadStride { axis, found }),
+    }
 }
 
 /// How many elements or bytes lie in front of the first element.
 #[inline]
 pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
-    let offset = i64::try_from(found).ok().filter(|&offset| offset >= 0);
-    offset.ok_or(Error::BadOffset { found })
+    match i64::try_from(found) {
+        Ok(offset) if offset >= 0 => Ok(offset),
+        _ => Err(Error::BadOffset { found }),
+    }
 }
 
 /// Stands for `_` in a list of extents or strides until it is known.
@@ -239,7 +245,7 @@ lists! {
 impl<I: Int, const N: usize> sealed::List for [I; N] {
     type Rank = Fixed<N>;
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
         let mut values = [0; N];
         for (axis, found) in self.iter().enumerate() {

@@ -18,7 +18,6 @@ impl<E: Element> Elem<E> {
 #[must_use]
 pub struct Claim {
     ty: &'static str,
-    tensor: Option<&'static str>,
     elem: &'static str,
     dtype: DataType,
     rank: Option<usize>,
@@ -30,7 +29,6 @@ impl Claim {
     pub const fn new<E: Element>(ty: &'static str, elem: &'static str) -> Self {
         Self {
             ty,
-            tensor: None,
             elem,
             dtype: E::DTYPE,
             rank: None,
@@ -38,78 +36,21 @@ impl Claim {
         }
     }
 
-    /// That it does so under this name.
-    pub const fn tensor(self, name: &'static str) -> Self {
-        Self {
-            tensor: Some(name),
-            ..self
-        }
-    }
-
     /// That there are so many axes.
-    pub const fn rank(self, rank: usize) -> Self {
-        Self {
-            rank: Some(rank),
-            ..self
-        }
+    pub const fn rank(mut self, rank: usize) -> Self {
+        self.rank = Some(rank);
+        self
     }
 
-    /// That an export may be written.
-    pub const fn writable(self) -> Self {
-        Self {
-            writable: Some(true),
-            ..self
-        }
+    /// That an export may be written, or that none may.
+    pub const fn writable(mut self, writable: bool) -> Self {
+        self.writable = Some(writable);
+        self
     }
 
-    /// That none may.
-    pub const fn readonly(self) -> Self {
-        Self {
-            writable: Some(false),
-            ..self
-        }
-    }
-
-    /// Why the claim does not hold; empty where it does.
-    pub const fn against(&self, facts: &Facts) -> Text {
-        let text = self.subject();
-        let text = match (facts.dtype, self.rank, facts.axes()) {
-            (None, ..) => text.add(" has a data type that is only known at run time"),
-            (Some(found), ..) if !same(found, self.dtype) => text
-                .add(" does not export items of `")
-                .add(self.elem)
-                .add("`"),
-            (_, Some(_), None) => text.add(" has a rank that is only known at run time"),
-            (_, Some(rank), Some(found)) if rank != found => {
-                text.add(" does not export a tensor of rank ").number(rank)
-            }
-            _ => match (self.writable, facts.is_writable()) {
-                (Some(true), false) => text.add(" does not export writable data"),
-                (Some(false), true) => text.add(" exports writable data"),
-                _ => return Text::EMPTY,
-            },
-        };
-        let text = text.add("; its types say: ");
-        let text = match facts.dtype {
-            None => text.add("items of any type"),
-            Some(dtype) => text.dtype(dtype),
-        };
-        let text = match facts.axes() {
-            None => text.add(", any rank"),
-            Some(axes) => text.add(", rank ").number(axes),
-        };
-        text.add(if facts.is_writable() {
-            ", writable"
-        } else {
-            ", readonly"
-        })
-    }
-
-    /// The same of the tensor that the claim names.
-    pub const fn against_named(&self, groups: &[NamedFacts]) -> Text {
-        let Some(name) = self.tensor else {
-            return Text::EMPTY;
-        };
+    /// Why the claim does not hold for the tensor of this name; empty where it does. What is a tensor itself is one
+    /// without a name.
+    pub const fn against(&self, name: &str, groups: &[NamedFacts]) -> Text {
         let mut known = Text::EMPTY;
         let mut group = 0;
         while group < groups.len() {
@@ -117,30 +58,53 @@ impl Claim {
             while at < groups[group].len() {
                 let (found, facts) = &groups[group][at];
                 if equal(found, name) {
-                    return self.against(facts);
+                    return self.against_facts(name, facts);
                 }
-                known = known
-                    .add(if known.len == 0 { "`" } else { ", `" })
-                    .add(found)
-                    .add("`");
+                known = known.add(&[if known.len == 0 { "`" } else { ", `" }, found, "`"]);
                 at += 1;
             }
             group += 1;
         }
-        let text = Text::EMPTY
-            .add("`")
-            .add(self.ty)
-            .add("` has no tensor `")
-            .add(name);
-        text.add("`; it has ").add(known.as_str())
+        let none = ["`", self.ty, "` has no tensor `", name, "`; it has "];
+        Text::EMPTY.add(&none).add(&[known.as_str()])
     }
 
-    const fn subject(&self) -> Text {
-        let text = Text::EMPTY;
-        match self.tensor {
-            Some(name) => text.add("`").add(name).add("` of `").add(self.ty).add("`"),
-            None => text.add("`").add(self.ty).add("`"),
-        }
+    const fn against_facts(&self, name: &str, facts: &Facts) -> Text {
+        let text = if name.is_empty() {
+            Text::EMPTY
+        } else {
+            Text::EMPTY.add(&["`", name, "` of "])
+        };
+        let text = text.add(&["`", self.ty, "`"]);
+        let text = match (facts.dtype, self.rank, facts.axes()) {
+            (None, ..) => text.add(&[" has a data type that is only known at run time"]),
+            (Some(found), ..) if !same(found, self.dtype) => {
+                text.add(&[" does not export items of `", self.elem, "`"])
+            }
+            (_, Some(_), None) => text.add(&[" has a rank that is only known at run time"]),
+            (_, Some(rank), Some(found)) if rank != found => text
+                .add(&[" does not export a tensor of rank "])
+                .number(rank),
+            _ => match (self.writable, facts.is_writable()) {
+                (Some(true), false) => text.add(&[" does not export writable data"]),
+                (Some(false), true) => text.add(&[" exports writable data"]),
+                _ => return Text::EMPTY,
+            },
+        };
+        let text = text.add(&["; its types say: "]);
+        let text = match facts.dtype {
+            None => text.add(&["items of any type"]),
+            Some(dtype) => text.dtype(dtype),
+        };
+        let text = match facts.axes() {
+            None => text.add(&[", any rank"]),
+            Some(axes) => text.add(&[", rank "]).number(axes),
+        };
+        text.add(&[if facts.is_writable() {
+            ", writable"
+        } else {
+            ", readonly"
+        }])
     }
 }
 
@@ -175,41 +139,42 @@ impl Text {
         }
     }
 
-    const fn add(mut self, more: &str) -> Self {
-        let more = more.as_bytes();
-        let mut at = 0;
-        while at < more.len() && self.len < self.bytes.len() {
-            self.bytes[self.len] = more[at];
-            self.len += 1;
-            at += 1;
+    const fn add(mut self, more: &[&str]) -> Self {
+        let mut part = 0;
+        while part < more.len() {
+            let mut at = 0;
+            while at < more[part].len() && self.len < self.bytes.len() {
+                self.bytes[self.len] = more[part].as_bytes()[at];
+                self.len += 1;
+                at += 1;
+            }
+            part += 1;
         }
         self
     }
 
     const fn number(self, number: usize) -> Self {
         const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
-        let text = if number < 10 {
-            self
-        } else {
-            self.number(number / 10)
+        let text = match number {
+            ..10 => self,
+            _ => self.number(number / 10),
         };
-        text.add(DIGITS[number % 10])
+        text.add(&[DIGITS[number % 10]])
     }
 
     const fn dtype(self, dtype: DataType) -> Self {
         let text = match dtype.name() {
-            Some(name) => self.add(name),
-            None => self.add("items of a type without a name"),
+            Some(name) => self.add(&[name]),
+            None => self.add(&["items of a type without a name"]),
         };
         let text = match dtype.lanes() {
             1 => text,
-            lanes => text.add("x").number(lanes as usize),
+            lanes => text.add(&["x"]).number(lanes as usize),
         };
-        text.add(if dtype.is_padded() {
-            ", one a byte"
-        } else {
-            ""
-        })
+        match dtype.is_padded() {
+            true => text.add(&[", one a byte"]),
+            false => text,
+        }
     }
 }
 
@@ -223,17 +188,11 @@ const fn same(a: DataType, b: DataType) -> bool {
 /// Whether two names are one.
 pub(super) const fn equal(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return false;
-    }
     let mut byte = 0;
-    while byte < a.len() {
-        if a[byte] != b[byte] {
-            return false;
-        }
+    while byte < a.len() && byte < b.len() && a[byte] == b[byte] {
         byte += 1;
     }
-    true
+    byte == a.len() && byte == b.len()
 }
 
 /// States what a type exports; the build fails where that is not so.
@@ -287,36 +246,29 @@ macro_rules! assert_exports {
         $crate::assert_exports!(@claim $claim.rank($rank), $($($rest)*)?)
     };
     (@claim $claim:expr, writable $(, $($rest:tt)*)?) => {
-        $crate::assert_exports!(@claim $claim.writable(), $($($rest)*)?)
+        $crate::assert_exports!(@claim $claim.writable(true), $($($rest)*)?)
     };
     (@claim $claim:expr, readonly $(, $($rest:tt)*)?) => {
-        $crate::assert_exports!(@claim $claim.readonly(), $($($rest)*)?)
+        $crate::assert_exports!(@claim $claim.writable(false), $($($rest)*)?)
     };
     (@claim $claim:expr, $(,)?) => { $claim };
-    ($type:ty: $elem:ty $(, $($rest:tt)*)?) => {
+    (@against $claim:expr, $type:ty) => {
+        $claim.against("", &[&[("", <$type as $crate::DLPack>::EXTRAS.facts)]])
+    };
+    (@against $claim:expr, $type:ty, $name:literal) => {
+        $claim.against($name, <$type as $crate::DLPackTensors>::FACTS)
+    };
+    ($type:ty $(, $name:literal)?: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
-            const TEXT: $crate::__private0::Text = $crate::assert_exports!(
+            const CLAIM: $crate::__private0::Claim = $crate::assert_exports!(
                 @claim $crate::__private0::Claim::new::<$elem>(
                     ::core::stringify!($type),
                     ::core::stringify!($elem),
                 ),
                 $($($rest)*)?
-            )
-            .against(&<$type as $crate::DLPack>::EXTRAS.facts);
-            ::core::assert!(TEXT.is_empty(), "{}", TEXT.as_str());
-        };
-    };
-    ($type:ty, $name:literal: $elem:ty $(, $($rest:tt)*)?) => {
-        const _: () = {
-            const TEXT: $crate::__private0::Text = $crate::assert_exports!(
-                @claim $crate::__private0::Claim::new::<$elem>(
-                    ::core::stringify!($type),
-                    ::core::stringify!($elem),
-                )
-                .tensor($name),
-                $($($rest)*)?
-            )
-            .against_named(<$type as $crate::DLPackTensors>::FACTS);
+            );
+            const TEXT: $crate::__private0::Text =
+                $crate::assert_exports!(@against CLAIM, $type $(, $name)?);
             ::core::assert!(TEXT.is_empty(), "{}", TEXT.as_str());
         };
     };

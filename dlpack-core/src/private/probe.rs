@@ -59,15 +59,15 @@ impl<T: ?Sized> MutStep<T> {
     const NEW: Self = Self(RefStep(Last, PhantomData));
 }
 
-impl<T: ?Sized> Probe<T> {
-    /// The probe of this type.
-    pub const NEW: Self = Self(MutStep::NEW);
+macro_rules! probes {
+    ($($probe:ident)*) => {$(
+        impl<T: ?Sized> $probe<T> {
+            /// The probe of this type.
+            pub const NEW: Self = Self(MutStep::NEW);
+        }
+    )*};
 }
-
-impl<T: ?Sized> Whole<T> {
-    /// The probe of this type.
-    pub const NEW: Self = Self(MutStep::NEW);
-}
+probes!(Probe Whole);
 
 impl<T: Buffer + ?Sized> Probe<T> {
     /// What the type alone says.
@@ -192,24 +192,10 @@ impl<T: Buffer + ?Sized> RouteMut<T> for ByBuffer {
     }
 }
 
-impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> Route<T> for ByDerefMut {
-    #[inline]
-    fn lend(value: &T) -> Loan<'_> {
-        Loan::from(&**value)
-    }
-}
-
 impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> RouteMut<T> for ByDerefMut {
     #[inline]
     fn lend_mut(value: &mut T) -> LoanMut<'_> {
         LoanMut::from(&mut **value)
-    }
-}
-
-impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for ByDeref {
-    #[inline]
-    fn lend(value: &T) -> Loan<'_> {
-        Loan::from(&**value)
     }
 }
 
@@ -306,8 +292,15 @@ impl<T: ?Sized> RouteToTensorMut<T> for NoRoute {
     }
 }
 
-macro_rules! whole_slices {
+macro_rules! slices {
     ($($route:ident)*) => {$(
+        impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for $route {
+            #[inline]
+            fn lend(value: &T) -> Loan<'_> {
+                Loan::from(&**value)
+            }
+        }
+
         impl<T: ?Sized> RouteToTensor<T> for $route
         where
             $route: Route<T>,
@@ -334,4 +327,4 @@ macro_rules! whole_slices {
         }
     )*};
 }
-whole_slices!(ByDerefMut ByDeref);
+slices!(ByDerefMut ByDeref);

@@ -1,18 +1,33 @@
-//! A field that is the whole tensor, one that may be missing, and the way back.
+//! A whole tensor: in a field, under a name, one that may be missing; and the way back.
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
-use crate::describe::usual::Usual;
-use crate::error::Error;
-use crate::export::DLPack;
+use crate::describe::{record::Columns, usual::Usual};
+use crate::error::text;
 use crate::export::extras::Shared;
-use crate::import::FromDLPack;
+use crate::layout::shape::List;
+use crate::private::claim::equal;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
-use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
+use crate::{DLPack, Descriptor, Error, ExportRequest, FromDLPack, Loan, Managed, Parts, Record};
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
+
+/// A tensor whose parts are fields, described by code that is compiled once: for types whose exports hardly ever
+/// describe, since they know the usual tensor without.
+///
+/// # Errors
+///
+/// As [`Parts::describe`].
+#[inline(never)]
+pub fn described<'a>(loan: Loan<'a>, shape: Option<List>, strides: Option<List>) -> Described<'a> {
+    let mut parts = Parts::new();
+    if let Some(shape) = shape {
+        parts = parts.shape(shape);
+    }
+    if let Some(strides) = strides {
+        parts = parts.strides(strides);
+    }
+    parts.describe(loan)
+}
 
 /// A field that is the whole tensor.
 #[inline]
@@ -91,4 +106,70 @@ pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
         dtype: view.dtype(),
         rank: view.shape().len(),
     }
+}
+
+/// The column of this name in a list, if it has one.
+pub fn column<'a, L: Columns + ?Sized>(
+    list: &'a L,
+    name: &str,
+) -> Option<Result<Descriptor<'a>, Error>> {
+    L::Record::NAMES
+        .contains(&name)
+        .then(|| L::Record::column(list.rows(), name))
+}
+
+/// What was found under a name, or that nothing was.
+pub fn find<'a>(
+    name: &str,
+    known: &'static [&'static str],
+    found: Option<Result<Descriptor<'a>, Error>>,
+) -> Result<Descriptor<'a>, Error> {
+    found.unwrap_or_else(|| unknown_tensor(name, known))
+}
+
+/// That there is no tensor of this name.
+pub fn unknown_tensor<'a>(
+    name: &str,
+    known: &'static [&'static str],
+) -> Result<Descriptor<'a>, Error> {
+    let name = text(name)?;
+    Err(Error::NoSuchTensor { name, known })
+}
+
+/// How many names there are in all.
+#[must_use]
+pub const fn count(lists: &[&[&str]]) -> usize {
+    let mut names = 0;
+    let mut list = 0;
+    while list < lists.len() {
+        names += lists[list].len();
+        list += 1;
+    }
+    names
+}
+
+/// All names in one list.
+#[must_use]
+pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut at = 0;
+    let mut list = 0;
+    while list < lists.len() {
+        let mut name = 0;
+        while name < lists[list].len() {
+            let mut earlier = 0;
+            while earlier < at {
+                assert!(
+                    !equal(names[earlier], lists[list][name]),
+                    "two tensors have the same name"
+                );
+                earlier += 1;
+            }
+            names[at] = lists[list][name];
+            at += 1;
+            name += 1;
+        }
+        list += 1;
+    }
+    names
 }

@@ -28,6 +28,14 @@ pub(crate) enum Borrow {
     Closure,
 }
 
+/// The value, at the user's place.
+fn value_of(borrow: Borrow, at: Span) -> Ident {
+    match borrow {
+        Borrow::Closure => argument(at),
+        Borrow::Shared | Borrow::Exclusive => receiver(at),
+    }
+}
+
 /// The value as a closure of [`Paths::extras`] knows it, at the user's place.
 pub(crate) fn argument(at: Span) -> Ident {
     Ident::new("this", Span::call_site().located_at(at))
@@ -108,10 +116,7 @@ impl<'a> Typed<'a> {
     /// The call with a field of the value.
     pub(crate) fn lend(&self, function: &str, borrow: Borrow, member: &Member<'_>) -> TokenStream {
         let at = self.at;
-        let this = match borrow {
-            Borrow::Closure => argument(at),
-            Borrow::Shared | Borrow::Exclusive => receiver(at),
-        };
+        let this = value_of(borrow, at);
         let exclusive = (borrow == Borrow::Exclusive).then(|| quote_spanned!(at=> mut));
         self.call(function, quote_spanned!(at=> &#exclusive #this.#member,))
     }
@@ -130,13 +135,14 @@ fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
-/// The short way to describe what is annotated in the usual way. Only Python's classes are exported so often
-/// that it matters.
+/// The short way to describe what is annotated in the usual way, as a call of [`Paths::extras`]; and a description for all
+/// else, as little as possible of which is compiled for the type. Only Python's classes are exported so often that both
+/// matter.
 pub(crate) fn usual(
     paths: &Paths<'_>,
     tensor: &Tensor<'_>,
     description: &Description<'_>,
-) -> Option<TokenStream> {
+) -> Option<(TokenStream, Option<TokenStream>)> {
     let usual = paths.input.krate.root == Root::Pyo3
         && matches!(tensor.data, Data::Field(_))
         && matches!(tensor.shape, None | Some(Slot::Field(_)))
@@ -153,19 +159,40 @@ pub(crate) fn usual(
         return None;
     }
     let k = &paths.k;
-    let few = |slot: Option<&Slot<'_>>, function: &str| match slot {
-        Some(Slot::Field(field)) => {
-            let (ty, member, at) = (field.ty, &field.member, field.at);
-            let (k, this, function) = (paths.k(at), argument(at), Ident::new(function, at));
-            quote_spanned!(at=> #k::Some(#k::#function::<#ty>(&#this.#member)))
-        }
-        _ => quote!(#k::None),
-    };
-    let shape = few(tensor.shape.as_ref(), "few");
-    let strides = few(tensor.strides.as_ref().map(|(_, slot)| slot), "few_strides");
-    let data = (description.data)(Borrow::Closure);
+    let list =
+        |slot: Option<&Slot<'_>>, function: &str, borrow, rank: Option<TokenStream>| match slot {
+            Some(Slot::Field(field)) => {
+                let (ty, member, at) = (field.ty, &field.member, field.at);
+                let (k, function, this) =
+                    (paths.k(at), Ident::new(function, at), value_of(borrow, at));
+                let rank = rank.map(|rank| quote!(, #rank));
+                quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
+            }
+            _ => quote!(#k::None),
+        };
+    let (shape, strides) = (
+        tensor.shape.as_ref(),
+        tensor.strides.as_ref().map(|(_, slot)| slot),
+    );
     let this = argument(Span::call_site());
-    Some(quote!(.usual(|#this| #k::usual(#data, #shape, #strides))))
+    let usual = {
+        let data = (description.data)(Borrow::Closure);
+        let shape = list(shape, "few", Borrow::Closure, None);
+        let strides = list(strides, "few_strides", Borrow::Closure, None);
+        quote!(.usual(|#this| #k::usual(#data, #shape, #strides)))
+    };
+    let describe = tensor.policy.is_default().then(|| {
+        let data = (description.data)(Borrow::Shared);
+        let extents = list(shape, "rare_shape", Borrow::Shared, None);
+        let strides = list(
+            strides,
+            "rare_strides",
+            Borrow::Shared,
+            Some(rank(paths, shape)),
+        );
+        quote!(#k::described(#data, #extents, #strides))
+    });
+    Some((usual, describe))
 }
 
 /// `Parts::new().shape(..) .. .describe(..)`, but for how the value is borrowed.

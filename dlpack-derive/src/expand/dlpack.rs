@@ -58,8 +58,14 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     }
     extras.extend(lists(paths, tensor));
     let description = description(paths, tensor);
+    let mut describe = None;
     match owner {
-        None => extras.extend(usual(paths, tensor, &description)),
+        None => {
+            if let Some((usual, by_it)) = usual(paths, tensor, &description) {
+                extras.extend(usual);
+                describe = by_it;
+            }
+        }
         Some(owner) => {
             let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
             let values = quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request,);
@@ -68,7 +74,8 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         }
     }
     let mut items = paths.extras(&facts, &extras);
-    items.extend(paths.describe(Borrow::Shared, &description.by(Borrow::Shared)));
+    let describe = describe.unwrap_or_else(|| description.by(Borrow::Shared));
+    items.extend(paths.describe(Borrow::Shared, &describe));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = description.by(Borrow::Exclusive);
         if tensor.access == Access::Writable {

@@ -142,6 +142,31 @@ time.sleep(0.05)
         )
 
 
+def test_daemon_threads_in_code_of_python(script):
+    """CAP-14, own faults 17: a thread that finds no interpreter, in code that runs under ours, is halted there."""
+    for _ in range(ROUNDS):
+        script(
+            """
+import sys, threading, time
+import dlpack_probe as p
+sys.setswitchinterval(1e-6)
+class One:
+    def __index__(self):
+        return len([i for i in range(9) if i == 1])
+owner = p.Probe([3])
+def forever():
+    while True:
+        try:
+            owner.__dlpack__(max_version=(One(), One()), stream=One())
+        except ValueError:
+            pass
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.05)
+"""
+        )
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_forks(script, kind):
     """CAP-13, CAP-18: a child has the exports too, and releases its own."""

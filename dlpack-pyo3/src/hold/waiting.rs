@@ -8,6 +8,7 @@ use dlpack_core::binding::around_blocking;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::error::Halt;
 use crate::hold::attached::{self, attached_by_any_account};
 
 /// From now on whoever waits lets go. Called before anything can be exported, and before we wait ourselves.
@@ -57,16 +58,5 @@ impl Drop for Detached {
         // SAFETY: the state that `new` took from this very thread.
         unsafe { restore(self.0) };
         forget(halt);
-    }
-}
-
-/// Halts the thread that drops it.
-struct Halt;
-
-impl Drop for Halt {
-    fn drop(&mut self) {
-        loop {
-            std::thread::park();
-        }
     }
 }
