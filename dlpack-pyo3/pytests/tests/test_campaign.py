@@ -34,7 +34,7 @@ def missing(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_campaigns(name):
-    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23: whatever is hostile, lies, panics or fails, by the thousand."""
+    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23, Own faults 19, 20: whatever is hostile, lies, panics or fails, by the thousand."""
     if missing(name):
         pytest.skip(missing(name))
     path = os.pathsep.join([str(HERE), *sys.path])
