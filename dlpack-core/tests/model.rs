@@ -4,13 +4,15 @@
 
 #![expect(unsafe_code, reason = "reads back the bytes of exported tensors")]
 
+mod dice;
 mod oracle;
 
+use dice::Dice;
 use dlpack_core::__private0::List;
 use dlpack_core::{
     DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Managed, Parts, TensorRef,
 };
-use oracle::{Case, Dice, KINDS, Kind, Reason, Strides, Tensor};
+use oracle::{Case, KINDS, Kind, Reason, Strides, Tensor};
 use std::sync::Arc;
 
 const SIZE: usize = 256;

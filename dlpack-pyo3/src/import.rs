@@ -12,6 +12,7 @@ use core::ptr::{self, NonNull};
 use dlpack_core::binding::{settle, unordered};
 use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -183,7 +184,12 @@ fn ask(
 
     let newest = (Version::CURRENT.major, Version::CURRENT.minor);
     let ask_for = |wishes: bool, version: bool| -> PyResult<_> {
-        let keywords = PyDict::new(py);
+        // PyO3's own function panics without memory.
+        // SAFETY: attached.
+        let keywords = unsafe { ffi::PyDict_New() };
+        // SAFETY: a new reference, or null with an exception.
+        let keywords = unsafe { Bound::from_owned_ptr_or_err(py, keywords) }?;
+        let keywords = keywords.cast_into::<PyDict>()?;
         if version {
             keywords.set_item(intern!(py, "max_version"), newest)?;
         }

@@ -1,5 +1,9 @@
 //! What the targets share: the model and the hand-made tensors of core's own tests, and a reader of bytes.
 
+#[path = "../../dlpack-core/tests/forgery/mod.rs"]
+pub mod forgery;
+#[path = "../../dlpack-core/tests/dice/mod.rs"]
+pub mod dice;
 #[path = "../../dlpack-core/tests/made/mod.rs"]
 pub mod made;
 #[path = "../../dlpack-core/tests/oracle/mod.rs"]

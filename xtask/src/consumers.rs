@@ -96,8 +96,7 @@ fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {
     }
     let is_known = only.is_none_or(|only| known.contains(&only));
     ensure!(is_known, "no such library; there are {}", known.join(", "));
-    let writes = !quick && only.is_none();
-    let table = writes.then_some(["--table", "spec/consumers.md"]);
+    let table = (!quick && only.is_none()).then_some(["--table", "spec/consumers.md"]);
     Ok(run.args(table.iter().flatten()).run()?)
 }
 

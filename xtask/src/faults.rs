@@ -1,12 +1,11 @@
 //! Run the Python tests where faults show that an ordinary run hides.
 //!
 //! Every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI; debug and
-//! free-threaded ones; threads for a minute; processes that end or fork again and again; AddressSanitizer; valgrind.
-//! usage: `cargo xtask faults [--interpreters] [--seconds N] [--rounds N] [--only WORD]`
+//! free-threaded ones; AddressSanitizer; valgrind; the campaigns of dlpack-pyo3/pytests/campaign, which write spec/campaign.md.
+//! usage: `cargo xtask faults [--interpreters] [--only WORD] [WORDS]`
 //!   --interpreters   first build the debug and free-threaded Pythons that are missing (on Debian; a quarter of an hour)
-//!   --seconds N      how long each test with threads runs (default 10: a minute for all of them)
-//!   --rounds N       how often each exit is tried (default 20)
-//!   --only WORD      only the steps whose name contains the word
+//!   --only WORD      only the steps whose name contains the word, such as `campaigns`
+//!   WORDS            what the driver of the campaigns understands, such as `--scale short` or `--play threads`
 
 use crate::asan::{SANITIZED, nightly};
 use crate::prelude::*;
@@ -15,21 +14,13 @@ use crate::{interpreters, valgrind};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let build = args.contains("--interpreters");
-    let seconds: u32 = args.opt_value_from_str("--seconds")?.unwrap_or(10);
-    let rounds: u32 = args.opt_value_from_str("--rounds")?.unwrap_or(20);
     let only: String = args.opt_value_from_str("--only")?.unwrap_or_default();
-    finish(args)?;
+    let words = args.finish();
     if build {
         // What this builds is found only after it ran.
         run_all(sh, "faults: interpreters", interpreters::steps(), true)?;
     }
-    let mut steps = vec![Step::new("threads, exits and forks, for long", move |sh| {
-        let pytest = Run::new(sh, &interpreter()?)?.pytest(sh);
-        let pytest = pytest.env("DLPACK_SECONDS", seconds.to_string());
-        let pytest = pytest.env("DLPACK_ROUNDS", rounds.to_string());
-        let pytest = pytest.args(["-k", "threads or exit"]);
-        Ok(pytest.env("DLPACK_FORKS", "200").run()?)
-    })];
+    let mut steps = Vec::new();
     for (name, python) in interpreters::found() {
         let tests = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).run()?);
         steps.push(Step::new(format!("Python {name}"), tests));
@@ -38,6 +29,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("one module for all Pythons (abi3)", stable_abi),
         Step::new("AddressSanitizer in CPython", address_sanitizer),
         Step::new("valgrind over CPython", under_valgrind),
+        Step::new("campaigns", move |sh| campaigns(sh, &words)),
     ]);
     steps.retain(|step| step.name.contains(&only));
     run_all(sh, "faults", steps, true)
@@ -88,4 +80,18 @@ fn under_valgrind(sh: &Shell) -> Result<()> {
     let pytest = run.pytest_of(valgrind.arg(run.venv.python()));
     let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
     Ok(pytest.args(["-k", FEW]).run()?)
+}
+
+/// On the usual Python, and on the newest that is like it; a driver in Python plays them, and writes the table.
+fn campaigns(sh: &Shell, words: &[std::ffi::OsString]) -> Result<()> {
+    let usual = interpreter()?;
+    let mut driver = cmd!(sh, "{usual} dlpack-pyo3/pytests/campaign/run.py {words...}");
+    let mut pythons = interpreters::found();
+    pythons.retain(|(name, _)| !name.ends_with(['d', 't']));
+    let (_, newest) = pythons.pop().context("no Python is found")?;
+    for python in [usual, newest] {
+        let run = Run::new(sh, &python)?;
+        driver = driver.arg("--python").args([run.venv.python(), run.module]);
+    }
+    Ok(driver.run()?)
 }

@@ -10,9 +10,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let chosen: String = args.opt_free_from_str()?.unwrap_or_default();
     finish(args)?;
     let mut targets = sh.read_dir("fuzz/fuzz_targets")?;
-    let known = format!("{targets:?}");
     targets.retain(|path| chosen.is_empty() || path.file_stem() == Some(chosen.as_ref()));
-    ensure!(!targets.is_empty(), "no `{chosen}`, there are {known}");
+    ensure!(!targets.is_empty(), "fuzz/fuzz_targets has no `{chosen}`");
     if !succeeds(cargo_of(sh, "nightly").args(["fuzz", "--version"])) {
         let install = cargo_of(sh, "nightly").line("install cargo-fuzz --locked");
         install.run()?;

@@ -29,7 +29,7 @@ pub(crate) fn steps() -> impl Iterator<Item = Step> {
 /// One interpreter with its environment and the module built for it, and the driver that all of them use.
 pub(crate) struct Run {
     pub(crate) venv: Venv,
-    module: PathBuf,
+    pub(crate) module: PathBuf,
     driver: PathBuf,
 }
 

@@ -13,14 +13,12 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let step = Step::new("tests under valgrind", move |sh| {
         needed(sh)?;
         // Cargo starts what it built through this, in the folder of its package.
-        let runner = "valgrind --quiet --error-exitcode=9 --leak-check=full \
-            --show-leak-kinds=definite --errors-for-leak-kinds=definite";
-        let host = cmd!(sh, "rustc --print host-tuple").quiet().read()?;
-        let host = host.to_uppercase().replace('-', "_");
-        let tests = sh.line("cargo test -p dlpack-core --all-features --lib --tests");
+        let runner = "target.'cfg(all())'.runner = 'valgrind --quiet --error-exitcode=9 \
+            --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite'";
+        let tests = sh.cmd("cargo").args(["--config", runner]);
+        let tests = tests.line("test -p dlpack-core --all-features --lib --tests");
         let tests = tests.line("--no-fail-fast -- --test-threads=1");
         let tests = tests.env("DLPACK_CASES", cases.unwrap_or(500).to_string());
-        let tests = tests.env(format!("CARGO_TARGET_{host}_RUNNER"), runner);
         Ok(tests.args(filter).run()?)
     });
     step.alone(sh, "valgrind")

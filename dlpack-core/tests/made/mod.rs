@@ -35,6 +35,8 @@ pub struct Foreign {
     pub dtype: DLDataType,
     pub shape: Option<Vec<i64>>,
     pub strides: Option<Vec<i64>>,
+    /// By how many bytes the pointers to shape and strides miss the start of their lists.
+    pub skew: [usize; 2],
     pub byte_offset: u64,
     pub version: (u32, u32),
     pub flags: u64,
@@ -68,6 +70,7 @@ impl Foreign {
             dtype,
             shape: Some(shape.to_vec()),
             strides: Some(strides),
+            skew: [0, 0],
             byte_offset: 0,
             version: (1, 3),
             flags: 0,
@@ -123,15 +126,24 @@ impl Foreign {
         }));
         // SAFETY: just made, and nobody else has it.
         let inside = unsafe { &mut *home };
-        let list = |list: &mut Option<Vec<i64>>| list.as_mut().map_or(null_mut(), Vec::as_mut_ptr);
+        let list = |list: &mut Option<Vec<i64>>, skew| {
+            let Some(list) = list else {
+                return null_mut();
+            };
+            if skew != 0 {
+                // So that what is read by mistake is there.
+                list.push(0);
+            }
+            list.as_mut_ptr().wrapping_byte_add(skew)
+        };
         let len = self.shape.as_ref().map_or(0, Vec::len);
         let tensor = DLTensor {
             data: self.data.cast(),
             device: self.device,
             ndim: (self.ndim).unwrap_or_else(|| i32::try_from(len).expect("a small rank")),
             dtype: self.dtype,
-            shape: list(&mut inside.shape),
-            strides: list(&mut inside.strides),
+            shape: list(&mut inside.shape, self.skew[0]),
+            strides: list(&mut inside.strides, self.skew[1]),
             byte_offset: self.byte_offset,
         };
         NonNull::from(inside.managed.insert(managed(home.cast(), tensor)))
@@ -165,4 +177,16 @@ pub unsafe fn free_versioned(tensor: NonNull<DLManagedTensorVersioned>) {
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
     // SAFETY: passed on to the caller.
     unsafe { free::<DLManagedTensorVersioned>(context) };
+}
+
+/// The same for the struct from before.
+///
+/// # Safety
+///
+/// `tensor` comes from `Foreign::legacy`, and nobody uses it afterwards.
+pub unsafe fn free_legacy(tensor: NonNull<DLManagedTensor>) {
+    // SAFETY: passed on to the caller.
+    let context = unsafe { (*tensor.as_ptr()).manager_ctx };
+    // SAFETY: passed on to the caller.
+    unsafe { free::<DLManagedTensor>(context) };
 }

@@ -367,31 +367,3 @@ fn packed(shape: &[i128], unit: i128) -> Vec<i128> {
 fn wide(size: usize) -> i128 {
     i128::try_from(size).expect("smaller than 2^127")
 }
-
-/// Pseudo-random numbers (splitmix64): the same seed, the same cases.
-#[derive(Clone, Debug)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, sides: usize) -> usize {
-        let sides = u64::try_from(sides).expect("fits");
-        usize::try_from(self.draw() % sides).expect("fits")
-    }
-
-    pub fn between(&mut self, low: i64, high: i64) -> i64 {
-        let span = low.abs_diff(high) + 1;
-        low + i64::try_from(self.draw() % span).expect("a small span")
-    }
-
-    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
-}

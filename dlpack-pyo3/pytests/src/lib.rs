@@ -5,10 +5,13 @@ mod allocator;
 mod annotated;
 #[cfg(feature = "own-abi")]
 mod buffered;
+mod campaign;
 mod elsewhere;
 mod functions;
 mod generic;
 mod greedy;
+#[cfg(feature = "own-abi")]
+mod hooks;
 mod memory;
 mod mutable;
 mod panics;
@@ -31,6 +34,8 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::buffered::Buffered;
     #[pymodule_export]
+    use crate::campaign::{forge_capsules, forge_prototypes, import_into};
+    #[pymodule_export]
     use crate::elsewhere::Elsewhere;
     #[pymodule_export]
     use crate::functions::{
@@ -40,6 +45,12 @@ mod dlpack_probe {
     use crate::generic::{Floats, Ints};
     #[pymodule_export]
     use crate::greedy::Greedy;
+    #[cfg(feature = "own-abi")]
+    #[pymodule_export]
+    use crate::hooks::{
+        Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
+        HookedWayBack, arm, blow_up, hooks, thrown, way_back,
+    };
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]

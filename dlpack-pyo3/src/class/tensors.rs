@@ -14,7 +14,7 @@ use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass};
 
 use crate::class::tensor::Tensor;
-use crate::error::{OrRaise, answer, py_err};
+use crate::error::{OrRaise, Raised, answer, refuse};
 use crate::export::unordered;
 use crate::hold::borrowing::{Borrowing, share};
 use crate::hold::forever::keep_for_good;
@@ -74,22 +74,23 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         // SAFETY: as above.
         let object = unsafe { object.cast_unchecked::<T>() };
         let name = T::NAMES[index.addr()];
-        let tensor = export_named(&object, name).or_raise(py)?;
+        let tensor = export_named(&object, name)?;
         let tensor = Tensor::new(tensor).into_py_any(py);
         Ok(tensor.or_raise(py)?.into_ptr())
     })
 }
 
 /// The tensor of an object under a name of [`DLPackTensors`](dlpack_core::DLPackTensors).
-fn export_named<T>(object: &Bound<'_, T>, name: &str) -> PyResult<Managed>
+fn export_named<T>(object: &Bound<'_, T>, name: &str) -> Result<Managed, Raised>
 where
     T: ExportsTensors,
 {
     // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-    let (value, guard) = unsafe { share(object) }?;
-    let descriptor = value.describe_tensor(name).map_err(py_err)?;
+    let (value, guard) = unsafe { share(object) }.or_raise(object.py())?;
+    let refuse = |error| refuse(object.py(), &error);
+    let descriptor = value.describe_tensor(name).map_err(refuse)?;
     let request = unordered(descriptor.device());
     let owner = Held::new(guard, object.as_any());
     // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { dlpack_core::binding::export_with(owner, descriptor, &request) }.map_err(py_err)
+    unsafe { dlpack_core::binding::export_with(owner, descriptor, &request) }.map_err(refuse)
 }

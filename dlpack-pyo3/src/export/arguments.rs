@@ -7,7 +7,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use dlpack_core::{Device, DeviceType, ExportRequest, Version};
-use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyBufferError, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError,
+};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
@@ -216,7 +218,11 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
 fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> Result<Keyword, Raised> {
     let py = name.py();
     let text = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
-    let text = text.to_cow().or_raise(py)?;
+    let text = match text.to_cow() {
+        // What no UTF-8 can say is no keyword.
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
+        text => text.or_raise(py)?,
+    };
     KEYWORDS
         .iter()
         .filter(|(_, keyword)| draft || *keyword != Keyword::Version)

@@ -1,0 +1,63 @@
+//! Campaigns: hostile producers, and safe code whose answers change from call to call, by the thousand here and by the million
+//! under `cargo xtask faults`.
+//!
+//! `DLPACK_CASES` sets the number of cases, `DLPACK_SEED` where they start. Each campaign adds a line to the file that
+//! `DLPACK_TALLY` names; `DLPACK_ON` says in it how they were built.
+
+#![expect(
+    unsafe_code,
+    reason = "makes C structs by hand, takes them over, and lends their memory"
+)]
+
+#[path = "../dice/mod.rs"]
+mod dice;
+#[path = "../forgery/mod.rs"]
+mod forgery;
+mod liars;
+#[path = "../made/mod.rs"]
+mod made;
+mod tensors;
+
+use std::io::Write as _;
+
+use dice::{Dice, play};
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().expect("a number"))
+}
+
+/// Plays a campaign, writes down how it went, and fails if anything did, or if fewer than a fifth of the cases came to
+/// something: a case says whether it did.
+fn campaign(name: &str, cases: u64, mut case: impl FnMut(&mut Dice) -> bool) {
+    let cases = setting("DLPACK_CASES", if cfg!(miri) { cases / 100 } else { cases });
+    if cases > 1 {
+        // The first bad case alone is shown, and how to repeat it; repeated it says all.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let clock = std::time::Instant::now();
+    let mut fruitful = 0;
+    let seed = setting("DLPACK_SEED", 0x5eed);
+    let (bad, first) = play(seed, cases, |dice| fruitful += u64::from(case(dice)));
+    let note = first.unwrap_or_default();
+    if let Ok(path) = std::env::var("DLPACK_TALLY") {
+        let line = serde_json::json!({
+            "campaign": name,
+            "on": std::env::var("DLPACK_ON").unwrap_or_default(),
+            "count": cases,
+            "bad": bad,
+            "seconds": clock.elapsed().as_secs(),
+            "note": note,
+        });
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.append(true).create(true).open(path);
+        // One write: others may add theirs meanwhile.
+        let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        written.expect("the tally can be written");
+    }
+    println!("{name}: {bad} of {cases} bad");
+    if bad != 0 {
+        eprintln!("{name}: {bad} of {cases} bad; {note}");
+        panic!("{note}");
+    }
+    assert!(fruitful >= cases / 5, "only {fruitful} came to something");
+}

@@ -1,0 +1,73 @@
+"""Processes that end in every way, forks among busy threads, threads for long: the tests of that, again and again.
+
+Each process that a test starts adds a line to the file that `DLPACK_PROCESSES` names.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import report
+
+TESTS = Path(__file__).parent.parent / "tests"
+
+
+def session(file, words, **env):
+    """Runs tests; gives the lines of their processes, and what pytest says if one failed, or how many passed."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "processes")
+        run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", TESTS, TESTS / file]
+        env = {**os.environ, "DLPACK_PROCESSES": str(place), **env}
+        ended = subprocess.run([*run, *words], capture_output=True, text=True, env=env)
+        lines = place.read_text().splitlines() if place.exists() else []
+    # 5: nothing was chosen.
+    note = ended.stdout[-1500:] if ended.returncode not in (0, 5) else ""
+    return [json.loads(line) for line in lines], note, ended.stdout
+
+
+def exits(tally):
+    while not tally.done:
+        words = ["-k", "not fork"]
+        if tally.planned < 100:
+            # One kind of owner stands for the others.
+            words = ["-k", "not fork and tensor]"]
+        processes, note, _ = session("test_exit.py", words, DLPACK_ROUNDS="3")
+        fine = sum(fine for fine, _ in processes)
+        tally.good(fine)
+        if len(processes) > fine or note:
+            tally.bad(note, max(len(processes) - fine, 1))
+        if not processes:
+            return
+
+
+def forks(tally):
+    share = tally.planned // 12 + 1
+    words = ["-k", "forks_among_threads or test_forks"]
+    if tally.planned < 100:
+        share, words = tally.planned // 2, ["-k", "(forks_among_threads or test_forks) and tensor]"]
+    processes, note, _ = session("test_exit.py", words, DLPACK_FORKS=str(share))
+    for fine, out in processes:
+        bad = int(out) if out.strip().isdigit() else share
+        tally.good(share - bad)
+        if bad or not fine:
+            tally.bad(note, bad)
+    if note and not tally.wrong:
+        tally.bad(note)
+
+
+def threads(tally):
+    """So many seconds each."""
+    _, note, text = session("test_threads.py", [], DLPACK_SECONDS=str(tally.planned / 10))
+    tally.judge(note or ("" if "passed" in text else "no test ran"), tally.planned)
+
+
+report.main(
+    {
+        "exits": (exits, 3_000, 26),
+        "forks among busy threads": (forks, 2_000, 10),
+        "seconds of threads": (threads, 100, 5),
+    }
+)

@@ -1,0 +1,130 @@
+"""Panics in every hook of the user's, with payloads that panic again when they are dropped: exceptions that Python can handle.
+
+Not so where PyO3 itself calls the user's code: a function of hers that panics raises `PanicException`, and ends the process when
+the payload panics again. `blow_up` shows it without a line of ours.
+"""
+
+import gc
+
+import dlpack_probe as p
+import report
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+NEWEST = {"max_version": (1, 3)}
+CLASSES = ["Hooked", "HookedAlone", "HookedType", "HookedOwner", "HookedVia", "HookedQueue", "HookedByHand", "HookedWayBack"]
+
+
+def operations(owner):
+    cls = type(owner)
+    table = cls.__c_dlpack_exchange_api__
+
+    def back():
+        """An object of this class, of somebody's tensor."""
+        import capi
+
+        seen = capi.export(p.WProbe([3]))
+        status, _, exception = p.status_of_import(table, seen.address)
+        if status != 0:
+            seen.release()
+            raise exception
+
+    found = {
+        "__dlpack__": lambda: owner.__dlpack__(**NEWEST),
+        "legacy": lambda: owner.__dlpack__(),
+        "copy": lambda: owner.__dlpack__(copy=True, **NEWEST),
+        "device": lambda: owner.__dlpack_device__(),
+        "table": lambda: raise_(p.status_of_export(table, owner)[2]),
+        "object of a tensor": back,
+        "take": lambda: p.take(owner),
+        "look": lambda: p.look(owner),
+        "inspect": lambda: p.inspect(owner),
+        "values": lambda: p.take_points(owner),
+        "way back": lambda: p.way_back(owner),
+        "way back, of another": lambda: p.way_back(p.WProbe([3])),
+    }
+    if hasattr(owner, "other"):
+        found["attribute"] = lambda: owner.other
+    if cls is p.HookedAlone:
+        found["buffer"] = lambda: memoryview(owner)
+    if numpy:
+        found["numpy"] = lambda: numpy.from_dlpack(owner)
+    return found
+
+
+def raise_(exception):
+    if exception is not None:
+        raise exception
+
+
+def play(name, chosen, hook, payload):
+    """Does all of these with an object whose hook panics: what is wrong, and how often it did."""
+    owner = getattr(p, name)()
+    alive, before = p.alive(), p.thrown()
+    wrong = ""
+    for operation, act in operations(owner).items():
+        if chosen is not None and operation != chosen:
+            continue
+        if hook == "from_dlpack" and operation.startswith("way back"):
+            # In an argument of a function of the user's: PyO3's to handle.
+            continue
+        p.arm(hook, payload)
+        try:
+            act()
+        except Exception:
+            pass
+        except BaseException as error:
+            wrong = wrong or f"{operation}: {type(error).__name__}"
+            error = None
+        p.arm("none", "")
+        gc.collect()
+        if p.alive() != alive:
+            wrong = wrong or f"{operation}: owners are left"
+            alive = p.alive()
+        try:
+            act()
+        except Exception as error:
+            if isinstance(owner, (p.HookedQueue, p.HookedType)) or isinstance(error, (BufferError, ValueError)):
+                continue
+            wrong = wrong or f"{operation}, afterwards: {error!r}"
+    return wrong, p.thrown() - before
+
+
+def panics(tally):
+    hooks, payloads = p.hooks()
+    # What is there before is not looked at again and again.
+    gc.collect()
+    gc.freeze()
+    if tally.planned < 1000:
+        payloads = ["bombs"]
+    if "SIGABRT" not in report.apart(lambda: (p.blow_up(), None))[0]:
+        tally.bad("PyO3 contains such panics now: what is left out above can be tried")
+    while not tally.done:
+        count = tally.count
+        for hook in hooks:
+            thrown_here = 0
+            for payload in payloads:
+                for name in CLASSES:
+                    wrong, thrown = report.apart(lambda: play(name, None, hook, payload))
+                    if thrown is None:
+                        # It ended there: by which of them?
+                        for operation in operations(getattr(p, name)()):
+                            wrong, one = report.apart(lambda: play(name, operation, hook, payload))
+                            thrown = (thrown or 0) + (one or 1)
+                            if wrong:
+                                tally.bad(f"{name}, {hook}, {payload}, {operation}: {wrong}")
+                                thrown -= 1
+                    elif wrong:
+                        tally.bad(f"{name}, {hook}, {payload}: {wrong}")
+                    tally.good(thrown)
+                    thrown_here += thrown
+            if not thrown_here:
+                tally.bad(f"nothing asks the hook `{hook}`")
+        if tally.count == count or tally.planned < 1000:
+            return
+
+
+report.main({"panics in hooks": (panics, 1_000, 100)})

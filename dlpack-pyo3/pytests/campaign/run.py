@@ -1,0 +1,220 @@
+"""Plays all campaigns, as many at a time as there are processors, and writes what came of them down as a table.
+
+usage: python run.py [--scale short|full|long] [--play WORD] --python INTERPRETER MODULE ..
+  --scale    how many of each: seconds, what the project asks for, or five times that
+  --play     only what has the word in its name: a file of this folder, or `core` and `races`, which need no Python
+  --python   an interpreter, and the folder of our module for it
+
+The table is spec/campaign.md. A part of the campaigns, or a short form of them, is not written there.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent.parent
+# Longest first: the others fill the gaps.
+FILES = ["endings", "trips", "threads", "memory", "tensors", "panics", "arguments", "consumers"]
+CASES = {"short": 10_000, "full": 2_000_000, "long": 10_000_000}
+LIMIT = {"short": 300, "full": 3000, "long": 15_000}
+TARGET = "x86_64-unknown-linux-gnu"
+HEAD = """# Campaigns
+
+Written by `cargo xtask faults`, which plays them: hostile producers, code that lies and panics, memory that is not there, threads,
+forks and exits, by the million where that can be. What is bad is said below the table.
+
+"""
+TAIL = """
+What a campaign does, and how it knows what is bad, stands in the first lines of its file under `dlpack-pyo3/pytests/campaign` and
+`dlpack-core/tests/campaign`.
+
+Not counted, because no line of ours is in it:
+
+- A payload that panics again when it is dropped, thrown where PyO3 calls a user's function (or drops a user's object), ends the
+  process. `panics.py` shows it with a function that does nothing else.
+- Where the one allocation that fails is that of an exception's trace, CPython raises `SystemError: error return without exception
+  set` in its place. `memory.py` shows it with `chr(-1)`.
+"""
+
+
+def environment(**more):
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **more}
+    # Set by the `cargo run` that may have started us; they would hand our compiler to the other cargo.
+    for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"]:
+        env.pop(name, None)
+    return env
+
+
+def output(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, env=environment(), cwd=ROOT).stdout.strip()
+    except OSError:
+        return ""
+
+
+def lines_of(text):
+    """The lines of JSON in an output."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def version_of(python):
+    return output(python, "-c", "import platform; print(platform.python_implementation(), platform.python_version())")
+
+
+def play(name, python, module, args):
+    """A file of campaigns in a process of its own: the results, and one more if it dies."""
+    path = os.pathsep.join([module, str(HERE.parent / "tests")])
+    command, env = [python, HERE / f"{name}.py", args.scale], environment(PYTHONPATH=path)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    watch = threading.Timer(LIMIT[args.scale], process.kill)
+    watch.start()
+    errors = []
+
+    def relay():
+        for line in process.stderr:
+            errors.append(line)
+            if line.startswith("  "):
+                # How far it is.
+                print(line, end="", flush=True)
+
+    relaying = threading.Thread(target=relay)
+    relaying.start()
+    found = lines_of(process.stdout.read())
+    status = process.wait()
+    relaying.join()
+    watch.cancel()
+    results = [line for line in found if "count" in line]
+    if status:
+        begun = [line for line in found if "begins" in line] or [{"campaign": name}]
+        note = f"ended with status {status}: {''.join(errors[-9:])}"
+        results.append({"campaign": begun[-1]["campaign"], "count": 1, "bad": 1, "note": note, "seconds": 0})
+    return [{**result, "on": version_of(python)} for result in results]
+
+
+def core(where, words, args, **env):
+    """The campaigns without Python, which are tests of core."""
+    with tempfile.TemporaryDirectory() as folder:
+        tally = Path(folder, "tally")
+        env = environment(DLPACK_TALLY=str(tally), DLPACK_CASES=str(CASES[args.scale]), DLPACK_ON=where, **env)
+        env.setdefault("DLPACK_SEED", str(time.time_ns() % 10**9))
+        command = ["cargo", *words, "--quiet", "-p", "dlpack-core", "--test", "campaign"]
+        ended = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT)
+        results = lines_of(tally.read_text()) if tally.exists() else []
+    if ended.returncode and not any(result["bad"] for result in results):
+        note = (ended.stdout + ended.stderr)[-1500:]
+        results.append({"campaign": "core", "on": where, "count": 0, "bad": 1, "note": note, "seconds": 0})
+    return results
+
+
+def sanitizer(name, **env):
+    """The words of a build for a sanitizer, and its environment."""
+    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+    env |= {"CARGO_TARGET_DIR": str(Path(target, f"{name}-sanitizer")), "RUSTFLAGS": f"-Zsanitizer={name}"}
+    return ["+nightly", "test", "--target", TARGET], env
+
+
+def races(args):
+    """What threads do with tensors, under ThreadSanitizer, which has to report a race that is planted.
+
+    It needs a standard library that it watches too: without, it reports what that does.
+    """
+    begun, (words, env) = time.monotonic(), sanitizer("thread", DLPACK_CASES=str(CASES[args.scale] // 100))
+    command = ["cargo", *words, "-Zbuild-std", "--quiet", "-p", "dlpack-core", "--test", "races"]
+
+    def run(**more):
+        return subprocess.run(command, capture_output=True, text=True, env=environment(**env, **more), cwd=ROOT)
+
+    ended, planted = run(), run(DLPACK_PLANT="1")
+    note = (ended.stdout + ended.stderr)[-1500:] if ended.returncode else ""
+    if "data race" not in planted.stdout + planted.stderr:
+        note += "; a race that was planted is not reported"
+    seconds = round(time.monotonic() - begun)
+    count = 6 * CASES[args.scale] // 100
+    return [{"campaign": "races", "on": "ThreadSanitizer", "count": count, "bad": int(bool(note)), "note": note, "seconds": seconds}]
+
+
+def rust(args):
+    """All that needs no Python, one after the other: Cargo builds one thing at a time anyway."""
+    results = core("Rust", ["test"], args) if args.play in "core" else []
+    installed = output("rustup", "component", "list", "--installed", "--toolchain", "nightly")
+    if not output("cargo", "+nightly", "--version"):
+        print("SKIPPED the sanitizers: no nightly toolchain here", flush=True)
+        return results
+    if args.play in "core":
+        words, env = sanitizer("address", ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1")
+        results += core("AddressSanitizer", words, args, **env)
+    if args.play in "races" and "rust-src" in installed:
+        results += races(args)
+    elif args.play in "races":
+        print("SKIPPED ThreadSanitizer: `rustup component add rust-src --toolchain nightly` adds what it needs", flush=True)
+    return results
+
+
+def jobs(args):
+    """What to play, one function each."""
+    found = []
+    if args.play in "core" or args.play in "races":
+        found.append(lambda: rust(args))
+    seen = set()
+    for python, module in args.python:
+        if version_of(python) in seen:
+            continue
+        seen.add(version_of(python))
+        for name in FILES:
+            if args.play in name:
+                found.append(lambda name=name, python=python, module=module: play(name, python, module, args))
+    return found
+
+
+def table(results, args):
+    """The table, as text."""
+    stable = output("rustc", "--version")
+    nightly = output("rustc", "+nightly", "--version")
+    pythons = []
+    for python, _ in args.python:
+        version = output(python, "-c", "import platform, numpy; print(platform.python_version(), 'with numpy', numpy.__version__)")
+        pythons.append(f"CPython {version or output(python, '--version')}")
+    facts = [time.strftime("%Y-%m-%d"), output("git", "rev-parse", "--short", "HEAD"), stable, nightly and f"sanitizers: {nightly}"]
+    facts = "; ".join(filter(None, [*facts, *pythons, f"scale: {args.scale}"]))
+    text = HEAD + facts + "\n\n| campaign | on | count | bad | seconds |\n|---|---|---|---|---|\n"
+    for result in results:
+        text += "| {campaign} | {on} | {count:,} | {bad:,} | {seconds:,} |\n".format(**result)
+    notes = ["- {campaign}, {on}: {note}".format(**result) for result in results if result["bad"]]
+    if notes:
+        text += "\nWhat was bad:\n\n" + "\n".join(" ".join(note.split())[:1500] for note in notes) + "\n"
+    return text + TAIL
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", choices=CASES, default="full")
+    parser.add_argument("--play", default="", metavar="WORD")
+    parser.add_argument("--python", nargs=2, action="append", default=[], metavar=("INTERPRETER", "MODULE"))
+    args = parser.parse_args()
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        playing = [pool.submit(job) for job in jobs(args)]
+        for job in concurrent.futures.as_completed(playing):
+            for result in job.result():
+                results.append(result)
+                print("{campaign}, {on}: {count:,}, {bad:,} bad, {seconds} s".format(**result), flush=True)
+    results.sort(key=lambda result: (result["campaign"], result["on"]))
+    if not results:
+        sys.exit(f"nothing is played by `{args.play}`")
+    text = table(results, args)
+    print("\n" + text)
+    if args.scale != "short" and not args.play:
+        Path(ROOT, "spec/campaign.md").write_text(text)
+    sys.exit(1 if any(result["bad"] for result in results) else 0)
+
+
+if __name__ == "__main__":
+    main()

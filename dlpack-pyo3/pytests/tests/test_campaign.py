@@ -1,0 +1,53 @@
+"""The campaigns of the folder beside this one, in short; `cargo xtask faults` plays them in full."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import capi
+import dlpack_probe as p
+import pytest
+
+HERE = Path(__file__).parent
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
+# Those of `endings.py` are tests of their own.
+FILES = ["arguments", "consumers", "memory", "panics", "tensors", "threads", "trips"]
+
+
+def missing(name):
+    """What this interpreter lacks for it."""
+    if name == "memory" and not importlib.util.find_spec("_testcapi"):
+        return "nothing makes Python's allocator fail"
+    if name == "panics" and not hasattr(p, "hooks"):
+        return "the hooks need more than the stable ABI"
+    if name in ("memory", "panics") and not hasattr(os, "fork"):
+        return "each attempt is a process"
+    if name in ("threads", "trips", "arguments") and not capi.GIL:
+        return "references are not counted exactly"
+    if name not in ("tensors", "arguments", "consumers") and SANITIZED:
+        return "the sanitizer has memory and processes of its own"
+    return None
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_campaigns(name):
+    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23, Own faults 19, 20: whatever is hostile, lies, panics or fails, by the thousand."""
+    if missing(name):
+        pytest.skip(missing(name))
+    path = os.pathsep.join([str(HERE), *sys.path])
+    ended = subprocess.run(
+        [sys.executable, HERE.parent / "campaign" / f"{name}.py", "short"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert ended.returncode == 0, ended
+    results = [json.loads(line) for line in ended.stdout.splitlines()]
+    results = [result for result in results if "count" in result]
+    assert results
+    for result in results:
+        assert result["bad"] == 0 and result["count"] > 0, result
