@@ -71,7 +71,9 @@ fn claims_are_held_against_what_types_say() {
     holds(claim(), LIST.rank(None));
     let rank = |rank| format!("does not export a tensor of rank {rank}");
     assert_eq!(why(claim().rank(2), LIST), rank(2));
-    assert_eq!(why(claim().rank(190), vectors), rank(190));
+    for number in [10, 190] {
+        assert_eq!(why(claim().rank(number), vectors), rank(number));
+    }
     assert_eq!(
         why(claim().writable(), LIST),
         "does not export writable data"

@@ -214,6 +214,85 @@ fn a_layout_is_said_twice() {
     assert_eq!(error, expected);
 }
 
+/// What a clone of a `Turncoat` does not do as its original did.
+#[derive(Clone, Copy)]
+enum Turn {
+    Nothing,
+    Writing,
+    Device,
+    Stream,
+}
+
+struct Turncoat {
+    memory: SharedBuffer<u8>,
+    device: Device,
+    turn: Turn,
+    has_turned: bool,
+}
+
+impl Clone for Turncoat {
+    fn clone(&self) -> Self {
+        Self {
+            memory: self.memory.clone(),
+            has_turned: true,
+            ..*self
+        }
+    }
+}
+
+impl Buffer for Turncoat {
+    fn lend(&self) -> Loan<'_> {
+        let turn = if self.has_turned {
+            self.turn
+        } else {
+            Turn::Nothing
+        };
+        let (start, len) = (self.memory.as_ptr(), self.memory.len());
+        // SAFETY: the handle keeps the memory, and nobody asks a driver for it.
+        let reading = |device| unsafe { Loan::from_raw_parts(start, len, device) };
+        // SAFETY: as above; nobody writes it otherwise.
+        let writing = |device| unsafe { Loan::from_raw_parts_mut(start, len, device) };
+        // SAFETY: as above.
+        let stream = |handle| unsafe { StreamHandle::from_raw(handle) };
+        match turn {
+            Turn::Nothing => writing(self.device).with_stream(stream(0x1000)),
+            Turn::Writing => reading(self.device).with_stream(stream(0x1000)),
+            Turn::Device => writing(Device::new(DeviceType::ROCM, 1)).with_stream(stream(0x1000)),
+            Turn::Stream => writing(self.device).with_stream(stream(0x2000)),
+        }
+    }
+}
+
+#[derive(DLPack)]
+struct Turning {
+    #[dlpack(data, owner)]
+    owner: Turncoat,
+}
+
+/// Own faults 4: a clone that lends less than the original did cannot keep the tensor.
+#[test]
+fn a_clone_keeps_what_it_lends() {
+    let shared = |turn, device| {
+        let memory = SharedBuffer::zeroed(4).unwrap();
+        let has_turned = false;
+        let owner = Turncoat {
+            memory,
+            device,
+            turn,
+            has_turned,
+        };
+        let tensor = Arc::new(Turning { owner }).to_dlpack();
+        tensor.map(|tensor| assert!(!tensor.view().is_read_only()))
+    };
+    let elsewhere = Err(Error::OwnerElsewhere);
+    assert_eq!(shared(Turn::Nothing, Device::CPU), Ok(()));
+    assert_eq!(shared(Turn::Writing, Device::CPU), elsewhere);
+    assert_eq!(shared(Turn::Device, Device::CPU), elsewhere);
+    // Where there are no streams, it does not matter which is named.
+    assert_eq!(shared(Turn::Stream, Device::CPU), Ok(()));
+    assert_eq!(shared(Turn::Stream, Device::cuda(0)), elsewhere);
+}
+
 /// The numbers in an error are those that the user wrote, or what came of them.
 #[test]
 fn errors_name_the_right_numbers() {
