@@ -236,6 +236,9 @@ impl<'a> Route<'a> {
 }
 
 #[cfg(test)]
+mod tiles;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::moves::transposed;
@@ -476,21 +479,6 @@ mod tests {
         assert_eq!(extents, [6, 3, 5, 4]);
         assert!(Route::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
         assert!(Route::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
-    }
-
-    /// 128 lines of a cache line each, fewer where they would compete, more where the other side is short.
-    #[test]
-    fn tiles_fit_the_cache() {
-        let tile = |extents: [i64; 2], stride| {
-            let axes = &mut [Axis::ONCE; MAX_AXES];
-            Route::new(&extents, &[1, stride], 4, axes).and_then(|route| route.tile)
-        };
-        assert_eq!(tile([1000, 1000], 1001), Some([128, 16]));
-        assert_eq!(tile([1000, 1000], 256), Some([32, 16]));
-        assert_eq!(tile([1000, 1000], 1024), Some([16, 16]));
-        assert_eq!(tile([5, 1000], 1001), Some([409, 16]));
-        assert_eq!(tile([1000, 20], 1001), Some([128, 102]));
-        assert_eq!(tile([16, 20], 1001), Some([128, 102]));
     }
 
     #[test]
