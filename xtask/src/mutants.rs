@@ -24,7 +24,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
             let run = sh.cmd(tool(sh, "cargo-mutants", "27.1.0")?).arg("mutants");
             let run = run.line("--iterate -o").arg(sh.create_dir(&folder)?);
             let run = run.env("CARGO_TARGET_DIR", folder.join("target"));
-            let run = run.env("DLPACK_CASES", "300");
+            let run = run.env("DLPACK_CASES", "3000");
             Ok(run.line(what).args(words).run()?)
         })
     };

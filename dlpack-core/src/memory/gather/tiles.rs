@@ -1,6 +1,7 @@
 //! Tests of the sizes of tiles.
 
 use super::{Axis, MAX_AXES, Route};
+use crate::memory::moves::Unit;
 
 /// 128 lines of a cache line each, fewer where they would compete, more where the other side is short.
 #[test]
@@ -15,4 +16,12 @@ fn tiles_fit_the_cache() {
     assert_eq!(tile([5, 1000], 1001), Some([409, 16]));
     assert_eq!(tile([1000, 20], 1001), Some([128, 102]));
     assert_eq!(tile([16, 20], 1001), Some([128, 102]));
+}
+
+/// Squares of eight bytes a line, but where single loads are no slower.
+#[test]
+fn squares_have_lines_of_eight_bytes() {
+    let sides = [Unit::<u8>::SIDE, Unit::<u16>::SIDE, Unit::<u32>::SIDE];
+    assert_eq!(sides, [8, 4, 0]);
+    assert_eq!(Unit::<u64>::SIDE, 2);
 }
