@@ -90,6 +90,7 @@ fn check_name(id: &str, test: &str, sources: &Sources) -> Result<()> {
             texts.extend(name.map_or(Some(text.clone()), |name| body(path, text, name)));
         }
     }
+    let count = texts.len();
     match &texts[..] {
         [] => bail!("there is no test `{test}`"),
         [text] => {
@@ -97,10 +98,7 @@ fn check_name(id: &str, test: &str, sources: &Sources) -> Result<()> {
             let is_named = words.any(|word| word == id);
             ensure!(is_named, "the test `{test}` does not name it");
         }
-        all => bail!(
-            "{} tests are called `{test}`; write `path::{test}`",
-            all.len()
-        ),
+        _ => bail!("{count} tests are called `{test}`; write `path::{test}`"),
     }
     Ok(())
 }
@@ -146,9 +144,8 @@ A-2\tMUST†\tproducer";
         let table = format!("| ID | who |\n|---|\n{rows}");
         let sources = include_str!("../cases/sources.txt").split("=== ").skip(1);
         let sources = sources.filter_map(|source| source.split_once('\n'));
-        let sources: Vec<_> = sources
-            .map(|(path, text)| (path.into(), text.into()))
-            .collect();
+        let owned = |(path, text): (&str, &str)| (path.into(), text.into());
+        let sources: Vec<_> = sources.map(owned).collect();
         let found = errors(IDS, &super::rows(&table).unwrap(), &sources);
         found.unwrap().join("; ")
     }

@@ -17,9 +17,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     if test {
         return Step::new("tests of examples/showcase", tests).alone(sh, "demo");
     }
-    let rust =
-        Step::line("structs become tensors, without a copy: cargo run --quiet -p quickstart");
-    let python = Step::new("Python classes become arrays, without a copy", python);
+    let rust = Step::line("structs become tensors, no copy: cargo run --quiet -p quickstart");
+    let python = Step::new("Python classes become arrays, no copy", python);
     run_all(sh, "demo", vec![rust, python], false)
 }
 

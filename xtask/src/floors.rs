@@ -27,9 +27,8 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     // What each file names.
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in sources.iter().filter(|(path, _)| !path.contains("tests")) {
-        let here = path[folder.len()..]
-            .trim_end_matches(".rs")
-            .replace('/', "::");
+        let here = path[folder.len()..].trim_end_matches(".rs");
+        let here = here.replace('/', "::");
         let found = files.entry(here.clone()).or_default();
         // Its error is neither `Send` nor `Sync`; clippy parses the same files.
         walk(text.parse().expect(path), &here, found);
@@ -47,8 +46,8 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     let floor = |module: &str| floors.iter().position(|floor| *floor == module);
     let floor_names = floors.iter().copied().collect();
     let strange = modules.symmetric_difference(&floor_names);
-    let strange = strange.map(|name| format!("{name} is a module or a floor, but not both"));
-    let mut errors: Vec<_> = strange.collect();
+    let error = |name| format!("{name} is a module or a floor, but not both");
+    let mut errors: Vec<_> = strange.map(error).collect();
     let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (file, paths) in &files {
         let own = top(file);
@@ -181,10 +180,8 @@ mod tests {
 
     #[test]
     fn every_module_has_a_floor_and_four_files_make_no_circle() {
-        let (b, c) = (
-            ("src/a/b.rs", "use super::c;"),
-            ("src/a/c.rs", "use super::d::X;"),
-        );
+        let b = ("src/a/b.rs", "use super::c;");
+        let c = ("src/a/c.rs", "use super::d::X;");
         let [d, back] = ["use super::e;", "use super::b;"].map(|code| ("src/a/d.rs", code));
         let e = ("src/a/e.rs", "use super::b::{X};");
         assert_eq!(errors(&[b, c, back, e], &["a"]), [""; 0]);

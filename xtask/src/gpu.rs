@@ -42,11 +42,8 @@ fn build(sh: &Shell) -> Result<PathBuf> {
     let release = target.join("release");
     let folder = place_module(&release, "dlpack_gpu", &target.join("carry"))?;
     for script in ["run.py", "calibrate.py"] {
-        replace(
-            sh,
-            &root().join("xtask/gpu").join(script),
-            &folder.join(script),
-        )?;
+        let source = root().join("xtask/gpu").join(script);
+        replace(sh, &source, &folder.join(script))?;
     }
     Ok(folder)
 }

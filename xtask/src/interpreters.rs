@@ -27,14 +27,13 @@ fn special(name: &str) -> Option<PathBuf> {
 
 /// One step for each that is missing.
 pub(crate) fn steps() -> Vec<Step> {
-    let mut steps = Vec::new();
-    for (name, minor, option) in SPECIAL {
-        if special(name).is_none() {
-            let build = move |sh: &Shell| build(sh, name, minor, option);
-            steps.push(Step::new(format!("build Python {name}"), build));
-        }
-    }
-    steps
+    let mut missing = SPECIAL.to_vec();
+    missing.retain(|(name, ..)| special(name).is_none());
+    let step = |(name, minor, option)| {
+        let build = move |sh: &Shell| build(sh, name, minor, option);
+        Step::new(format!("build Python {name}"), build)
+    };
+    missing.into_iter().map(step).collect()
 }
 
 fn build(sh: &Shell, name: &str, minor: u32, option: &str) -> Result<()> {

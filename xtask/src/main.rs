@@ -14,6 +14,7 @@ mod floors;
 mod fuzz;
 mod gpu;
 mod interpreters;
+mod mutants;
 mod place;
 mod pytest;
 mod python;
@@ -44,8 +45,7 @@ macro_rules! commands {
 }
 
 /// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
-const COMMANDS: [(&str, &str, Action); 13] =
-    commands!(demo test ci coverage api consumers gpu pytest faults asan valgrind fuzz bench);
+const COMMANDS: [(&str, &str, Action); 14] = commands!(demo test ci coverage api consumers gpu pytest faults mutants asan valgrind fuzz bench);
 
 fn main() -> ExitCode {
     if let Err(error) = start() {

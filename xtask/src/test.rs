@@ -76,15 +76,13 @@ fn bare_targets(sh: &Shell) -> Result<()> {
 }
 
 fn minimum_version(sh: &Shell) -> Result<()> {
-    let core = packages(|package| package.name == "dlpack-core")?;
-    let version = core.first().and_then(|core| core.rust_version.as_ref());
-    let version = version.context("dlpack-core has no rust-version")?;
-    let toolchain = format!("{}.{}", version.major, version.minor);
-    if !succeeds(cargo_of(sh, &toolchain).arg("--version")) {
+    // Ours is the one of the workspace.
+    let toolchain = env!("CARGO_PKG_RUST_VERSION");
+    if !succeeds(cargo_of(sh, toolchain).arg("--version")) {
         let install = format!("rustup toolchain install {toolchain} --profile minimal");
         return skip(format!("it is not installed; `{install}` adds it"));
     }
-    let check = cargo_of(sh, &toolchain).line("check -p dlpack-core -p dlpack-pyo3");
+    let check = cargo_of(sh, toolchain).line("check -p dlpack-core -p dlpack-pyo3");
     let check = check.env("CARGO_TARGET_DIR", target_dir().join("minimum"));
     Ok(check.run()?)
 }

@@ -142,6 +142,17 @@ mod tests {
         }
     }
 
+    /// Room to align within costs little: 240 bytes, or a sixteenth.
+    #[test]
+    fn alignment_takes_a_small_part() {
+        let easy = 2 * align_of::<usize>();
+        for (len, align) in [(1, 256), ((32 << 20) - 1, 256), (32 << 20, 2 << 20)] {
+            assert_eq!(AlignedBytes::align(len), align);
+            let layout = AlignedBytes::layout(len).expect("so much can exist");
+            assert_eq!((layout.size(), layout.align()), (len + align - easy, easy));
+        }
+    }
+
     #[test]
     fn too_much_memory_is_an_error() {
         for len in [

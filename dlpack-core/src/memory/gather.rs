@@ -236,6 +236,9 @@ impl<'a> Route<'a> {
 }
 
 #[cfg(test)]
+mod tiles;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::moves::transposed;

@@ -108,7 +108,7 @@ impl<T: Copy> Unit<T> {
 
     /// The side of the squares that [`Unit::square`] transposes, 0 where rows of single loads are no
     /// slower.
-    const SIDE: usize = match Self::SIZE {
+    pub(super) const SIDE: usize = match Self::SIZE {
         1 => 8,
         2 => 4,
         8 => 2,

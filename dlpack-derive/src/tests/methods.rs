@@ -391,3 +391,44 @@ fn names_that_are_not_added_are_the_users() {
         assert_eq!(expand(options, source).1, [], "{source}");
     }
 }
+
+/// The short way skips what annotations say, so only a class that has none takes it.
+#[test]
+fn only_the_usual_class_has_a_short_way() {
+    let expanded = |root, keys: &str, data: &str| {
+        let fields =
+            format!("#[dlpack(data{data})] items: Vec<f32>, #[dlpack(shape)] dims: [usize; 2]");
+        let source = format!("{keys} struct A {{ {fields} }}");
+        let found = expand_at(root, Derive::DLPack, &source).expect("no mistake");
+        found.to_string().replace(' ', "")
+    };
+    let usual = expanded(Root::Pyo3, "", "");
+    assert!(
+        usual.contains(".usual(") && usual.contains("few::<"),
+        "{usual}"
+    );
+    for (root, keys, data) in [
+        (Root::Core, "", ""),
+        (Root::Pyo3, "", ", readonly"),
+        (Root::Pyo3, "", ", writable"),
+        (Root::Pyo3, "#[dlpack(release = \"immediate\")]", ""),
+        (Root::Pyo3, "#[dlpack(order = \"F\")]", ""),
+        (Root::Pyo3, "#[dlpack(elem = u8)]", ""),
+        (Root::Pyo3, "#[dlpack(offset = 1)]", ""),
+    ] {
+        let found = expanded(root, keys, data);
+        assert!(!found.contains(".usual("), "{keys}{data}: {found}");
+    }
+    // A policy is no part of the short way to a tensor by name either.
+    let named = |keys: &str| {
+        let source = format!("{keys} struct A {{ #[dlpack(tensor)] items: Vec<f32> }}");
+        let found = expand_at(Root::Core, Derive::DLPack, &source);
+        found.expect("no mistake").to_string()
+    };
+    for keys in [
+        "#[dlpack(release = \"immediate\")]",
+        "#[dlpack(legacy = \"refuse\")]",
+    ] {
+        assert_ne!(named(keys), named(""), "{keys}");
+    }
+}

@@ -8,6 +8,7 @@
 //! STC-01, STC-02, STC-03, STC-04, STC-05, STC-08, STC-09, STC-15, STC-17, STR-01, STR-02, STR-04, STR-05, STR-08.
 #![cfg(target_os = "linux")]
 
+mod bindings;
 mod cells;
 mod controls;
 mod copies;

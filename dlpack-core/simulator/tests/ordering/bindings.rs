@@ -1,0 +1,50 @@
+//! What a binding to another language asks beside exports: which stream is the current one, and for order after an import.
+
+use dlpack_core::binding::{current_stream, settle};
+use dlpack_core::{DLPack, Managed};
+
+use crate::memory::{BYTES, Blocks, Kind, World};
+use crate::simulator::Api;
+use crate::tensors::{assert_over, written};
+
+/// XAP-25: of each device the stream of the last export that nobody ordered, for as long as that lives.
+#[test]
+fn the_current_stream_is_that_of_the_last_export_that_lives() {
+    let world = World::new(Api::Cuda);
+    let [kind, other] = [Kind::Cuda, Kind::CudaManaged];
+    assert_eq!(current_stream(kind.device()), 0);
+    let [one, two] = [0, 1].map(|_| world.lane(world.first, Blocks::No));
+    let (first, first_log) = written(&world, kind, one);
+    let (beside, beside_log) = written(&world, other, two);
+    let first = first.into_dlpack().unwrap();
+    let beside = beside.into_dlpack().unwrap();
+    assert_eq!(current_stream(kind.device()), one.handle);
+    assert_eq!(current_stream(other.device()), two.handle);
+    let (second, second_log) = written(&world, kind, two);
+    let second = second.into_dlpack().unwrap();
+    assert_eq!(current_stream(kind.device()), two.handle);
+    drop(second);
+    assert_eq!(current_stream(kind.device()), 0);
+    drop((first, beside));
+    assert_eq!(current_stream(other.device()), 0);
+    for log in [first_log, beside_log, second_log] {
+        assert_over(&world, &log);
+    }
+}
+
+/// The host waits for the default stream, on which another producer's work is.
+#[test]
+#[expect(unsafe_code, reason = "takes over a struct of C")]
+fn an_import_is_settled_before_the_host_reads_it() {
+    let world = World::new(Api::Cuda);
+    let legacy = world.lane(world.first, Blocks::Legacy);
+    let (owner, log) = written(&world, Kind::CudaManaged, legacy);
+    let address = owner.address;
+    let foreign = owner.into_dlpack().unwrap().into_raw();
+    // SAFETY: given up right here.
+    let tensor = unsafe { Managed::from_raw(foreign) }.unwrap();
+    settle(&tensor).unwrap();
+    world.sim.host_read(address, BYTES);
+    drop(tensor);
+    assert_over(&world, &log);
+}

@@ -1,0 +1,344 @@
+//! What the compiler works out for each derived type, worked out at run time: facts, claims, names, axes, ways to export.
+//!
+//! Where the compiler does it, a mistake is a build that fails or that passes; here it is a text that is compared.
+
+#![cfg(feature = "derive")]
+#![expect(unsafe_code, reason = "moves a tensor to a device that is not there")]
+
+use core::sync::atomic::{AtomicI64, Ordering};
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use dlpack_core::__private0::{
+    Axes, Claim, Elem, Extras, Facts, Homogeneous, List, NamedFacts, SourceOf, WalkMutOf, WalkOf,
+    Whole as Probed, count, few, names, no_padding, of_types, order, part, usual, whole_share,
+    whole_usual,
+};
+use dlpack_core::layout::Dims;
+use dlpack_core::{
+    Buffer, DLPack, DataType, Descriptor, DeviceType, Error, ExportRequest, Managed, Order, Parts,
+    SharedBuffer, binding,
+};
+
+const LIST: Facts = Elem::<f32>::FACTS;
+/// A list that a consumer must never write: not every byte is a `bool`.
+const BOOLS: Facts = Elem::<bool>::FACTS;
+
+/// That `A` exports `f32`.
+fn claim() -> Claim {
+    Claim::new::<f32>("A", "f32")
+}
+
+/// Why the claim does not hold, without what the types say.
+fn refusal(claim: &Claim, facts: &Facts) -> String {
+    let text = claim.against(facts);
+    let (why, _) = text.as_str().split_once("; its").unwrap_or_default();
+    assert_eq!(text.is_empty(), why.is_empty());
+    why.replace("`A` ", "")
+}
+
+#[test]
+fn claims_are_held_against_what_types_say() {
+    let holds = |claim: Claim, facts: Facts| assert_eq!(refusal(&claim, &facts), "");
+    let vectors = Elem::<[f32; 3]>::FACTS;
+    holds(claim(), LIST);
+    holds(claim().rank(1), LIST);
+    holds(claim().rank(2), vectors);
+    holds(claim().rank(12), vectors.rank(Some(11)));
+    holds(claim().readonly(), LIST);
+    for facts in [
+        LIST.writable(),
+        LIST.writable_alone(),
+        LIST.writable_shared(),
+    ] {
+        holds(claim().writable(), facts);
+        let why = refusal(&claim().readonly(), &facts);
+        assert_eq!(why, "exports writable data");
+    }
+    let why = |claim: Claim, facts: Facts| refusal(&claim, &facts);
+    let at_run_time = "that is only known at run time";
+    let other_items = "does not export items of `f32`";
+    assert_eq!(why(claim(), Elem::<f64>::FACTS), other_items);
+    assert_eq!(why(claim(), Elem::<i32>::FACTS), other_items);
+    assert_eq!(
+        why(claim(), LIST.dynamic_dtype()),
+        format!("has a data type {at_run_time}")
+    );
+    assert_eq!(
+        why(claim().rank(1), LIST.rank(None)),
+        format!("has a rank {at_run_time}")
+    );
+    holds(claim(), LIST.rank(None));
+    let rank = |rank| format!("does not export a tensor of rank {rank}");
+    assert_eq!(why(claim().rank(2), LIST), rank(2));
+    for number in [10, 190] {
+        assert_eq!(why(claim().rank(number), vectors), rank(number));
+    }
+    assert_eq!(
+        why(claim().writable(), LIST),
+        "does not export writable data"
+    );
+    holds(Claim::new::<bool>("A", "bool").readonly(), BOOLS);
+}
+
+/// The second half of a refusal.
+#[test]
+fn a_refusal_says_what_the_types_say() {
+    let says = |facts: Facts| {
+        let text = Claim::new::<i8>("A", "i8").against(&facts);
+        text.as_str()
+            .split_once("; its types say: ")
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(says(LIST), "float32, rank 1, readonly");
+    assert_eq!(
+        says(LIST.rank(Some(122)).writable()),
+        "float32, rank 122, writable"
+    );
+    assert_eq!(says(LIST.rank(None)), "float32, any rank, readonly");
+    let vectors = Elem::<[f32; 3]>::FACTS;
+    assert_eq!(
+        says(vectors.dynamic_dtype()),
+        "items of any type, rank 1, readonly"
+    );
+}
+
+/// What is too long is cut off, but not in the middle of a letter.
+#[test]
+fn a_long_refusal_is_cut() {
+    let text = |letter: &str| {
+        let name = letter.repeat(600).leak();
+        let text = Claim::new::<f64>(name, "f64").against(&LIST);
+        text.as_str().to_owned()
+    };
+    assert_eq!(text("x"), format!("`{}", "x".repeat(511)));
+    assert_eq!(text("é"), "the types say something else");
+}
+
+static GROUPS: [NamedFacts; 2] = [
+    &[("a", LIST)],
+    &[("ab", Elem::<f64>::FACTS), ("ac", LIST.rank(Some(2)))],
+];
+
+#[test]
+fn a_claim_finds_its_tensor() {
+    let against = |claim: Claim| claim.against_named(&GROUPS).as_str().to_owned();
+    assert_eq!(against(claim().tensor("a").rank(1)), "");
+    assert_eq!(against(claim().tensor("ac").rank(2)), "");
+    let why = against(claim().tensor("ab"));
+    assert!(
+        why.starts_with("`ab` of `A` does not export items of `f32`; "),
+        "{why}"
+    );
+    let why = against(claim().tensor("ad"));
+    assert_eq!(why, "`A` has no tensor `ad`; it has `a`, `ab`, `ac`");
+}
+
+#[test]
+fn what_types_say_of_writing() {
+    assert!(LIST.is_on_host() && !LIST.dynamic_device().is_on_host());
+    assert_eq!(
+        Elem::<u8>::FACTS.elem(Elem::<[f32; 3]>::FACTS),
+        Elem::<[f32; 3]>::FACTS
+    );
+    let (owned, alone, shared) = (
+        LIST.writable(),
+        LIST.writable_alone(),
+        LIST.writable_shared(),
+    );
+    for (facts, is_alone) in [
+        (LIST, false),
+        (owned, false),
+        (alone, true),
+        (shared, false),
+    ] {
+        assert_eq!(facts.is_writable_alone(), is_alone, "{facts:?}");
+        assert_eq!(facts.read_only(), LIST);
+        assert_eq!(facts.writable_shared(), shared);
+    }
+    assert_eq!(
+        (owned.shared(), alone.shared(), shared.shared()),
+        (LIST, LIST, shared)
+    );
+    assert_eq!((shared.writable(), alone.writable()), (shared, alone));
+    for facts in [
+        BOOLS.read_only(),
+        BOOLS.writable(),
+        BOOLS.writable_alone(),
+        BOOLS.writable_shared(),
+        BOOLS.shared(),
+    ] {
+        assert_eq!(facts, BOOLS, "no byte of them may be written");
+    }
+    let any = Claim::new::<bool>("A", "bool").writable();
+    assert_eq!(refusal(&any, &BOOLS.any_bits().writable_shared()), "");
+}
+
+#[test]
+fn all_names_are_one_list() {
+    let lists: [&[&str]; 3] = [&["a", "ab"], &[], &["ac"]];
+    assert_eq!(count(&lists), 3);
+    assert_eq!(names::<3>(&lists), ["a", "ab", "ac"]);
+    let twice: [[&[&str]; 2]; 2] = [[&["b", "a"], &["a"]], [&["a", "a"], &[]]];
+    for lists in twice {
+        let outcome = catch_unwind(|| match count(&lists) {
+            2 => drop(names::<2>(&lists)),
+            _ => drop(names::<3>(&lists)),
+        });
+        let message = outcome.expect_err("a name twice");
+        let message = message.downcast_ref::<&str>().copied();
+        assert_eq!(message, Some("two tensors have the same name"));
+    }
+}
+
+#[test]
+fn axes_of_arrays_and_of_fields() {
+    let three = Axes::of_array(3, Axes::NONE);
+    let axes = Axes::of_array(2, Axes::of_array(5, three));
+    assert_eq!(
+        (axes.extents(), axes.strides()),
+        (&[2, 5, 3][..], &[15, 3, 1][..])
+    );
+    let alike = Axes::of_fields(&[three, three]);
+    assert_eq!(
+        (alike.extents(), alike.strides()),
+        (&[2, 3][..], &[3, 1][..])
+    );
+    let different = Axes::of_fields(&[Axes::of_array(2, Axes::NONE), three]);
+    assert_eq!(different.extents(), [5]);
+    let square = Axes::of_array(3, three);
+    assert_eq!(Axes::of_fields(&[three, square]).extents(), [12]);
+}
+
+/// Four bytes of eight belong to no scalar.
+struct Padded(f32, u32);
+
+impl Homogeneous for Padded {
+    type Scalar = f32;
+    const TRAILING: Axes = Axes::of_array(1, Axes::NONE);
+    fn walk<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
+        walk.field(&self.0, part::<Self, f32>())
+    }
+    fn walk_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
+        walk.field(&mut self.0, part::<Self, f32>())
+    }
+    fn build(source: &mut SourceOf<'_, Self>) -> Self {
+        Self(source.next(part::<Self, f32>()), 0)
+    }
+}
+
+#[test]
+fn padding_is_no_part_of_an_element() {
+    assert_eq!(Padded(0.0, 1).1, 1);
+    assert!(catch_unwind(no_padding::<Padded>).is_err());
+}
+
+#[test]
+fn ways_to_export_are_what_was_said() {
+    let nothing = Extras::<Vec<f32>>::NONE;
+    assert!(!nothing.exclusive && nothing.usual.is_none() && nothing.share.is_none());
+    assert!(nothing.exclusive().exclusive);
+    let nothing = || of_types::<Vec<f32>>(LIST.writable());
+    assert_eq!(nothing().facts, LIST.writable());
+    assert!(nothing().usual(|_| None).usual.is_some());
+    assert!(nothing().share(|_, _| None).share.is_some());
+    assert!(nothing().lists(true, |_| None).lists.is_some());
+    assert!(nothing().lists(false, |_| None).lists.is_none());
+}
+
+/// A type with short ways of its own, as the derive writes them for a class.
+struct Whole(SharedBuffer<u8>);
+
+impl DLPack for Whole {
+    const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN)
+        .usual(|this| binding::usual(&this.0))
+        .share(|this, request| Some(Arc::new(this.0.clone()).to_dlpack_with(request)));
+
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.0.describe()
+    }
+}
+
+#[derive(DLPack)]
+struct Kept {
+    #[dlpack(data, owner)]
+    values: Arc<[u16]>,
+}
+
+#[derive(DLPack)]
+struct Around(Kept);
+
+#[derive(DLPack)]
+struct Ordered {
+    #[dlpack(data)]
+    items: Vec<u8>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+    #[dlpack(order)]
+    order: Order,
+}
+
+/// A type around another is exported by the ways of the other.
+#[test]
+fn the_ways_of_a_field_are_those_of_the_struct() {
+    let whole = Whole(SharedBuffer::zeroed(3).unwrap());
+    let request = ExportRequest::versioned();
+    let route = || Probed::<Whole>::NEW.route();
+    let usual = whole_usual::<Whole, _>(&whole, route()).expect("the usual");
+    assert_eq!((usual.shape(), usual.is_read_only()), (&[3][..], false));
+    let shared = whole_share::<Whole, _>(&whole, &request, route()).expect("a clone");
+    assert_eq!(shared.unwrap().view().as_ptr(), usual.as_ptr());
+    let around = Around(Kept {
+        values: [1, 2].into(),
+    });
+    let kept = binding::share(&around, &request).expect("an owner by itself");
+    assert_eq!(kept.unwrap().view().to_vec::<u16>().unwrap(), [1, 2]);
+    assert_eq!(Arc::strong_count(&around.0.values), 1);
+
+    let ordered = Ordered {
+        items: vec![0; 6],
+        dims: [2, 3],
+        order: Order::F,
+    };
+    assert_eq!(ordered.describe().unwrap().strides(), [1, 2]);
+    assert_eq!(order(&Order::F), Order::F);
+}
+
+/// What an export without the value is asked for where nobody asks: no order, which takes no driver.
+#[test]
+fn nobody_asks_for_no_order() {
+    struct Asked(AtomicI64);
+
+    impl DLPack for Asked {
+        const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN).share(|this, request| {
+            this.0.store(request.stream.unwrap_or(0), Ordering::Relaxed);
+            Some(Managed::zeroed(&[1], DataType::U8))
+        });
+
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
+            let mut tensor = Managed::zeroed(&[1], DataType::U8)?.into_raw();
+            // SAFETY: given up right here, and nobody reads its memory.
+            unsafe { tensor.as_mut().dl_tensor.device.device_type = DeviceType::CUDA.0 };
+            // SAFETY: as above.
+            Parts::new().via(unsafe { Managed::from_raw(tensor) }?)
+        }
+    }
+
+    let asked = Arc::new(Asked(AtomicI64::new(7)));
+    drop(asked.to_dlpack());
+    assert_eq!(asked.0.load(Ordering::Relaxed), -1);
+}
+
+/// Six axes are described in short, seven at length; a list that was read already is read again.
+#[test]
+fn short_lists() {
+    let data = vec![0_u8; 64];
+    let short = |shape| usual(data.lend(), Some(shape), None).map(|usual| usual.shape().to_vec());
+    assert_eq!(short(few(&[2_usize; 6])), Some(vec![2; 6]));
+    assert_eq!(short(few(&[1_usize; 7])), None);
+    let list = List(Dims::extents(&[4, 5]));
+    assert_eq!(Dims::extents(&list).unwrap()[..], [4, 5]);
+    assert_eq!(Dims::strides(&list).unwrap()[..], [4, 5]);
+}
