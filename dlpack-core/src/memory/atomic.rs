@@ -206,21 +206,3 @@ pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment
     // SAFETY: the caller's promises.
     unsafe { copy::<true>(from, to, bytes, alignment) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Word;
-
-    #[test]
-    fn a_word_is_the_largest_that_divides_size_and_address() {
-        for itemsize in [1, 2, 4, 8, 16] {
-            for address in 0..32 {
-                let bytes = Word::dividing(itemsize, address).bytes();
-                let both = itemsize | address;
-                assert_eq!(both % bytes, 0, "{itemsize} at {address}");
-                let largest = Word::dividing(16, 0).bytes();
-                assert!(bytes == largest || both % (2 * bytes) != 0);
-            }
-        }
-    }
-}
