@@ -19,16 +19,12 @@ pub(crate) mod tensors;
 
 use core::marker::PhantomData;
 
-use pyo3::PyClass;
-use pyo3::ffi::PyTypeObject;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
+use pyo3::{PyClass, ffi::PyTypeObject, prelude::*};
 
-use crate::class::tensor::Tensor;
-use crate::class::tensors::ExportsTensors;
 use crate::exchange::{self, Imports, ToPyObject};
-use crate::export::method;
 use crate::vtable::{Exports, Vtable};
+use crate::{class::tensor::Tensor, class::tensors::ExportsTensors, export::method};
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
 ///

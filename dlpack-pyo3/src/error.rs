@@ -5,17 +5,13 @@
 //! functions: where there is no memory for it, in Rust or in Python, it is a `MemoryError`.
 #![expect(unsafe_code, reason = "sets exceptions by C functions")]
 
-use core::any::Any;
 use core::fmt::{self, Display};
-use core::mem::forget;
-use core::panic::AssertUnwindSafe;
+use core::{any::Any, mem::forget, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
-use dlpack_core::Error;
-use dlpack_core::binding::text;
+use dlpack_core::{Error, binding::text};
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::{PyTypeInfo, ffi};
+use pyo3::{PyTypeInfo, ffi, prelude::*};
 
 /// The exception that a consumer expects for an error (ERR-01 to ERR-05).
 ///

@@ -23,8 +23,7 @@ pub(crate) mod lookup;
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use std::ffi::CString;
-use std::panic::catch_unwind;
+use std::{ffi::CString, panic::catch_unwind};
 
 use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
@@ -33,20 +32,15 @@ use dlpack_core::binding::{
     Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
-use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
+use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
 use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
-use crate::exchange::escrow::ToObject;
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
-use crate::export;
 use crate::hold::borrowing::{Borrowing, share};
-use crate::hold::forever::keep_for_good;
 use crate::vtable::{Exports, Vtable, usual};
+use crate::{exchange::escrow::ToObject, export, hold::forever::keep_for_good};
 
 /// The C function of the table that does it.
 pub(crate) type ToPyObject =

@@ -12,14 +12,11 @@ use core::ptr::{self, NonNull};
 use dlpack_core::binding::{settle, unordered};
 use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
+use pyo3::{intern, prelude::*};
 
 use crate::error::{OrFetch, OrRaise, fail};
-use crate::exchange::lookup;
-use crate::export::capsule;
-use crate::hold::waiting;
+use crate::{exchange::lookup, export::capsule, hold::waiting};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///

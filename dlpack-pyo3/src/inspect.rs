@@ -7,14 +7,11 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
-use dlpack_core::binding::list_at;
-use dlpack_core::{DataType, Device, Version};
+use dlpack_core::{DataType, Device, Version, binding::list_at};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::class::tensor::Tuple;
-use crate::exchange::lookup;
-use crate::export::capsule;
+use crate::{class::tensor::Tuple, exchange::lookup, export::capsule};
 
 /// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
 ///

@@ -7,22 +7,16 @@
     reason = "forgets of which class an object is, and is told by the table"
 )]
 
-use core::hint::assert_unchecked;
-use core::marker::PhantomData;
-use core::panic::AssertUnwindSafe;
-use core::ptr::NonNull;
+use core::{hint::assert_unchecked, marker::PhantomData, panic::AssertUnwindSafe, ptr::NonNull};
 use std::panic::catch_unwind;
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{self, hand_over_usual};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
-use pyo3::PyClass;
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::{PyClass, ffi, prelude::*};
 
-use crate::error::forget_panic;
 use crate::hold::borrowing::{Borrowing, Guard, share};
-use crate::hold::held::Held;
+use crate::{error::forget_panic, hold::held::Held};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(

@@ -2,11 +2,8 @@
 
 use core::fmt;
 
-use dlpack_core::binding::text;
-use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef, binding::text};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
 use crate::class::Protocol;
 use crate::error::{OrFetch, OrRaise};

@@ -8,17 +8,14 @@ use core::ffi::c_void;
 use std::ffi::CString;
 
 use dlpack_core::{DLPackTensors, Managed};
-use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyClass};
+use pyo3::{IntoPyObjectExt, PyClass, ffi, prelude::*};
 
-use crate::class::tensor::Tensor;
 use crate::error::{OrRaise, answer, py_err};
-use crate::export::unordered;
 use crate::hold::borrowing::{Borrowing, share};
-use crate::hold::forever::keep_for_good;
-use crate::hold::held::Held;
+use crate::{
+    class::tensor::Tensor, export::unordered, hold::forever::keep_for_good, hold::held::Held,
+};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(

@@ -1,7 +1,6 @@
 //! A tensor between two owners: who has it after code of the user ran.
 
-use dlpack_core::Managed;
-use dlpack_core::binding::Offer;
+use dlpack_core::{Managed, binding::Offer};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, contained};

@@ -6,10 +6,8 @@ use core::sync::atomic::AtomicBool;
 
 use dlpack_core::Device;
 use dlpack_core::abi::{self, DLPackExchangeAPI, DLPackExchangeAPIHeader};
-use pyo3::ffi;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
+use pyo3::{ffi, intern, prelude::*};
 
 /// The name of the capsule (XAP-02).
 pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;

@@ -1,16 +1,13 @@
 //! The arguments of `__dlpack__`, read without a detour.
 #![expect(unsafe_code, reason = "reads arguments as C hands them over")]
 
-use core::hint::assert_unchecked;
-use core::marker::PhantomData;
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::{hint::assert_unchecked, marker::PhantomData, ptr};
 
 use dlpack_core::{Device, DeviceType, ExportRequest, Version};
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
-use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
+use pyo3::{ffi, prelude::*};
 
 use crate::error::{OrRaise, Raised, fail, raise};
 use crate::hold::waiting;

@@ -9,11 +9,8 @@ use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
-use dlpack_core::binding::Handover;
-use dlpack_core::{DataType, ExportRequest, Managed};
-use pyo3::exceptions::PyBufferError;
-use pyo3::ffi;
-use pyo3::prelude::*;
+use dlpack_core::{DataType, ExportRequest, Managed, binding::Handover};
+use pyo3::{exceptions::PyBufferError, ffi, prelude::*};
 
 use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
 use crate::export::export;

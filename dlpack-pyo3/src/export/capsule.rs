@@ -7,15 +7,11 @@
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpack_core::binding::{aligned, take_back};
-use dlpack_core::request::Abi;
+use dlpack_core::{Managed, request::Abi};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyCapsule;
+use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
 use crate::error::{OrFetch, OrRaise, Raised, fail};
 use crate::hold::held::{Held, Pending};

@@ -5,18 +5,13 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 use std::ffi::CString;
 
-use dlpack_core::binding::Handover;
-use dlpack_core::{Device, ExportRequest, Version};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::types::PyType;
+use dlpack_core::{Device, ExportRequest, Version, binding::Handover};
+use pyo3::{ffi, prelude::*, types::PyType};
 
-use crate::error::answer;
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
-use crate::hold::borrowing::Guard;
-use crate::hold::forever::keep_for_good;
 use crate::vtable::{Exports, Vtable};
+use crate::{error::answer, hold::borrowing::Guard, hold::forever::keep_for_good};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
 const DRAFT: [&str; 2] = [

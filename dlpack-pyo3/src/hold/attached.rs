@@ -3,13 +3,11 @@
 //! Python itself is asked: a remark of ours would be wrong as soon as code that we call lets go.
 #![expect(unsafe_code, reason = "asks the interpreter on any thread")]
 
-use core::ffi::c_void;
-use core::mem::transmute;
 use core::ptr::{null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::{ffi::c_void, mem::transmute};
 
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::{ffi, prelude::*};
 
 /// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;

@@ -6,10 +6,8 @@
 
 use core::mem::MaybeUninit;
 
-use pyo3::exceptions::PyBufferError;
-use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::{False, True};
-use pyo3::{PyClass, PyClassGuard, PyClassGuardMut};
+use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, exceptions::PyBufferError, prelude::*};
 
 use crate::error::fail;
 

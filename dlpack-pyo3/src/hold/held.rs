@@ -5,12 +5,10 @@
 )]
 
 use core::cell::{Cell, RefCell};
-use core::mem::ManuallyDrop;
-use core::ptr::NonNull;
+use core::{mem::ManuallyDrop, ptr::NonNull};
 use std::thread_local;
 
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::{ffi, prelude::*};
 
 use crate::hold::attached::attached;
 

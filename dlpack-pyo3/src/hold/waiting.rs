@@ -5,8 +5,7 @@ use core::hint::black_box;
 use core::mem::{forget, transmute};
 
 use dlpack_core::binding::around_blocking;
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::{ffi, prelude::*};
 
 use crate::error::Halt;
 use crate::hold::attached::{self, attached_by_any_account};
