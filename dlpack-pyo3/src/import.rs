@@ -1,8 +1,5 @@
 //! The way in: a tensor from any object that exports one.
-#![expect(
-    unsafe_code,
-    reason = "takes tensors from the C functions of other classes"
-)]
+#![expect(unsafe_code, reason = "takes tensors from C functions of others")]
 
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
@@ -15,7 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{intern, prelude::*};
 
-use crate::error::{OrFetch, OrRaise, fail};
+use crate::error::{OrRaise, fail};
 use crate::{exchange::lookup, export::capsule, hold::waiting};
 
 /// The tensor that an object exports, whatever library it comes from.
@@ -87,16 +84,13 @@ pub fn from_dlpack_with(
     let (py, found) = (object.py(), tensor.view().device());
     if let Some(wanted) = device {
         if wanted != found && !is_host(wanted, found) {
-            let error = Error::UnreachableDevice {
-                data: found,
-                requested: wanted,
-            };
-            return Err(error).or_raise(py).or_fetch(py);
+            let (data, requested) = (found, wanted);
+            return Err(Error::UnreachableDevice { data, requested }).or_fetch(py);
         }
     }
     if copy == Some(false) && tensor.view().is_copied() {
         let why = "the producer gave one all the same";
-        return Err(Error::CopyForbidden { why }).or_raise(py).or_fetch(py);
+        return Err(Error::CopyForbidden { why }).or_fetch(py);
     }
     if copy == Some(true) && !in_full {
         let request = ExportRequest {
@@ -105,7 +99,7 @@ pub fn from_dlpack_with(
         };
         waiting::prepare(py);
         let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
-        return copied.or_raise(py).or_fetch(py);
+        return copied.or_fetch(py);
     }
     Ok(tensor)
 }
@@ -140,15 +134,11 @@ fn through_table(
         };
     }
     let Some(tensor) = NonNull::new(tensor) else {
-        return Err(
-            fail!(py, PyBufferError: "the producer's exchange table gave no tensor").fetch(py),
-        );
+        let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
+        return Err(why.fetch(py));
     };
     // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
-    let tensor = unsafe { Managed::from_raw(tensor) }
-        .or_raise(py)
-        .or_fetch(py)?
-        .shared();
+    let tensor = unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared();
     // Nothing was waited for.
     Ok((!has_order(tensor.view().device())).then_some(tensor))
 }
@@ -165,13 +155,14 @@ fn ask(
     copy: Option<bool>,
 ) -> PyResult<(Managed, bool)> {
     let py = object.py();
-    let method = object
-        .getattr(intern!(py, "__dlpack__"))
-        .map_err(|error| no_protocol(object, error))?;
+    let method = |name| {
+        object
+            .getattr(name)
+            .map_err(|error| no_protocol(object, error))
+    };
+    let dlpack = method(intern!(py, "__dlpack__"))?;
     // Every producer has it; one without is none (ERR-08).
-    let where_it_is = object
-        .getattr(intern!(py, "__dlpack_device__"))
-        .map_err(|error| no_protocol(object, error))?;
+    let where_it_is = method(intern!(py, "__dlpack_device__"))?;
     let stream = match device {
         // DEV-09: what goes to the processor is waited for.
         Some(Device::CPU) => None,
@@ -179,37 +170,32 @@ fn ask(
     };
 
     let newest = (Version::CURRENT.major, Version::CURRENT.minor);
-    let ask_for = |wishes: bool, version: bool| -> PyResult<_> {
+    // First without the wishes, then without the version too, at last without anything.
+    let ask_without = |less: u8| {
         let keywords = PyDict::new(py);
-        if version {
+        if less < 2 {
             keywords.set_item(intern!(py, "max_version"), newest)?;
         }
-        if let Some(stream) = stream {
+        if let Some(stream) = stream.filter(|_| less < 3) {
             keywords.set_item(intern!(py, "stream"), stream)?;
         }
-        if let Some(device) = device.filter(|_| wishes) {
+        if let Some(device) = device.filter(|_| less < 1) {
             let pair = (device.device_type.0, device.device_id);
             keywords.set_item(intern!(py, "dl_device"), pair)?;
         }
-        if let Some(copy) = copy.filter(|_| wishes) {
+        if let Some(copy) = copy.filter(|_| less < 1) {
             keywords.set_item(intern!(py, "copy"), copy)?;
         }
-        method.call((), Some(&keywords))
+        dlpack.call((), Some(&keywords))
     };
     let wishes = device.is_some() || copy.is_some();
-    let mut in_full = true;
-    let mut answer = ask_for(true, true);
-    if wishes && is_type_error(py, &answer) {
-        in_full = false;
-        answer = ask_for(false, true);
-    }
-    if stream.is_some() && is_type_error(py, &answer) {
-        in_full = false;
-        answer = ask_for(false, false);
-    }
-    if is_type_error(py, &answer) {
-        in_full = false;
-        answer = method.call0();
+    let (mut answer, mut in_full) = (ask_without(0), true);
+    // A producer from before a keyword existed says so by a `TypeError` (NEG-14).
+    for (less, is_less) in [(1, wishes), (2, stream.is_some()), (3, true)] {
+        let refused = |error: &PyErr| error.is_instance_of::<PyTypeError>(py);
+        if is_less && answer.as_ref().is_err_and(refused) {
+            (answer, in_full) = (ask_without(less), false);
+        }
     }
     let capsule = capsule::expect(answer?, "__dlpack__")?;
     Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
@@ -245,16 +231,9 @@ fn default_stream(
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
         waiting::prepare(py);
-        settle(&tensor).or_raise(py).or_fetch(py)?;
+        settle(&tensor).or_fetch(py)?;
     }
     Ok(tensor)
-}
-
-/// A producer from before a keyword existed says so by this error (NEG-14).
-fn is_type_error(py: Python<'_>, answer: &PyResult<Bound<'_, PyAny>>) -> bool {
-    answer
-        .as_ref()
-        .is_err_and(|error| error.is_instance_of::<PyTypeError>(py))
 }
 
 #[cold]
@@ -263,12 +242,9 @@ fn no_protocol(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyAttributeError>(py) {
         return error;
     }
-    let told = fail!(
-        py,
-        PyAttributeError: "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
-        object.get_type()
-    )
-    .fetch(py);
+    let class = object.get_type();
+    let told = fail!(py, PyAttributeError:
+        "an object of {class} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`").fetch(py);
     told.set_cause(py, Some(error));
     told
 }
@@ -314,7 +290,6 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tensor = from_dlpack(&object)?;
-        let value = T::from_dlpack(tensor).or_raise(object.py());
-        value.map(Self).or_fetch(object.py())
+        T::from_dlpack(tensor).map(Self).or_fetch(object.py())
     }
 }

@@ -6,7 +6,7 @@ use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef, bin
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
 use crate::class::Protocol;
-use crate::error::{OrFetch, OrRaise};
+use crate::error::OrRaise;
 use crate::import::{from_dlpack, from_dlpack_with};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
@@ -138,7 +138,7 @@ impl Tensor {
     /// The data type, as "float32".
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<String> {
-        text(self.view().dtype()).or_raise(py).or_fetch(py)
+        text(self.view().dtype()).or_fetch(py)
     }
 
     /// The (type, id) of the device on which the data lies.
@@ -184,7 +184,7 @@ impl Tensor {
             if self.readonly()? { ", readonly" } else { "" },
             if view.is_copied() { ", copied" } else { "" },
         );
-        text(words).or_raise(py).or_fetch(py)
+        text(words).or_fetch(py)
     }
 }
 

@@ -1,17 +1,14 @@
 //! Attributes for the tensors and columns of an object.
-#![expect(
-    unsafe_code,
-    reason = "defines getters, which are C functions, over what a borrow keeps in place"
-)]
+#![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
 use core::ffi::c_void;
 use std::ffi::CString;
 
-use dlpack_core::{DLPackTensors, Managed};
+use dlpack_core::{DLPackTensors, binding::export_with};
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, prelude::*};
 
-use crate::error::{OrRaise, answer, py_err};
+use crate::error::{OrRaise, answer};
 use crate::hold::borrowing::{Borrowing, share};
 use crate::{
     class::tensor::Tensor, export::unordered, hold::forever::keep_for_good, hold::held::Held,
@@ -37,16 +34,17 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
         if class.hasattr(*name)? {
             continue;
         }
-        let text = CString::new(*name).expect("the name of a field has no zero byte");
-        let doc = CString::new(format!(
-            "The tensor `{name}`: it shares the memory of this object, and keeps it."
-        ))
-        .expect("as the name");
+        let doc =
+            format!("The tensor `{name}`: it shares the memory of this object, and keeps it.");
+        let text = |text: &str| {
+            let text = CString::new(text).expect("the name of a field has no zero byte");
+            keep_for_good(text).as_ptr()
+        };
         let getter = keep_for_good(ffi::PyGetSetDef {
-            name: keep_for_good(text).as_ptr(),
+            name: text(name),
             get: Some(get::<T>),
             set: None,
-            doc: keep_for_good(doc).as_ptr(),
+            doc: text(&doc),
             closure: core::ptr::without_provenance_mut(index),
         });
         let getter = core::ptr::from_ref(getter).cast_mut();
@@ -70,23 +68,13 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: as above.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let name = T::NAMES[index.addr()];
-        let tensor = export_named(&object, name).or_raise(py)?;
-        let tensor = Tensor::new(tensor).into_py_any(py);
-        Ok(tensor.or_raise(py)?.into_ptr())
+        // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+        let (value, guard) = unsafe { share(&object) }?;
+        let descriptor = value.describe_tensor(T::NAMES[index.addr()]).or_raise(py)?;
+        let request = unordered(descriptor.device());
+        let owner = Held::new(guard, object.as_any());
+        // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+        let tensor = unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?;
+        Ok(Tensor::new(tensor).into_py_any(py).or_raise(py)?.into_ptr())
     })
-}
-
-/// The tensor of an object under a name of [`DLPackTensors`](dlpack_core::DLPackTensors).
-fn export_named<T>(object: &Bound<'_, T>, name: &str) -> PyResult<Managed>
-where
-    T: ExportsTensors,
-{
-    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-    let (value, guard) = unsafe { share(object) }?;
-    let descriptor = value.describe_tensor(name).map_err(py_err)?;
-    let request = unordered(descriptor.device());
-    let owner = Held::new(guard, object.as_any());
-    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { dlpack_core::binding::export_with(owner, descriptor, &request) }.map_err(py_err)
 }

@@ -9,27 +9,11 @@ use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError
 use pyo3::types::{PyBool, PyString, PyTuple};
 use pyo3::{ffi, prelude::*};
 
-use crate::error::{OrRaise, Raised, fail, raise};
+use crate::error::{OrRaise, Raised, bail, fail, raise};
 use crate::hold::waiting;
 
-/// One keyword of the method.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keyword {
-    Stream,
-    MaxVersion,
-    DlDevice,
-    Copy,
-    Version,
-}
-
 /// The one that is nearly always there first, the one of the draft last.
-const KEYWORDS: [(&str, Keyword); 5] = [
-    ("max_version", Keyword::MaxVersion),
-    ("stream", Keyword::Stream),
-    ("dl_device", Keyword::DlDevice),
-    ("copy", Keyword::Copy),
-    ("version", Keyword::Version),
-];
+const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
 
 /// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
 /// always the very same object.
@@ -54,7 +38,7 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     waiting::prepare(py);
-    for ((name, _), place) in KEYWORDS.iter().zip(&INTERNED) {
+    for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
         if place.load(Ordering::Relaxed).is_null() {
             // The reference is kept for good.
             let name = PyString::intern(py, name).into_ptr();
@@ -62,11 +46,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
         }
     }
     if CPU.load(Ordering::Relaxed).is_null() {
-        let Device {
-            device_type,
-            device_id,
-        } = Device::CPU;
-        let cpu = (device_type.0, device_id).into_pyobject(py)?;
+        let cpu = (Device::CPU.device_type.0, Device::CPU.device_id).into_pyobject(py)?;
         CPU.store(cpu.into_any().into_ptr(), Ordering::Relaxed);
     }
     for (number, place) in SMALL.iter().enumerate() {
@@ -155,10 +135,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
     /// What they ask for. `draft` adds the keyword of the draft from before `max_version` (INF-02 to INF-07).
     pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         if self.positional != 0 {
-            return Err(
-                fail!(self.py, PyTypeError: "__dlpack__() takes keyword arguments only, but {} positional ones were given",
-                    self.positional),
-            );
+            bail!(self.py, PyTypeError: "__dlpack__() takes keyword arguments only, but {} positional ones were given",
+                    self.positional);
         }
         let mut request = ExportRequest::default();
         let Some(names) = self.names() else {
@@ -166,17 +144,21 @@ impl<'a, 'py> Arguments<'a, 'py> {
         };
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
-            let value = self.value(index);
-            let keyword = keyword(name, draft)?;
-            if value.is_none() {
-                continue;
-            }
-            match keyword {
-                Keyword::MaxVersion => version = Some(value),
-                Keyword::Stream => request.stream = Some(stream(value)?),
-                Keyword::DlDevice => request.dl_device = Some(dl_device(value)?),
-                Keyword::Copy => request.copy = Some(copy(value)?),
-                Keyword::Version => version_of_draft = Some(value),
+            let name = name
+                .cast::<PyString>()
+                .map_err(PyErr::from)
+                .or_raise(self.py)?;
+            let name = name.to_cow().or_raise(self.py)?;
+            let value = Some(self.value(index)).filter(|value| !value.is_none());
+            match &*name {
+                "max_version" => version = value,
+                "stream" => request.stream = value.map(stream).transpose()?,
+                "dl_device" => request.dl_device = value.map(dl_device).transpose()?,
+                "copy" => request.copy = value.map(copy).transpose()?,
+                "version" if draft => version_of_draft = value,
+                _ => {
+                    bail!(self.py, PyTypeError: "__dlpack__() got an unexpected keyword argument '{name}'")
+                }
             }
         }
         request.max_version = match (version, version_of_draft) {
@@ -185,9 +167,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             (None, Some(value)) => draft_version(value)?,
             // INF-07
             (Some(_), Some(_)) => {
-                return Err(
-                    fail!(self.py, PyValueError: "`version` is the draft's form of `max_version`: give one of them"),
-                );
+                bail!(self.py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
             }
         };
         Ok(request)
@@ -208,20 +188,6 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
         number.load(Ordering::Relaxed) == is.as_ptr()
     };
     known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
-}
-
-fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> Result<Keyword, Raised> {
-    let py = name.py();
-    let text = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
-    let text = text.to_cow().or_raise(py)?;
-    KEYWORDS
-        .iter()
-        .filter(|(_, keyword)| draft || *keyword != Keyword::Version)
-        .find(|(known, _)| *known == text)
-        .map(|(_, keyword)| *keyword)
-        .ok_or_else(
-            || fail!(py, PyTypeError: "__dlpack__() got an unexpected keyword argument '{text}'"),
-        )
 }
 
 /// An integer, or whatever passes for one; the nearest `i64` if none is equal.
@@ -269,30 +235,20 @@ fn pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
 ) -> Result<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>), Raised> {
-    if let Ok(tuple) = value.cast::<PyTuple>() {
-        if tuple.len() == 2 {
-            // SAFETY: index 0 of 2; the tuple keeps its items.
-            let first = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), 0) };
-            // SAFETY: index 1 of 2; the tuple keeps its items.
-            let second = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), 1) };
-            // SAFETY: items of a tuple that lives for `'a`, and never changes.
-            let first = unsafe { Borrowed::from_ptr(value.py(), first) };
-            // SAFETY: as above.
-            let second = unsafe { Borrowed::from_ptr(value.py(), second) };
-            return Ok((first, second));
-        }
-    }
-    Err(no_pair(value, what))
-}
-
-fn no_pair(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     let (py, found) = (value.py(), value.get_type());
-    match value.cast::<PyTuple>().map(|tuple| tuple.len()) {
-        Ok(len) => fail!(py, PyTypeError: "{what} is a tuple of two integers, found {len} items"),
-        Err(_) => {
-            fail!(py, PyTypeError: "{what} is a tuple of two integers or None, found {found}")
-        }
+    let Ok(tuple) = value.cast::<PyTuple>() else {
+        bail!(py, PyTypeError: "{what} is a tuple of two integers or None, found {found}");
+    };
+    if tuple.len() != 2 {
+        bail!(py, PyTypeError: "{what} is a tuple of two integers, found {} items", tuple.len());
     }
+    let item = |index| {
+        // SAFETY: an index of 2; the tuple keeps its items.
+        let item = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), index) };
+        // SAFETY: an item of a tuple that lives for `'a`, and never changes.
+        unsafe { Borrowed::from_ptr(py, item) }
+    };
+    Ok((item(0), item(1)))
 }
 
 fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
@@ -338,8 +294,8 @@ fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Rais
         // INF-04: its new struct was never released, and the old one under that name would be misread.
         found @ 61..=99 => {
             let newest = draft_number(Version::CURRENT);
-            Err(fail!(value.py(), PyBufferError:
-                "version {found} is a draft that was never released; supported are 60 and older, and 100 to {newest}"))
+            bail!(value.py(), PyBufferError:
+                "version {found} is a draft that was never released; supported are 60 and older, and 100 to {newest}")
         }
         found => {
             let major = u32::try_from(found / 100).unwrap_or(u32::MAX);

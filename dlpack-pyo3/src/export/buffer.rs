@@ -1,8 +1,5 @@
 //! Python's own buffer protocol over what a class exports: `memoryview(obj)`, `numpy.asarray(obj)`.
-#![expect(
-    unsafe_code,
-    reason = "fills and releases the struct of the buffer protocol"
-)]
+#![expect(unsafe_code, reason = "fills and releases a struct of Python's")]
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
@@ -12,7 +9,7 @@ use std::panic::catch_unwind;
 use dlpack_core::{DataType, ExportRequest, Managed, binding::Handover};
 use pyo3::{exceptions::PyBufferError, ffi, prelude::*};
 
-use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
+use crate::error::{OrRaise, Raised, bail, contained};
 use crate::export::export;
 use crate::vtable::{Exports, Vtable};
 
@@ -109,32 +106,26 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
     let dtype = view.dtype();
     if !view.device().device_type.is_host_readable() {
         let device = view.device();
-        return Err(
-            fail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say"),
-        );
+        bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
     }
     let Some((format, itemsize)) = format_of(dtype) else {
-        return Err(
-            fail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack"),
-        );
+        bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
     };
     let readonly = view.is_read_only();
     if readonly && flags & WRITABLE != 0 {
-        return Err(
-            fail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for"),
-        );
+        bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
     }
     let wants = |what: c_int| flags & what == what;
     let rows = view.is_contiguous();
     let columns = view.is_column_major();
     if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
-        return Err(fail!(py, PyBufferError: "the data is not contiguous in row-major order"));
+        bail!(py, PyBufferError: "the data is not contiguous in row-major order");
     }
     if wants(F_CONTIGUOUS) && !columns {
-        return Err(fail!(py, PyBufferError: "the data is not contiguous in column-major order"));
+        bail!(py, PyBufferError: "the data is not contiguous in column-major order");
     }
     if wants(ANY_CONTIGUOUS) && !rows && !columns {
-        return Err(fail!(py, PyBufferError: "the data is not contiguous"));
+        bail!(py, PyBufferError: "the data is not contiguous");
     }
 
     let size =

@@ -1,8 +1,5 @@
 //! The capsules that hold a tensor between `__dlpack__` and its consumer, and the ones that others made.
-#![expect(
-    unsafe_code,
-    reason = "passes tensors through PyCapsule, whose destructors are C functions"
-)]
+#![expect(unsafe_code, reason = "makes, reads and destroys capsules of C")]
 
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
@@ -13,7 +10,7 @@ use dlpack_core::{Managed, request::Abi};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
-use crate::error::{OrFetch, OrRaise, Raised, fail};
+use crate::error::{OrRaise, Raised, fail};
 use crate::hold::held::{Held, Pending};
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
@@ -143,20 +140,14 @@ unsafe extern "C" fn delete_other<const IS_LEGACY: bool>(capsule: *mut ffi::PyOb
 
 /// The tensor in somebody's capsule, and the name that says in which struct it is (CAP-06, CAP-22, CAP-23).
 pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
-    let object = capsule.as_ptr();
-    let is = |name: &&CStr| {
-        // SAFETY: a capsule.
-        unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
-    };
+    let is = |name: &&CStr| capsule.is_valid_checked(Some(name));
     let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
         return Err(not_a_tensor(capsule));
     };
-    // SAFETY: a capsule of this name.
-    let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
-    let pointer = pointer.ok_or_else(|| PyErr::fetch(capsule.py()))?;
+    let pointer = capsule.pointer_checked(Some(name))?;
     // Both structs are aligned alike.
     let lies = aligned(pointer.cast::<DLManagedTensorVersioned>());
-    lies.or_raise(capsule.py()).or_fetch(capsule.py())?;
+    lies.or_fetch(capsule.py())?;
     Ok((pointer, name))
 }
 
@@ -187,7 +178,7 @@ pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
         unsafe { Managed::from_legacy(pointer.cast()) }
     };
     let py = capsule.py();
-    managed.map(Managed::shared).or_raise(py).or_fetch(py)
+    managed.map(Managed::shared).or_fetch(py)
 }
 
 #[cold]

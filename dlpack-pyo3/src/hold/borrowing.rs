@@ -1,15 +1,12 @@
 //! Borrows of a class's contents that last as long as a consumer looks at them.
-#![expect(
-    unsafe_code,
-    reason = "keeps borrows of Python objects beyond the borrow checker's sight"
-)]
+#![expect(unsafe_code, reason = "keeps borrows that the compiler cannot see")]
 
 use core::mem::MaybeUninit;
 
 use pyo3::pyclass::boolean_struct::{False, True};
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, exceptions::PyBufferError, prelude::*};
 
-use crate::error::fail;
+use crate::error::{Raised, bail, fail};
 
 /// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
@@ -36,7 +33,7 @@ pub trait Borrowing<T: PyClass> {
     ///
     /// As [`share`](Borrowing::share).
     #[doc(hidden)]
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, Self::Guard)>;
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, Self::Guard), Raised>;
 }
 
 /// How an object of a class is borrowed.
@@ -54,11 +51,10 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
         Some((unsafe { &*value }, ()))
     }
 
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, ())> {
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, ()), Raised> {
         let (py, class) = (object.py(), <T as PyClass>::NAME);
-        let raised = fail!(py, PyBufferError:
+        bail!(py, PyBufferError:
             "`{class}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`");
-        Err(raised.fetch(py))
     }
 }
 
@@ -78,14 +74,10 @@ impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
         Some((unsafe { &*value }, guard))
     }
 
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, AnyGuard)> {
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, AnyGuard), Raised> {
         let object = object.as_any().as_borrowed();
         let Ok(mut guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
-            return Err(already_borrowed(
-                object.py(),
-                <T as PyClass>::NAME,
-                "borrowed",
-            ));
+            return Err(already_borrowed(object.py(), T::NAME, "borrowed"));
         };
         let value: *mut T = &raw mut *guard;
         // SAFETY: as above.
@@ -140,7 +132,7 @@ impl Drop for AnyGuard {
 ///
 /// As [`Borrowing::share`].
 #[inline]
-pub(crate) unsafe fn share<'a, T>(object: &Bound<'_, T>) -> PyResult<(&'a T, Guard<T>)>
+pub(crate) unsafe fn share<'a, T>(object: &Bound<'_, T>) -> Result<(&'a T, Guard<T>), Raised>
 where
     T: PyClass<Frozen: Borrowing<T>>,
 {
@@ -150,10 +142,9 @@ where
 }
 
 #[cold]
-fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> PyErr {
-    let raised = fail!(py, PyBufferError:
-        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data");
-    raised.fetch(py)
+fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> Raised {
+    fail!(py, PyBufferError:
+        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data")
 }
 
 /// PyO3's shared borrow, with a `BufferError` where it fails because a consumer has the data.

@@ -1,8 +1,5 @@
 //! An object that an export holds, given back on whatever thread the last use ends.
-#![expect(
-    unsafe_code,
-    reason = "counts references of Python objects on threads that may not be attached"
-)]
+#![expect(unsafe_code, reason = "counts references to objects on any thread")]
 
 use core::cell::{Cell, RefCell};
 use core::{mem::ManuallyDrop, ptr::NonNull};
