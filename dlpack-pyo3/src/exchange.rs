@@ -38,9 +38,9 @@ use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
 use crate::error::{OrRaise, Raised, bail, contained};
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
-use crate::hold::borrowing::{Borrowing, share};
+use crate::hold::{Borrowing, share};
 use crate::vtable::{Exports, Vtable, usual};
-use crate::{exchange::escrow::ToObject, export, hold::forever::keep_for_good};
+use crate::{exchange::escrow::ToObject, export, hold::keep_for_good};
 
 /// The C function of the table that does it.
 pub(crate) type ToPyObject =

@@ -31,7 +31,7 @@ use dlpack_core::{Descriptor, Device, Error, ExportRequest};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, refuse};
-use crate::hold::held::Held;
+use crate::hold::Held;
 use crate::vtable::{Exclusive, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.

@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{intern, prelude::*};
 
 use crate::error::{OrRaise, fail};
-use crate::{exchange::lookup, export::capsule, hold::waiting};
+use crate::{exchange::lookup, export::capsule, hold::attached};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
@@ -97,7 +97,7 @@ pub fn from_dlpack_with(
             copy: Some(true),
             ..ExportRequest::versioned()
         };
-        waiting::prepare(py);
+        attached::prepare(py);
         let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
         return copied.or_fetch(py);
     }
@@ -230,7 +230,7 @@ fn default_stream(
 #[inline]
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
-        waiting::prepare(py);
+        attached::prepare(py);
         settle(&tensor).or_fetch(py)?;
     }
     Ok(tensor)

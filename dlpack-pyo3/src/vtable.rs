@@ -12,11 +12,8 @@ use dlpack_core::binding::{self, hand_over_usual};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, prelude::*};
 
-use crate::hold::borrowing::{Borrowing, share};
-use crate::{
-    error::{Raised, forget_panic},
-    hold::held::Held,
-};
+use crate::error::{Raised, forget_panic};
+use crate::hold::{Borrowing, Held, share};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(

@@ -5,9 +5,8 @@ use core::fmt;
 use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef, binding::text};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
-use crate::class::Protocol;
-use crate::error::OrRaise;
 use crate::import::{from_dlpack, from_dlpack_with};
+use crate::{class::Protocol, error::OrRaise};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
 ///

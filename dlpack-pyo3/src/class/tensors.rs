@@ -6,13 +6,11 @@ use std::ffi::CString;
 
 use dlpack_core::{DLPackTensors, binding::export_with};
 use pyo3::types::{PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyClass, ffi, prelude::*};
+use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::error::{OrRaise, answer};
-use crate::hold::borrowing::{Borrowing, share};
-use crate::{
-    class::tensor::Tensor, export::unordered, hold::forever::keep_for_good, hold::held::Held,
-};
+use crate::hold::{Borrowing, Held, keep_for_good, share};
+use crate::{class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
@@ -58,9 +56,9 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
 }
 
 unsafe extern "C" fn get<T: ExportsTensors>(
-    object: *mut ffi::PyObject,
+    object: *mut PyObject,
     index: *mut c_void,
-) -> *mut ffi::PyObject {
+) -> *mut PyObject {
     // SAFETY: Python calls a getter attached.
     let py = unsafe { Python::assume_attached() };
     answer(py, || {

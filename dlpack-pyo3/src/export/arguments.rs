@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyString, PyTuple};
 use pyo3::{ffi, prelude::*};
 
 use crate::error::{OrRaise, Raised, bail, fail, raise};
-use crate::hold::waiting;
+use crate::hold::attached;
 
 /// The one that is nearly always there first, the one of the draft last.
 const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
@@ -37,7 +37,7 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    waiting::prepare(py);
+    attached::prepare(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
         if place.load(Ordering::Relaxed).is_null() {
             // The reference is kept for good.

@@ -7,7 +7,8 @@ use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
 use dlpack_core::{DataType, ExportRequest, Managed, binding::Handover};
-use pyo3::{exceptions::PyBufferError, ffi, prelude::*};
+use pyo3::ffi::{Py_ssize_t, PyObject};
+use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use crate::error::{OrRaise, Raised, bail, contained};
 use crate::export::export;
@@ -18,15 +19,15 @@ use crate::vtable::{Exports, Vtable};
 #[repr(C)]
 struct PyBuffer {
     buf: *mut c_void,
-    obj: *mut ffi::PyObject,
-    len: ffi::Py_ssize_t,
-    itemsize: ffi::Py_ssize_t,
+    obj: *mut PyObject,
+    len: Py_ssize_t,
+    itemsize: Py_ssize_t,
     readonly: c_int,
     ndim: c_int,
     format: *mut c_char,
-    shape: *mut ffi::Py_ssize_t,
-    strides: *mut ffi::Py_ssize_t,
-    suboffsets: *mut ffi::Py_ssize_t,
+    shape: *mut Py_ssize_t,
+    strides: *mut Py_ssize_t,
+    suboffsets: *mut Py_ssize_t,
     internal: *mut c_void,
 }
 
@@ -43,8 +44,8 @@ const ANY_CONTIGUOUS: c_int = 0x80 | STRIDES;
 struct Lent {
     #[expect(dead_code, reason = "held for its `Drop`")]
     tensor: Managed,
-    shape: Vec<ffi::Py_ssize_t>,
-    strides: Vec<ffi::Py_ssize_t>,
+    shape: Vec<Py_ssize_t>,
+    strides: Vec<Py_ssize_t>,
 }
 
 /// Fills a buffer with what `object` exports.
@@ -82,13 +83,10 @@ unsafe fn get_buffer_of<G: Send + 'static>(
     unsafe { (*view).obj = ptr::null_mut() };
     let py = object.py();
     let fill = || {
-        let request = ExportRequest::versioned();
         // SAFETY: passed on to the caller.
-        let tensor = match unsafe { export(object, class, Some(&request)) }? {
-            Handover::Kept(tensor) => {
-                // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
-                unsafe { Managed::from_raw(tensor) }.or_raise(py)?
-            }
+        let tensor = match unsafe { export(object, class, Some(&ExportRequest::versioned())) }? {
+            // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
+            Handover::Kept(tensor) => unsafe { Managed::from_raw(tensor) }.or_raise(py)?,
             Handover::Other(tensor) => tensor,
         };
         let filled = fill(py, tensor, flags)?;
@@ -128,11 +126,12 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
         bail!(py, PyBufferError: "the data is not contiguous");
     }
 
-    let size =
-        |number: i64| ffi::Py_ssize_t::try_from(number).expect("checked when it was described");
-    let shape: Vec<_> = view.shape().iter().copied().map(size).collect();
-    let strides: Vec<_> = (view.strides().iter().copied().map(size))
-        .map(|stride| stride * itemsize)
+    let size = |number: &i64| Py_ssize_t::try_from(*number).expect("checked when it was described");
+    let shape: Vec<_> = view.shape().iter().map(size).collect();
+    let strides = view
+        .strides()
+        .iter()
+        .map(|stride| size(stride) * itemsize)
         .collect();
     let ndim = c_int::try_from(shape.len()).expect("at most 64 axes");
     let len = view.len_bytes();
@@ -148,27 +147,28 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
     }));
     // SAFETY: leaked right above, until `release_buffer`.
     let lists = unsafe { &mut *lent };
-    let list = |wanted: bool, list: &mut Vec<_>| {
-        if wanted {
+    let list = |what, list: &mut Vec<_>| {
+        if wants(what) {
             list.as_mut_ptr()
         } else {
             ptr::null_mut()
         }
     };
+    let format = if wants(FORMAT) {
+        format.as_ptr()
+    } else {
+        ptr::null()
+    };
     Ok(PyBuffer {
         buf,
         obj: ptr::null_mut(),
-        len: ffi::Py_ssize_t::try_from(len).expect("no more than memory has"),
+        len: Py_ssize_t::try_from(len).expect("no more than memory has"),
         itemsize,
         readonly: readonly.into(),
         ndim,
-        format: if wants(FORMAT) {
-            format.as_ptr().cast_mut()
-        } else {
-            ptr::null_mut()
-        },
-        shape: list(wants(ND), &mut lists.shape),
-        strides: list(wants(STRIDES), &mut lists.strides),
+        format: format.cast_mut(),
+        shape: list(ND, &mut lists.shape),
+        strides: list(STRIDES, &mut lists.strides),
         suboffsets: ptr::null_mut(),
         internal: lent.cast(),
     })
@@ -190,13 +190,12 @@ pub unsafe fn release_buffer<V>(view: *mut V) {
     unsafe { (*view).internal = ptr::null_mut() };
     // SAFETY: `fill` leaked it, and this is the one release.
     let lent = unsafe { Box::from_raw(lent) };
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(lent)));
-    core::mem::forget(dropped);
+    core::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(lent))));
 }
 
 /// The format of the `struct` module, and the bytes of an item.
-fn format_of(dtype: DataType) -> Option<(&'static CStr, ffi::Py_ssize_t)> {
-    const FORMATS: [(DataType, &CStr, ffi::Py_ssize_t); 14] = [
+fn format_of(dtype: DataType) -> Option<(&'static CStr, Py_ssize_t)> {
+    const FORMATS: [(DataType, &CStr, Py_ssize_t); 14] = [
         (DataType::BOOL, c"?", 1),
         (DataType::I8, c"b", 1),
         (DataType::I16, c"h", 2),
@@ -212,8 +211,6 @@ fn format_of(dtype: DataType) -> Option<(&'static CStr, ffi::Py_ssize_t)> {
         (DataType::C64, c"Zf", 8),
         (DataType::C128, c"Zd", 16),
     ];
-    FORMATS
-        .iter()
-        .find(|(known, ..)| *known == dtype)
-        .map(|&(_, format, itemsize)| (format, itemsize))
+    let found = FORMATS.iter().find(|(known, ..)| *known == dtype);
+    found.map(|&(_, format, itemsize)| (format, itemsize))
 }

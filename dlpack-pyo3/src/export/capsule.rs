@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
 use crate::error::{OrRaise, Raised, fail};
-use crate::hold::held::{Held, Pending};
+use crate::hold::{Held, Pending};
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
