@@ -22,7 +22,7 @@ use core::marker::PhantomData;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, ffi::PyTypeObject, prelude::*};
 
-use crate::exchange::{self, Imports, ToPyObject};
+use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::vtable::{Exports, Vtable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors, export::method};
 
@@ -98,8 +98,7 @@ impl<T> Protocol<T> {
         self
     }
 
-    /// Tensors that come in through the exchange table become objects of this class, not of
-    /// [`Tensor`](crate::Tensor).
+    /// Tensors that come in through the exchange table become objects of this class, not of [`Tensor`](crate::Tensor).
     #[must_use]
     pub const fn importing(mut self) -> Self
     where
@@ -133,9 +132,9 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let methods = method::Functions::of::<T>(self.info);
-        let table = exchange::Functions::of::<T>();
+        let import = self.import.unwrap_or(exchange::to_plain_object::<Tensor>);
         let class = Vtable::of::<T>().class;
-        install(py, class, &methods, &table, self.tensors, self.import)
+        install(py, class, &methods, OwnTable::of::<T>(import), self.tensors)
     }
 }
 
@@ -144,9 +143,8 @@ fn install<'py>(
     py: Python<'py>,
     class: fn(Python<'_>) -> *mut PyTypeObject,
     methods: &method::Functions,
-    table: &exchange::Functions,
+    table: OwnTable,
     tensors: Option<Install>,
-    import: Option<ToPyObject>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let class = class(py).cast();
     // SAFETY: a class is an object, and this one lives as long as the process.
@@ -157,10 +155,7 @@ fn install<'py>(
     if let Some(install) = tensors {
         install(&class)?;
     }
-    table.install(
-        &class,
-        import.unwrap_or(exchange::to_plain_object::<Tensor>),
-    )
+    table.install(&class)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of

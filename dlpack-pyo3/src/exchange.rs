@@ -6,18 +6,16 @@
 //! ```text
 //! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
 //!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
-//!                                          ├── to_object ────▶ an object made of a tensor, or `escrow` gives it back
+//!                                          ├── to_object ────▶ an object made of a tensor, or its caller has it back
 //!                                          └── allocate, current_stream
 //! ```
 //!
 //! | file | job |
 //! |---|---|
 //! | this one | the functions of our table |
-//! | `escrow` | a tensor between two owners: who has it after code of the user ran |
 //! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
-mod escrow;
 pub(crate) mod lookup;
 
 use core::ffi::{c_char, c_int, c_void};
@@ -40,68 +38,57 @@ use crate::error::{OrRaise, Raised, bail, contained};
 use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
 use crate::hold::{Borrowing, share};
 use crate::vtable::{Exports, Vtable, usual};
-use crate::{exchange::escrow::ToObject, export, hold::keep_for_good};
+use crate::{export, hold::keep_for_good};
 
 /// The C function of the table that does it.
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
-/// The C functions of a class's table that know the class.
-pub(crate) struct Functions {
-    from_object: FromObject,
-    /// XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others run still
-    /// has the pointers when they change an object that is not frozen.
-    borrow: Option<Borrow>,
-    device: DeviceOf,
-}
+/// How a class makes an object of a tensor.
+type ToObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
 
-type FromObject = unsafe extern "C" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
-type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> c_int;
-
-impl Functions {
-    pub(crate) fn of<T: Exports>() -> Self {
-        Self {
-            from_object: from_object::<T>,
-            borrow: const {
+impl OwnTable {
+    /// The table of a class (XAP-05).
+    pub(crate) fn of<T: Exports>(import: ToPyObject) -> Self {
+        let version = Version::CURRENT.into();
+        let api = DLPackExchangeAPI {
+            header: DLPackExchangeAPIHeader {
+                version,
+                prev_api: ptr::null_mut(),
+            },
+            managed_tensor_allocator: Some(allocate),
+            managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
+            managed_tensor_to_py_object_no_sync: Some(import),
+            // XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others run
+            // still has the pointers when they change an object that is not frozen.
+            dltensor_from_py_object_no_sync: const {
                 if T::EXTRAS.lists.is_some() && T::Frozen::FROZEN {
                     Some(borrow::<T>)
                 } else {
                     None
                 }
             },
-            device: const {
-                if T::EXTRAS.facts.is_on_host() {
-                    |_| Some(Device::CPU)
-                } else {
-                    device::<T>
-                }
-            },
-        }
-    }
-
-    /// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
-    pub(crate) fn install<'py>(
-        &self,
-        class: &Bound<'py, PyType>,
-        import: ToPyObject,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let py = class.py();
-        let api = DLPackExchangeAPI {
-            header: DLPackExchangeAPIHeader {
-                version: Version::CURRENT.into(),
-                prev_api: ptr::null_mut(),
-            },
-            managed_tensor_allocator: Some(allocate),
-            managed_tensor_from_py_object_no_sync: Some(self.from_object),
-            managed_tensor_to_py_object_no_sync: Some(import),
-            dltensor_from_py_object_no_sync: self.borrow,
             current_work_stream: Some(current_stream),
         };
-        let device = self.device;
-        let table = NonNull::from(keep_for_good(OwnTable { api, device }));
+        let device: DeviceOf = const {
+            if T::EXTRAS.facts.is_on_host() {
+                |_| Some(Device::CPU)
+            } else {
+                device::<T>
+            }
+        };
+        Self { api, device }
+    }
+
+    /// Keeps it for ever, and gives the class its address under the old name too (XAP-04).
+    pub(crate) fn install<'py>(
+        self,
+        class: &Bound<'py, PyType>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let table = NonNull::from(keep_for_good(self));
         class.setattr("__c_dlpack_exchange_api__", table.addr().get())?;
         // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
-        let capsule = unsafe { PyCapsule::new_with_pointer(py, table.cast(), NAME) }?;
+        let capsule = unsafe { PyCapsule::new_with_pointer(class.py(), table.cast(), NAME) }?;
         capsule.set_context(mark())?;
         Ok(capsule)
     }
@@ -231,13 +218,8 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         }
         let it = value.describe().or_raise(py)?;
         let bare = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
-        with_lists(
-            py,
-            bare,
-            lists,
-            (it.shape(), it.strides()),
-            it.is_read_only(),
-        )
+        let described = (it.shape(), it.strides());
+        with_lists(py, bare, lists, described, it.is_read_only())
     };
     // SAFETY: a consumer passes a place for the result.
     unsafe { outcome(py, out, lend) }
@@ -284,6 +266,10 @@ fn with_lists(
 
 /// XAP-16, XAP-17, XAP-18: takes the tensor over, or leaves it untouched and raises.
 ///
+/// The object is made by code of the user if there is any. The tensor belongs to those who have it then; after an error to
+/// its caller, and to nobody else. That code may have handed the tensor to anybody before it fails or panics. So a plain
+/// object is there before it runs, with all the memory that it takes: an answer that takes the tensor away from nobody.
+///
 /// # Safety
 ///
 /// The arguments are those of `managed_tensor_to_py_object_no_sync`, and the thread is attached.
@@ -301,7 +287,21 @@ unsafe fn to_object(
         };
         // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
         let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
-        Ok(escrow::hand_over(py, offer, plain, make)?.into_ptr().cast())
+        let take = || offer.take().or_raise(py);
+        let plain = plain(py, take()?).or_raise(py)?;
+        let object = match make {
+            None => plain,
+            Some(make) => match contained(py, || make(py, take()?).or_raise(py)) {
+                Err(Raised) if offer.takers() > 1 => {
+                    // It cannot be raised beside a result.
+                    PyErr::fetch(py).write_unraisable(py, Some(&plain));
+                    plain
+                }
+                object => object?,
+            },
+        };
+        offer.accept();
+        Ok(object.into_ptr().cast())
     };
     // SAFETY: a consumer passes a place for the result.
     unsafe { outcome(py, out, import) }

@@ -17,9 +17,8 @@ use crate::{exchange::lookup, export::capsule, hold::attached};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
-/// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and
-/// for less if that is a `TypeError`. A DLPack capsule will do as well. What the producer
-/// raises is passed on (ERR-07).
+/// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and for less if
+/// that is a `TypeError`. A DLPack capsule will do as well. What the producer raises is passed on (ERR-07).
 ///
 /// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
 /// CUDA, which the processor reads, has been waited for.

@@ -102,8 +102,7 @@ impl Tensor {
 
     /// A tensor over the memory of any object that exports one.
     ///
-    /// device: where the data is wanted, as (type, id)
-    /// copy: True for a copy, False for an error where one is needed
+    /// device: where the data is wanted, as (type, id) copy: True for a copy, False for an error where one is needed
     #[staticmethod]
     #[pyo3(name = "from_dlpack", signature = (obj, /, *, device=None, copy=None))]
     fn import(

@@ -37,22 +37,21 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    /// Keeps the reference for good, where there is none yet.
+    fn keep(place: &AtomicPtr<ffi::PyObject>, object: Bound<'_, PyAny>) {
+        if place.load(Ordering::Relaxed).is_null() {
+            place.store(object.into_ptr(), Ordering::Relaxed);
+        }
+    }
+
     attached::prepare(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
-        if place.load(Ordering::Relaxed).is_null() {
-            // The reference is kept for good.
-            let name = PyString::intern(py, name).into_ptr();
-            place.store(name, Ordering::Relaxed);
-        }
+        keep(place, PyString::intern(py, name).into_any());
     }
-    if CPU.load(Ordering::Relaxed).is_null() {
-        let cpu = (Device::CPU.device_type.0, Device::CPU.device_id).into_pyobject(py)?;
-        CPU.store(cpu.into_any().into_ptr(), Ordering::Relaxed);
-    }
+    let cpu = (Device::CPU.device_type.0, Device::CPU.device_id);
+    keep(&CPU, cpu.into_pyobject(py)?.into_any());
     for (number, place) in SMALL.iter().enumerate() {
-        if place.load(Ordering::Relaxed).is_null() {
-            place.store(number.into_pyobject(py)?.into_ptr(), Ordering::Relaxed);
-        }
+        keep(place, number.into_pyobject(py)?.into_any());
     }
     Ok(())
 }

@@ -14,8 +14,7 @@ use crate::error::{OrRaise, Raised, bail, contained};
 use crate::export::export;
 use crate::vtable::{Exports, Vtable};
 
-/// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the
-/// stable ABI.
+/// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the stable ABI.
 #[repr(C)]
 struct PyBuffer {
     buf: *mut c_void,

@@ -123,7 +123,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     if depth >= DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
         return;
     }
-    let pending = Pending::set_aside();
+    let _pending = Pending::set_aside();
     DEPTH.set(depth + 1);
     let mut next = Some(object);
     while let Some(object) = next {
@@ -133,7 +133,6 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
         next = waiting.and_then(Result::ok).flatten();
     }
     DEPTH.set(depth);
-    pending.restore();
 }
 
 /// The same on a thread that may not be attached.
@@ -182,9 +181,11 @@ impl Pending {
         }
         Self(Some(parts))
     }
+}
 
+impl Drop for Pending {
     #[inline]
-    pub(crate) fn restore(self) {
+    fn drop(&mut self) {
         if let Some([kind, value, trace]) = self.0 {
             #[allow(deprecated, reason = "as in `set_aside`")]
             // SAFETY: attached still, and what `PyErr_Fetch` gave.
