@@ -52,19 +52,6 @@ pub struct Protocol<T> {
     class: PhantomData<fn() -> T>,
 }
 
-/// A function that is right for one class: its getters on another would take its objects for those of the first.
-#[doc(hidden)]
-pub struct Of<T, F>(F, PhantomData<fn() -> T>);
-
-impl<T, F: Copy> Of<T, F> {
-    const fn function(of: &Option<Self>) -> Option<F> {
-        match of {
-            Some(Self(function, _)) => Some(*function),
-            None => None,
-        }
-    }
-}
-
 /// How a class gets attributes for its tensors.
 type Install = fn(&Bound<'_, PyType>) -> PyResult<()>;
 
@@ -73,18 +60,21 @@ impl<T> Protocol<T> {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
     pub const fn new() -> Self {
-        Self::with(None, None)
-    }
-
-    /// What `#[dlpack_pymethods]` found out about the class.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with(tensors: Option<Of<T, Install>>, import: Option<Of<T, ToPyObject>>) -> Self {
         Self {
-            tensors: Of::function(&tensors),
-            import: Of::function(&import),
+            tensors: None,
+            import: None,
             info: false,
             class: PhantomData,
+        }
+    }
+
+    /// What `#[dlpack_pymethods]` found out about the class: how it gets attributes, and how its objects are made.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with(tensors: Self, import: Self) -> Self {
+        Self {
+            import: import.import,
+            ..tensors
         }
     }
 
@@ -210,53 +200,35 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     }
 }
 
-/// Asks a type what it can do besides. Inherent constants win over those of the traits below, so the
+/// Asks a type what it can do besides. Inherent constants win over those of the trait below, so the
 /// answer is right wherever the type is known.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
 
 impl<T: ExportsTensors> Class<T> {
-    pub const TENSORS: Option<Of<T, Install>> = Some(Of(tensors::install::<T>, PhantomData));
+    pub const TENSORS: Protocol<T> = Protocol::new().tensors();
 }
 
 impl<T: Imports> Class<T> {
-    pub const IMPORT: Option<Of<T, ToPyObject>> =
-        Some(Of(exchange::to_object_of::<T, Tensor>, PhantomData));
+    pub const IMPORT: Protocol<T> = Protocol::new().importing();
 }
 
 impl<T: PyClass> Class<T> {
     pub const IS: IsClass = IsClass;
 }
 
-/// The class has no tensors besides.
+/// What is true of a type otherwise: it has no tensors besides, is not made of tensors, and is no class.
 #[doc(hidden)]
-pub trait NoTensors {
+pub trait Otherwise {
     type Class;
-    const TENSORS: Option<Of<Self::Class, Install>> = None;
-}
-
-impl<T> NoTensors for Class<T> {
-    type Class = T;
-}
-
-/// The class is not made of tensors.
-#[doc(hidden)]
-pub trait NoImport {
-    type Class;
-    const IMPORT: Option<Of<Self::Class, ToPyObject>> = None;
-}
-
-impl<T> NoImport for Class<T> {
-    type Class = T;
-}
-
-/// The type is no class.
-#[doc(hidden)]
-pub trait NoClass {
+    const TENSORS: Protocol<Self::Class> = Protocol::new();
+    const IMPORT: Protocol<Self::Class> = Protocol::new();
     const IS: NotClass = NotClass;
 }
 
-impl<T> NoClass for Class<T> {}
+impl<T> Otherwise for Class<T> {
+    type Class = T;
+}
 
 #[doc(hidden)]
 pub struct IsClass;
@@ -264,23 +236,15 @@ pub struct IsClass;
 #[doc(hidden)]
 pub struct NotClass;
 
-/// What a type has under the name of the attribute if nobody put one there.
+/// What a type has under the name of an attribute if nobody put one there.
 #[doc(hidden)]
+#[expect(non_upper_case_globals, reason = "the names that Python wants")]
 pub trait Forgotten {
-    #[expect(non_upper_case_globals, reason = "the name that Python wants")]
     const __dlpack_c_exchange_api__: Missing = Missing;
-}
-
-impl<T: ?Sized> Forgotten for T {}
-
-/// The same for a class that is no tensor itself.
-#[doc(hidden)]
-pub trait ForgottenTensors {
-    #[expect(non_upper_case_globals, reason = "the name that Python wants")]
     const __dlpack_tensors__: Missing = Missing;
 }
 
-impl<T: ?Sized> ForgottenTensors for T {}
+impl<T: ?Sized> Forgotten for T {}
 
 #[doc(hidden)]
 pub struct Missing;

@@ -150,10 +150,7 @@ pub(crate) fn contained<R>(
         forget(halt);
         result
     });
-    match catch_unwind(body) {
-        Ok(result) => result,
-        Err(payload) => Err(panicked(py, payload)),
-    }
+    catch_unwind(body).unwrap_or_else(|payload| Err(panicked(py, payload)))
 }
 
 /// Halts a thread that is being ended: before Python 3.14 that is how one learns, by unwinding, that it came back to a
@@ -183,8 +180,7 @@ fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
 /// Drops what was thrown, which may panic again.
 #[cold]
 pub(crate) fn forget_panic(payload: Box<dyn Any + Send>) {
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    forget(dropped);
+    forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
 }
 
 /// The same for a function that Python calls with C's conventions: null stands for an exception.

@@ -35,7 +35,7 @@ use pyo3::types::{PyCapsule, PyType};
 use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
 use crate::error::{OrRaise, Raised, bail, contained};
-use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
+use crate::exchange::lookup::{NAME, OwnTable, mark};
 use crate::hold::{Borrowing, share};
 use crate::vtable::{Exports, Vtable, usual};
 use crate::{export, hold::keep_for_good};
@@ -70,13 +70,7 @@ impl OwnTable {
             },
             current_work_stream: Some(current_stream),
         };
-        let device: DeviceOf = const {
-            if T::EXTRAS.facts.is_on_host() {
-                |_| Some(Device::CPU)
-            } else {
-                device::<T>
-            }
-        };
+        let device = device::<T>;
         Self { api, device }
     }
 
@@ -95,6 +89,9 @@ impl OwnTable {
 }
 
 fn device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
+    if T::EXTRAS.facts.is_on_host() {
+        return Some(Device::CPU);
+    }
     device_of(object, Vtable::of::<T>())
 }
 

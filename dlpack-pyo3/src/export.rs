@@ -70,8 +70,8 @@ pub(crate) unsafe fn export<G: Send + 'static>(
                 return shared.map(Handover::Other).or_raise(object.py());
             }
         }
-        let reads = descriptor.is_read_only();
-        if let Some(exclusive) = class.exclusive.as_ref().filter(|_| reads) {
+        let read_only = descriptor.is_read_only();
+        if let Some(exclusive) = class.exclusive.as_ref().filter(|_| read_only) {
             drop(described);
             drop(guard);
             return exclude(exclusive);
@@ -93,10 +93,8 @@ unsafe fn finish<G: Send + 'static>(
     described: &mut Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Handover, Raised> {
-    let descriptor = match described {
-        Ok(descriptor) => descriptor,
-        Err(error) => return Err(refuse(object.py(), error)),
-    };
+    let refused = |error: &mut Error| refuse(object.py(), error);
+    let descriptor = described.as_mut().map_err(refused)?;
     let mut order = None;
     let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
     let owner = || Held::new(guard, object);

@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
 use dlpack_core::binding::{settle, unordered};
-use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
+use dlpack_core::{DLPack, Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{intern, prelude::*};
@@ -80,25 +80,20 @@ pub fn from_dlpack_with(
         Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
         Err(_) => ask(object, device, copy)?,
     };
-    let (py, found) = (object.py(), tensor.view().device());
-    if let Some(wanted) = device {
-        if wanted != found && !is_host(wanted, found) {
-            let (data, requested) = (found, wanted);
-            return Err(Error::UnreachableDevice { data, requested }).or_fetch(py);
-        }
+    let (py, data) = (object.py(), tensor.view().device());
+    let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);
+    if let Some(requested) = device.filter(unreachable) {
+        return Err(Error::UnreachableDevice { data, requested }).or_fetch(py);
     }
     if copy == Some(false) && tensor.view().is_copied() {
         let why = "the producer gave one all the same";
         return Err(Error::CopyForbidden { why }).or_fetch(py);
     }
     if copy == Some(true) && !in_full {
-        let request = ExportRequest {
-            copy: Some(true),
-            ..ExportRequest::versioned()
-        };
+        let mut request = ExportRequest::versioned();
+        request.copy = copy;
         attached::prepare(py);
-        let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
-        return copied.or_fetch(py);
+        return tensor.into_dlpack_with(&request).or_fetch(py);
     }
     Ok(tensor)
 }
@@ -115,7 +110,8 @@ fn through_table(
 ) -> PyResult<Option<Managed>> {
     let py = object.py();
     // To give back what nobody has ordered, its producer waits for all work on the device.
-    if table.device_of(object).is_some_and(has_order) {
+    let device = table.device.and_then(|device| device(object));
+    if device.is_some_and(has_order) {
         return Ok(None);
     }
     let Some(from_object) = table.api.managed_tensor_from_py_object_no_sync else {
@@ -154,11 +150,8 @@ fn ask(
     copy: Option<bool>,
 ) -> PyResult<(Managed, bool)> {
     let py = object.py();
-    let method = |name| {
-        object
-            .getattr(name)
-            .map_err(|error| no_protocol(object, error))
-    };
+    let failed = |error| no_protocol(object, error);
+    let method = |name| object.getattr(name).map_err(failed);
     let dlpack = method(intern!(py, "__dlpack__"))?;
     // Every producer has it; one without is none (ERR-08).
     let where_it_is = method(intern!(py, "__dlpack_device__"))?;

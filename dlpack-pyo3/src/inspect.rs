@@ -33,10 +33,8 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = object.py();
     let mut text = format!("{}\n", object.get_type().fully_qualified_name()?);
 
-    let device = object
-        .call_method0("__dlpack_device__")
-        .and_then(|pair| pair.extract::<(i32, i32)>());
-    let device = match device {
+    let pair = object.call_method0("__dlpack_device__");
+    let device = match pair.and_then(|pair| pair.extract::<(i32, i32)>()) {
         Ok((kind, id)) => format!("({kind}, {id}): {}", Device::new(DeviceType(kind), id)),
         Err(error) => raised(py, &error),
     };

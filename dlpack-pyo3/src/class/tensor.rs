@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef, binding::text};
+use dlpack_core::{
+    DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef, binding::text,
+};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
 use crate::import::{from_dlpack, from_dlpack_with};
@@ -40,9 +42,8 @@ impl Tensor {
     /// An object for a tensor. What nobody else has, all who get it from here may write.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
-        Self {
-            managed: managed.shared(),
-        }
+        let managed = managed.shared();
+        Self { managed }
     }
 
     /// The tensor.
@@ -102,7 +103,8 @@ impl Tensor {
 
     /// A tensor over the memory of any object that exports one.
     ///
-    /// device: where the data is wanted, as (type, id) copy: True for a copy, False for an error where one is needed
+    /// device: where the data is wanted, as (type, id)
+    /// copy: True for a copy, False for an error where one is needed
     #[staticmethod]
     #[pyo3(name = "from_dlpack", signature = (obj, /, *, device=None, copy=None))]
     fn import(
@@ -110,8 +112,7 @@ impl Tensor {
         device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Self> {
-        let device =
-            device.map(|(kind, id)| dlpack_core::Device::new(dlpack_core::DeviceType(kind), id));
+        let device = device.map(|(kind, id)| Device::new(DeviceType(kind), id));
         from_dlpack_with(obj, device, copy).map(Self::new)
     }
 

@@ -32,15 +32,7 @@ pub(crate) fn mark() -> *mut c_void {
 pub(crate) struct ClassTable {
     pub(crate) api: &'static DLPackExchangeAPI,
     /// It is a table of ours.
-    device: Option<DeviceOf>,
-}
-
-impl ClassTable {
-    /// Where an object's data lies, if our own table knows it.
-    #[inline]
-    pub(crate) fn device_of(&self, object: &Bound<'_, PyAny>) -> Option<Device> {
-        self.device.and_then(|device| device(object))
-    }
+    pub(crate) device: Option<DeviceOf>,
 }
 
 /// The table of somebody else's class, if it has one that we can read (XAP-27).

@@ -133,9 +133,9 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     /// What they ask for. `draft` adds the keyword of the draft from before `max_version` (INF-02 to INF-07).
     pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
-        if self.positional != 0 {
-            bail!(self.py, PyTypeError: "__dlpack__() takes keyword arguments only, but {} positional ones were given",
-                    self.positional);
+        let Self { py, positional, .. } = *self;
+        if positional != 0 {
+            bail!(py, PyTypeError: "__dlpack__() takes keyword arguments only, but {positional} positional ones were given");
         }
         let mut request = ExportRequest::default();
         let Some(names) = self.names() else {
@@ -143,11 +143,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
         };
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
-            let name = name
-                .cast::<PyString>()
-                .map_err(PyErr::from)
-                .or_raise(self.py)?;
-            let name = name.to_cow().or_raise(self.py)?;
+            let name = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
+            let name = name.to_cow().or_raise(py)?;
             let value = Some(self.value(index)).filter(|value| !value.is_none());
             match &*name {
                 "max_version" => version = value,
@@ -155,9 +152,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
                 "dl_device" => request.dl_device = value.map(dl_device).transpose()?,
                 "copy" => request.copy = value.map(copy).transpose()?,
                 "version" if draft => version_of_draft = value,
-                _ => {
-                    bail!(self.py, PyTypeError: "__dlpack__() got an unexpected keyword argument '{name}'")
-                }
+                _ => bail!(py, PyTypeError:
+                    "__dlpack__() got an unexpected keyword argument '{name}'"),
             }
         }
         request.max_version = match (version, version_of_draft) {
@@ -166,7 +162,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             (None, Some(value)) => draft_version(value)?,
             // INF-07
             (Some(_), Some(_)) => {
-                bail!(self.py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
+                bail!(py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
             }
         };
         Ok(request)
@@ -192,20 +188,23 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
 /// An integer, or whatever passes for one; the nearest `i64` if none is equal.
 fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
     let py = value.py();
-    let error = match value.extract::<i64>() {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    if error.is_instance_of::<PyOverflowError>(py) {
-        raise(py, error).forget(py);
-        let below = value.lt(0).or_raise(py)?;
-        return Ok(if below { i64::MIN } else { i64::MAX });
-    }
-    if error.is_instance_of::<PyTypeError>(py) {
-        raise(py, error).forget(py);
-        return Err(no_integer(value, what));
-    }
-    Err(raise(py, error))
+    value.extract::<i64>().or_else(|error| {
+        let too_large = error.is_instance_of::<PyOverflowError>(py);
+        let other = error.is_instance_of::<PyTypeError>(py);
+        let raised = raise(py, error);
+        if !too_large && !other {
+            return Err(raised);
+        }
+        raised.forget(py);
+        if other {
+            return Err(no_integer(value, what));
+        }
+        Ok(if value.lt(0).or_raise(py)? {
+            i64::MIN
+        } else {
+            i64::MAX
+        })
+    })
 }
 
 fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {

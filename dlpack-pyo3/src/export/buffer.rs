@@ -88,11 +88,11 @@ unsafe fn get_buffer_of<G: Send + 'static>(
             Handover::Kept(tensor) => unsafe { Managed::from_raw(tensor) }.or_raise(py)?,
             Handover::Other(tensor) => tensor,
         };
-        let filled = fill(py, tensor, flags)?;
+        let mut filled = fill(py, tensor, flags)?;
+        // The buffer holds a reference to its exporter.
+        filled.obj = object.clone().into_ptr();
         // SAFETY: as above.
         unsafe { view.write(filled) };
-        // SAFETY: attached, as `object` shows; the buffer holds a reference to its exporter.
-        unsafe { (*view).obj = object.clone().into_ptr() };
         Ok(())
     };
     contained(py, fill).or_fetch(py)
@@ -100,9 +100,8 @@ unsafe fn get_buffer_of<G: Send + 'static>(
 
 fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raised> {
     let view = tensor.view();
-    let dtype = view.dtype();
-    if !view.device().device_type.is_host_readable() {
-        let device = view.device();
+    let (dtype, device) = (view.dtype(), view.device());
+    if !device.device_type.is_host_readable() {
         bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
     }
     let Some((format, itemsize)) = format_of(dtype) else {

@@ -98,20 +98,13 @@ fn aside(wait: &mut dyn FnMut()) {
     if !may_let_go() {
         return wait();
     }
-    let _detached = Detached::new();
+    // SAFETY: attached.
+    let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
     wait();
 }
 
 /// This thread while it is not attached.
 struct Detached(*mut ffi::PyThreadState);
-
-impl Detached {
-    /// Only called on an attached thread.
-    fn new() -> Self {
-        // SAFETY: attached.
-        Self(unsafe { ffi::PyEval_SaveThread() })
-    }
-}
 
 impl Drop for Detached {
     fn drop(&mut self) {
@@ -124,7 +117,7 @@ impl Drop for Detached {
         // SAFETY: the same function; only what may happen in it is told to the compiler.
         let restore = unsafe { transmute::<Plain, Unwinding>(restore) };
         let halt = Halt;
-        // SAFETY: the state that `new` took from this very thread.
+        // SAFETY: the state that `aside` took from this very thread.
         unsafe { restore(self.0) };
         forget(halt);
     }

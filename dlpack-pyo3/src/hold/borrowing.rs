@@ -132,10 +132,9 @@ impl Drop for AnyGuard {
 ///
 /// As [`Borrowing::share`].
 #[inline]
-pub(crate) unsafe fn share<'a, T>(object: &Bound<'_, T>) -> Result<(&'a T, Guard<T>), Raised>
-where
-    T: PyClass<Frozen: Borrowing<T>>,
-{
+pub(crate) unsafe fn share<'a, T: PyClass<Frozen: Borrowing<T>>>(
+    object: &Bound<'_, T>,
+) -> Result<(&'a T, Guard<T>), Raised> {
     // SAFETY: passed on to the caller.
     let shared = unsafe { T::Frozen::share(object) };
     shared.ok_or_else(|| already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed"))
@@ -194,9 +193,8 @@ pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResu
 pub fn borrow_mut_or_buffer_error<'py, T: PyClass<Frozen = False>>(
     object: &Bound<'py, T>,
 ) -> PyResult<PyRefMut<'py, T>> {
-    object
-        .try_borrow_mut()
-        .map_err(|_| in_use(object, "changed"))
+    let borrowed = object.try_borrow_mut();
+    borrowed.map_err(|_| in_use(object, "changed"))
 }
 
 #[cold]

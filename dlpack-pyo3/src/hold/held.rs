@@ -171,14 +171,11 @@ impl Pending {
         }
         let mut parts = [core::ptr::null_mut(); 3];
         let [kind, value, trace] = &mut parts;
-        #[allow(
-            deprecated,
-            reason = "what replaces it is not in the stable ABI of 3.10"
-        )]
+        #[allow(deprecated, reason = "the stable ABI of 3.10 has nothing newer")]
         // SAFETY: attached, and three places to write to.
         unsafe {
-            ffi::PyErr_Fetch(kind, value, trace);
-        }
+            ffi::PyErr_Fetch(kind, value, trace)
+        };
         Self(Some(parts))
     }
 }
@@ -190,8 +187,8 @@ impl Drop for Pending {
             #[allow(deprecated, reason = "as in `set_aside`")]
             // SAFETY: attached still, and what `PyErr_Fetch` gave.
             unsafe {
-                ffi::PyErr_Restore(kind, value, trace);
-            }
+                ffi::PyErr_Restore(kind, value, trace)
+            };
         }
     }
 }
