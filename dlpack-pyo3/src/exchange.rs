@@ -59,8 +59,8 @@ impl OwnTable {
             managed_tensor_allocator: Some(allocate),
             managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
             managed_tensor_to_py_object_no_sync: Some(import),
-            // XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others run
-            // still has the pointers when they change an object that is not frozen.
+            // XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others
+            // run still has the pointers when they change an object that is not frozen.
             dltensor_from_py_object_no_sync: const {
                 if T::EXTRAS.lists.is_some() && T::Frozen::FROZEN {
                     Some(borrow::<T>)
@@ -263,9 +263,10 @@ fn with_lists(
 
 /// XAP-16, XAP-17, XAP-18: takes the tensor over, or leaves it untouched and raises.
 ///
-/// The object is made by code of the user if there is any. The tensor belongs to those who have it then; after an error to
-/// its caller, and to nobody else. That code may have handed the tensor to anybody before it fails or panics. So a plain
-/// object is there before it runs, with all the memory that it takes: an answer that takes the tensor away from nobody.
+/// The object is made by code of the user if there is any. The tensor belongs to those who have it then; after an error
+/// to its caller, and to nobody else. That code may have handed the tensor to anybody before it fails or panics. So a
+/// plain object is there before it runs, with all the memory that it takes: an answer that takes the tensor away from
+/// nobody.
 ///
 /// # Safety
 ///

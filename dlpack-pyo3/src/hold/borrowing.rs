@@ -77,7 +77,8 @@ impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
     unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, AnyGuard), Raised> {
         let object = object.as_any().as_borrowed();
         let Ok(mut guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
-            return Err(already_borrowed(object.py(), T::NAME, "borrowed"));
+            let class = <T as PyClass>::NAME;
+            return Err(already_borrowed(object.py(), class, "borrowed"));
         };
         let value: *mut T = &raw mut *guard;
         // SAFETY: as above.
