@@ -12,7 +12,6 @@
 //! |---|---|
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
-#![expect(unsafe_code, reason = "takes a class from its address")]
 
 pub(crate) mod tensor;
 pub(crate) mod tensors;
@@ -20,11 +19,11 @@ pub(crate) mod tensors;
 use core::marker::PhantomData;
 
 use pyo3::types::{PyCapsule, PyTuple, PyType};
-use pyo3::{PyClass, ffi::PyTypeObject, prelude::*};
+use pyo3::{PyClass, prelude::*};
 
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
-use crate::vtable::{Exports, Vtable};
-use crate::{class::tensor::Tensor, class::tensors::ExportsTensors, export::method};
+use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
+use crate::{export::method, vtable::Exports};
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
 ///
@@ -71,11 +70,9 @@ impl<T> Protocol<T> {
     /// What `#[dlpack_pymethods]` found out about the class: how it gets attributes, and how its objects are made.
     #[doc(hidden)]
     #[must_use]
-    pub const fn with(tensors: Self, import: Self) -> Self {
-        Self {
-            import: import.import,
-            ..tensors
-        }
+    pub const fn with(mut tensors: Self, import: Self) -> Self {
+        tensors.import = import.import;
+        tensors
     }
 
     /// An attribute for each tensor of [`DLPackTensors`](crate::DLPackTensors) as well.
@@ -123,29 +120,23 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let methods = method::Functions::of::<T>(self.info);
         let import = self.import.unwrap_or(exchange::to_plain_object::<Tensor>);
-        let class = Vtable::of::<T>().class;
-        install(py, class, &methods, OwnTable::of::<T>(import), self.tensors)
+        let table = OwnTable::of::<T>(import);
+        install(&T::type_object(py), &methods, table, self.tensors)
     }
 }
 
 #[inline(never)]
 fn install<'py>(
-    py: Python<'py>,
-    class: fn(Python<'_>) -> *mut PyTypeObject,
+    class: &Bound<'py, PyType>,
     methods: &method::Functions,
     table: OwnTable,
     tensors: Option<Install>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let class = class(py).cast();
-    // SAFETY: a class is an object, and this one lives as long as the process.
-    let class = unsafe { Borrowed::from_ptr(py, class) };
-    // SAFETY: as above.
-    let class = unsafe { class.cast_unchecked::<PyType>() };
-    methods.install(&class)?;
+    methods.install(class)?;
     if let Some(install) = tensors {
-        install(&class)?;
+        install(class)?;
     }
-    table.install(&class)
+    table.install(class)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of
