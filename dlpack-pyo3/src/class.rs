@@ -12,23 +12,18 @@
 //! |---|---|
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
-#![expect(unsafe_code, reason = "takes a class from its address")]
 
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 
 use core::marker::PhantomData;
 
-use pyo3::PyClass;
-use pyo3::ffi::PyTypeObject;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
+use pyo3::{PyClass, prelude::*};
 
-use crate::class::tensor::Tensor;
-use crate::class::tensors::ExportsTensors;
-use crate::exchange::{self, Imports, ToPyObject};
-use crate::export::method;
-use crate::vtable::{Exports, Vtable};
+use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
+use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
+use crate::{export::method, vtable::Exports};
 
 /// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
 ///
@@ -56,19 +51,6 @@ pub struct Protocol<T> {
     class: PhantomData<fn() -> T>,
 }
 
-/// A function that is right for one class: its getters on another would take its objects for those of the first.
-#[doc(hidden)]
-pub struct Of<T, F>(F, PhantomData<fn() -> T>);
-
-impl<T, F: Copy> Of<T, F> {
-    const fn function(of: &Option<Self>) -> Option<F> {
-        match of {
-            Some(Self(function, _)) => Some(*function),
-            None => None,
-        }
-    }
-}
-
 /// How a class gets attributes for its tensors.
 type Install = fn(&Bound<'_, PyType>) -> PyResult<()>;
 
@@ -77,19 +59,20 @@ impl<T> Protocol<T> {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
     pub const fn new() -> Self {
-        Self::with(None, None)
-    }
-
-    /// What `#[dlpack_pymethods]` found out about the class.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with(tensors: Option<Of<T, Install>>, import: Option<Of<T, ToPyObject>>) -> Self {
         Self {
-            tensors: Of::function(&tensors),
-            import: Of::function(&import),
+            tensors: None,
+            import: None,
             info: false,
             class: PhantomData,
         }
+    }
+
+    /// What `#[dlpack_pymethods]` found out about the class: how it gets attributes, and how its objects are made.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with(mut tensors: Self, import: Self) -> Self {
+        tensors.import = import.import;
+        tensors
     }
 
     /// An attribute for each tensor of [`DLPackTensors`](crate::DLPackTensors) as well.
@@ -102,8 +85,7 @@ impl<T> Protocol<T> {
         self
     }
 
-    /// Tensors that come in through the exchange table become objects of this class, not of
-    /// [`Tensor`](crate::Tensor).
+    /// Tensors that come in through the exchange table become objects of this class, not of [`Tensor`](crate::Tensor).
     #[must_use]
     pub const fn importing(mut self) -> Self
     where
@@ -137,34 +119,24 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let methods = method::Functions::of::<T>(self.info);
-        let table = exchange::Functions::of::<T>();
-        let class = Vtable::of::<T>().class;
-        install(py, class, &methods, &table, self.tensors, self.import)
+        let import = self.import.unwrap_or(exchange::to_plain_object::<Tensor>);
+        let table = OwnTable::of::<T>(import);
+        install(&T::type_object(py), &methods, table, self.tensors)
     }
 }
 
 #[inline(never)]
 fn install<'py>(
-    py: Python<'py>,
-    class: fn(Python<'_>) -> *mut PyTypeObject,
+    class: &Bound<'py, PyType>,
     methods: &method::Functions,
-    table: &exchange::Functions,
+    table: OwnTable,
     tensors: Option<Install>,
-    import: Option<ToPyObject>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let class = class(py).cast();
-    // SAFETY: a class is an object, and this one lives as long as the process.
-    let class = unsafe { Borrowed::from_ptr(py, class) };
-    // SAFETY: as above.
-    let class = unsafe { class.cast_unchecked::<PyType>() };
-    methods.install(&class)?;
+    methods.install(class)?;
     if let Some(install) = tensors {
-        install(&class)?;
+        install(class)?;
     }
-    table.install(
-        &class,
-        import.unwrap_or(exchange::to_plain_object::<Tensor>),
-    )
+    table.install(class)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of
@@ -219,53 +191,35 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     }
 }
 
-/// Asks a type what it can do besides. Inherent constants win over those of the traits below, so the
+/// Asks a type what it can do besides. Inherent constants win over those of the trait below, so the
 /// answer is right wherever the type is known.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
 
 impl<T: ExportsTensors> Class<T> {
-    pub const TENSORS: Option<Of<T, Install>> = Some(Of(tensors::install::<T>, PhantomData));
+    pub const TENSORS: Protocol<T> = Protocol::new().tensors();
 }
 
 impl<T: Imports> Class<T> {
-    pub const IMPORT: Option<Of<T, ToPyObject>> =
-        Some(Of(exchange::to_object_of::<T, Tensor>, PhantomData));
+    pub const IMPORT: Protocol<T> = Protocol::new().importing();
 }
 
 impl<T: PyClass> Class<T> {
     pub const IS: IsClass = IsClass;
 }
 
-/// The class has no tensors besides.
+/// What is true of a type otherwise: it has no tensors besides, is not made of tensors, and is no class.
 #[doc(hidden)]
-pub trait NoTensors {
+pub trait Otherwise {
     type Class;
-    const TENSORS: Option<Of<Self::Class, Install>> = None;
-}
-
-impl<T> NoTensors for Class<T> {
-    type Class = T;
-}
-
-/// The class is not made of tensors.
-#[doc(hidden)]
-pub trait NoImport {
-    type Class;
-    const IMPORT: Option<Of<Self::Class, ToPyObject>> = None;
-}
-
-impl<T> NoImport for Class<T> {
-    type Class = T;
-}
-
-/// The type is no class.
-#[doc(hidden)]
-pub trait NoClass {
+    const TENSORS: Protocol<Self::Class> = Protocol::new();
+    const IMPORT: Protocol<Self::Class> = Protocol::new();
     const IS: NotClass = NotClass;
 }
 
-impl<T> NoClass for Class<T> {}
+impl<T> Otherwise for Class<T> {
+    type Class = T;
+}
 
 #[doc(hidden)]
 pub struct IsClass;
@@ -273,23 +227,15 @@ pub struct IsClass;
 #[doc(hidden)]
 pub struct NotClass;
 
-/// What a type has under the name of the attribute if nobody put one there.
+/// What a type has under the name of an attribute if nobody put one there.
 #[doc(hidden)]
+#[expect(non_upper_case_globals, reason = "the names that Python wants")]
 pub trait Forgotten {
-    #[expect(non_upper_case_globals, reason = "the name that Python wants")]
     const __dlpack_c_exchange_api__: Missing = Missing;
-}
-
-impl<T: ?Sized> Forgotten for T {}
-
-/// The same for a class that is no tensor itself.
-#[doc(hidden)]
-pub trait ForgottenTensors {
-    #[expect(non_upper_case_globals, reason = "the name that Python wants")]
     const __dlpack_tensors__: Missing = Missing;
 }
 
-impl<T: ?Sized> ForgottenTensors for T {}
+impl<T: ?Sized> Forgotten for T {}
 
 #[doc(hidden)]
 pub struct Missing;

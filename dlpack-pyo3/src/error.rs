@@ -5,17 +5,13 @@
 //! functions: where there is no memory for it, in Rust or in Python, it is a `MemoryError`.
 #![expect(unsafe_code, reason = "sets exceptions by C functions")]
 
-use core::any::Any;
 use core::fmt::{self, Display};
-use core::mem::forget;
-use core::panic::AssertUnwindSafe;
+use core::{any::Any, mem::forget, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
-use dlpack_core::Error;
-use dlpack_core::binding::text;
+use dlpack_core::{Error, binding::text};
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::{PyTypeInfo, ffi};
+use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*};
 
 /// The exception that a consumer expects for an error (ERR-01 to ERR-05).
 ///
@@ -40,10 +36,7 @@ pub fn py_err(error: Error) -> PyErr {
 }
 
 /// How an exception is made without Python, and its class there.
-type Class = (
-    fn(String) -> PyErr,
-    fn(Python<'_>) -> *mut ffi::PyTypeObject,
-);
+type Class = (fn(String) -> PyErr, fn(Python<'_>) -> *mut PyTypeObject);
 
 fn class_of(error: &Error) -> Class {
     fn class<E: PyTypeInfo>() -> Class {
@@ -60,7 +53,7 @@ fn class_of(error: &Error) -> Class {
 /// An exception is set on this thread: all that the caller has to know, in no bytes at all. A result
 /// with a whole [`PyErr`] in it costs as much to pass up as an export costs otherwise.
 #[derive(Debug)]
-pub(crate) struct Raised;
+pub struct Raised;
 
 impl Raised {
     /// The exception, which is not set any more.
@@ -82,7 +75,12 @@ macro_rules! fail {
         $crate::error::fail_as::<$class>($py, format_args!($($words)*))
     };
 }
-pub(crate) use fail;
+
+/// Returns with such an exception.
+macro_rules! bail {
+    ($($words:tt)*) => { return Err($crate::error::fail!($($words)*)) };
+}
+pub(crate) use {bail, fail};
 
 #[cold]
 pub(crate) fn fail_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) -> Raised {
@@ -96,7 +94,7 @@ pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
 }
 
 /// Only called with a class of exceptions, so on an attached thread.
-fn set(class: *mut ffi::PyTypeObject, words: &dyn Display) -> Raised {
+fn set(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
     let Ok(words) = text(words) else {
         return out_of_memory();
     };
@@ -152,10 +150,7 @@ pub(crate) fn contained<R>(
         forget(halt);
         result
     });
-    match catch_unwind(body) {
-        Ok(result) => result,
-        Err(payload) => Err(panicked(py, payload)),
-    }
+    catch_unwind(body).unwrap_or_else(|payload| Err(panicked(py, payload)))
 }
 
 /// Halts a thread that is being ended: before Python 3.14 that is how one learns, by unwinding, that it came back to a
@@ -185,8 +180,7 @@ fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
 /// Drops what was thrown, which may panic again.
 #[cold]
 pub(crate) fn forget_panic(payload: Box<dyn Any + Send>) {
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    forget(dropped);
+    forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
 }
 
 /// The same for a function that Python calls with C's conventions: null stands for an exception.
@@ -198,9 +192,19 @@ pub(crate) fn answer(
     contained(py, body).unwrap_or(core::ptr::null_mut())
 }
 
-/// Lets code that speaks of errors run where an exception is set.
-pub(crate) trait OrRaise<R> {
+/// Lets code that speaks of errors run where an exception is set, and the other way round.
+pub(crate) trait OrRaise<R>: Sized {
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised>;
+
+    fn or_fetch(self, py: Python<'_>) -> PyResult<R> {
+        self.or_raise(py).map_err(|raised| raised.fetch(py))
+    }
+}
+
+impl<R> OrRaise<R> for Result<R, Raised> {
+    fn or_raise(self, _: Python<'_>) -> Self {
+        self
+    }
 }
 
 impl<R> OrRaise<R> for Result<R, Error> {
@@ -214,16 +218,5 @@ impl<R> OrRaise<R> for PyResult<R> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
         self.map_err(|error| raise(py, error))
-    }
-}
-
-/// The other way round.
-pub(crate) trait OrFetch<R> {
-    fn or_fetch(self, py: Python<'_>) -> PyResult<R>;
-}
-
-impl<R> OrFetch<R> for Result<R, Raised> {
-    fn or_fetch(self, py: Python<'_>) -> PyResult<R> {
-        self.map_err(|raised| raised.fetch(py))
     }
 }

@@ -6,25 +6,22 @@
 //! ```text
 //! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
 //!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
-//!                                          ├── to_object ────▶ an object made of a tensor, or `escrow` gives it back
+//!                                          ├── to_object ────▶ an object made of a tensor, or its caller has it back
 //!                                          └── allocate, current_stream
 //! ```
 //!
 //! | file | job |
 //! |---|---|
 //! | this one | the functions of our table |
-//! | `escrow` | a tensor between two owners: who has it after code of the user ran |
 //! | `lookup` | the table of any class, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
-mod escrow;
 pub(crate) mod lookup;
 
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use std::ffi::CString;
-use std::panic::catch_unwind;
+use std::{ffi::CString, panic::catch_unwind};
 
 use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
@@ -33,95 +30,68 @@ use dlpack_core::binding::{
     Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
 };
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
-use pyo3::PyClass;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyCapsule, PyType};
+use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
-use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
-use crate::exchange::escrow::ToObject;
-use crate::exchange::lookup::{DeviceOf, NAME, OwnTable, mark};
-use crate::export;
-use crate::hold::borrowing::{Borrowing, share};
-use crate::hold::forever::keep_for_good;
+use crate::error::{OrRaise, Raised, bail, contained};
+use crate::exchange::lookup::{NAME, OwnTable, mark};
+use crate::hold::{Borrowing, share};
 use crate::vtable::{Exports, Vtable, usual};
+use crate::{export, hold::keep_for_good};
 
 /// The C function of the table that does it.
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
-/// The C functions of a class's table that know the class.
-pub(crate) struct Functions {
-    from_object: FromObject,
-    /// XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others run still
-    /// has the pointers when they change an object that is not frozen.
-    borrow: Option<Borrow>,
-    device: DeviceOf,
-}
+/// How a class makes an object of a tensor.
+type ToObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
 
-type FromObject = unsafe extern "C" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
-type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> c_int;
-
-impl Functions {
-    pub(crate) fn of<T: Exports>() -> Self {
-        Self {
-            from_object: from_object::<T>,
-            borrow: const {
+impl OwnTable {
+    /// The table of a class (XAP-05).
+    pub(crate) fn of<T: Exports>(import: ToPyObject) -> Self {
+        let version = Version::CURRENT.into();
+        let api = DLPackExchangeAPI {
+            header: DLPackExchangeAPIHeader {
+                version,
+                prev_api: ptr::null_mut(),
+            },
+            managed_tensor_allocator: Some(allocate),
+            managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
+            managed_tensor_to_py_object_no_sync: Some(import),
+            // XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others
+            // run still has the pointers when they change an object that is not frozen.
+            dltensor_from_py_object_no_sync: const {
                 if T::EXTRAS.lists.is_some() && T::Frozen::FROZEN {
                     Some(borrow::<T>)
                 } else {
                     None
                 }
             },
-            device: const {
-                if T::EXTRAS.facts.is_on_host() {
-                    |_| Some(Device::CPU)
-                } else {
-                    device::<T>
-                }
-            },
-        }
-    }
-
-    /// Makes the table of a class (XAP-05), and gives it the address under the old name too (XAP-04).
-    pub(crate) fn install<'py>(
-        &self,
-        class: &Bound<'py, PyType>,
-        import: ToPyObject,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let py = class.py();
-        let api = DLPackExchangeAPI {
-            header: DLPackExchangeAPIHeader {
-                version: Version::CURRENT.into(),
-                prev_api: ptr::null_mut(),
-            },
-            managed_tensor_allocator: Some(allocate),
-            managed_tensor_from_py_object_no_sync: Some(self.from_object),
-            managed_tensor_to_py_object_no_sync: Some(import),
-            dltensor_from_py_object_no_sync: self.borrow,
             current_work_stream: Some(current_stream),
         };
-        let table = keep_for_good(OwnTable {
-            api,
-            device: self.device,
-        });
-        let table = ptr::from_ref(table).cast_mut();
-        class.setattr("__c_dlpack_exchange_api__", table.addr())?;
+        let device = device::<T>;
+        Self { api, device }
+    }
+
+    /// Keeps it for ever, and gives the class its address under the old name too (XAP-04).
+    pub(crate) fn install<'py>(
+        self,
+        class: &Bound<'py, PyType>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let table = NonNull::from(keep_for_good(self));
+        class.setattr("__c_dlpack_exchange_api__", table.addr().get())?;
         // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
-        let capsule = unsafe { ffi::PyCapsule_New(table.cast(), NAME.as_ptr(), None) };
-        // SAFETY: a new reference, or null with an exception.
-        let capsule = unsafe { Bound::from_owned_ptr_or_err(py, capsule) }?;
-        // SAFETY: a capsule, which does nothing with its context.
-        if unsafe { ffi::PyCapsule_SetContext(capsule.as_ptr(), mark()) } != 0 {
-            return Err(PyErr::fetch(py));
-        }
-        Ok(capsule.cast_into()?)
+        let capsule = unsafe { PyCapsule::new_with_pointer(class.py(), table.cast(), NAME) }?;
+        capsule.set_context(mark())?;
+        Ok(capsule)
     }
 }
 
 fn device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
+    if T::EXTRAS.facts.is_on_host() {
+        return Some(Device::CPU);
+    }
     device_of(object, Vtable::of::<T>())
 }
 
@@ -137,18 +107,25 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
     device.map_err(|raised| raised.forget(py)).ok()
 }
 
-/// Runs a function of the table: 0, or -1 with an exception (XAP-09).
+/// Runs a function of the table: 0 and a result, or -1 and an exception (XAP-09).
+///
+/// # Safety
+///
+/// `out` is a place for the result, or null.
 #[inline(always)]
-fn outcome(py: Python<'_>, body: impl FnOnce() -> Result<(), Raised>) -> c_int {
-    match contained(py, body) {
-        Ok(()) => 0,
-        Err(Raised) => -1,
-    }
-}
-
-#[cold]
-fn no_place(py: Python<'_>) -> Raised {
-    fail!(py, PyValueError: "the exchange table was given no place for its result")
+unsafe fn outcome<R>(
+    py: Python<'_>,
+    out: *mut R,
+    body: impl FnOnce() -> Result<R, Raised>,
+) -> c_int {
+    let body = || {
+        if out.is_null() {
+            bail!(py, PyValueError: "the exchange table was given no place for its result");
+        }
+        // SAFETY: it is not null, so a place for the result by the caller's contract.
+        body().map(|result| unsafe { out.write(result) })
+    };
+    if contained(py, body).is_ok() { 0 } else { -1 }
 }
 
 /// The object that a consumer passed, if it is one of this class: anything can carry our table, since
@@ -163,17 +140,14 @@ unsafe fn checked<'a, 'py, G: Send + 'static>(
     class: &Vtable<G>,
 ) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
     // SAFETY: passed on to the caller.
-    let object = unsafe { Borrowed::from_ptr_or_opt(py, object) };
-    let Some(object) = object else {
-        return Err(fail!(py, PyTypeError: "the exchange table was given no object"));
+    let Some(object) = (unsafe { Borrowed::from_ptr_or_opt(py, object) }) else {
+        bail!(py, PyTypeError: "the exchange table was given no object");
     };
     if class.has(&object) {
         return Ok(object);
     }
     let (ours, found) = (class.name, object.get_type());
-    Err(
-        fail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}"),
-    )
+    bail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}")
 }
 
 /// XAP-15: an owning tensor, as `__dlpack__` would give it (XAP-14).
@@ -209,64 +183,43 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
 ) -> c_int {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    outcome(py, || {
-        if out.is_null() {
-            return Err(no_place(py));
-        }
+    let export = || {
         // SAFETY: a consumer passes an object.
         let object = unsafe { checked(py, object, class) }?;
         // SAFETY: of this class, as was checked.
-        let tensor = match unsafe { export::export(&object, class, None) }? {
-            Handover::Kept(tensor) => tensor,
-            Handover::Other(tensor) => tensor.into_raw(),
-        };
-        // SAFETY: a consumer passes a place for the result.
-        unsafe { out.write(tensor.as_ptr()) };
-        Ok(())
-    })
+        Ok(match unsafe { export::export(&object, class, None) }? {
+            Handover::Kept(tensor) => tensor.as_ptr(),
+            Handover::Other(tensor) => tensor.into_raw().as_ptr(),
+        })
+    };
+    // SAFETY: a consumer passes a place for the result.
+    unsafe { outcome(py, out, export) }
 }
 
 /// XAP-19: a tensor that borrows everything, until control returns to Python.
 unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
-    outcome(py, || {
-        if out.is_null() {
-            return Err(no_place(py));
-        }
+    let lend = || {
         // SAFETY: a consumer passes an object.
         let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
         // SAFETY: that is what was checked.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
-        let (value, _) = unsafe { share(&object) }.or_raise(py)?;
-        let tensor = match usual_of(value) {
-            Some(it) => {
-                let tensor = bare(it.as_ptr(), 0, it.device(), it.dtype());
-                lend(
-                    py,
-                    tensor,
-                    lists(value),
-                    (it.shape(), it.strides()),
-                    it.is_read_only(),
-                )
-            }
-            None => {
-                let it = value.describe().or_raise(py)?;
-                let tensor = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
-                lend(
-                    py,
-                    tensor,
-                    lists(value),
-                    (it.shape(), it.strides()),
-                    it.is_read_only(),
-                )
-            }
-        }?;
-        // SAFETY: a consumer passes a place for the result.
-        unsafe { out.write(tensor) };
-        Ok(())
-    })
+        let (value, _) = unsafe { share(&object) }?;
+        let lists = lists(value);
+        if let Some(it) = usual_of(value) {
+            let bare = bare(it.as_ptr(), 0, it.device(), it.dtype());
+            let described = (it.shape(), it.strides());
+            return with_lists(py, bare, lists, described, it.is_read_only());
+        }
+        let it = value.describe().or_raise(py)?;
+        let bare = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
+        let described = (it.shape(), it.strides());
+        with_lists(py, bare, lists, described, it.is_read_only())
+    };
+    // SAFETY: a consumer passes a place for the result.
+    unsafe { outcome(py, out, lend) }
 }
 
 /// A tensor without lists.
@@ -283,7 +236,7 @@ fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> D
 }
 
 /// A tensor with the lists that lie in the object, if they say what was described.
-fn lend(
+fn with_lists(
     py: Python<'_>,
     bare: DLTensor,
     lists: Option<(&[i64], &[i64])>,
@@ -292,14 +245,10 @@ fn lend(
 ) -> Result<DLTensor, Raised> {
     if read_only {
         // XAP-20: a bare tensor cannot say so.
-        return Err(
-            fail!(py, PyBufferError: "the data is read-only, which a borrowed tensor cannot say; ask for an owning one"),
-        );
+        bail!(py, PyBufferError: "the data is read-only, which a borrowed tensor cannot say; ask for an owning one");
     }
     let Some((shape, strides)) = lists.filter(|lists| *lists == described) else {
-        return Err(
-            fail!(py, PyBufferError: "shape and strides do not lie in the object as they are exported; ask for an owning tensor"),
-        );
+        bail!(py, PyBufferError: "shape and strides do not lie in the object as they are exported; ask for an owning tensor");
     };
     if shape.is_empty() {
         return Ok(bare);
@@ -314,6 +263,11 @@ fn lend(
 
 /// XAP-16, XAP-17, XAP-18: takes the tensor over, or leaves it untouched and raises.
 ///
+/// The object is made by code of the user if there is any. The tensor belongs to those who have it then; after an error
+/// to its caller, and to nobody else. That code may have handed the tensor to anybody before it fails or panics. So a
+/// plain object is there before it runs, with all the memory that it takes: an answer that takes the tensor away from
+/// nobody.
+///
 /// # Safety
 ///
 /// The arguments are those of `managed_tensor_to_py_object_no_sync`, and the thread is attached.
@@ -325,20 +279,30 @@ unsafe fn to_object(
 ) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
-    outcome(py, || {
-        if out.is_null() {
-            return Err(no_place(py));
-        }
+    let import = || {
         let Some(tensor) = NonNull::new(tensor) else {
-            return Err(fail!(py, PyBufferError: "the exchange table was given no tensor"));
+            bail!(py, PyBufferError: "the exchange table was given no tensor");
         };
         // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
         let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
-        let object = escrow::hand_over(py, offer, plain, make)?;
-        // SAFETY: a consumer passes a place for the result.
-        unsafe { out.write(object.into_ptr().cast()) };
-        Ok(())
-    })
+        let take = || offer.take().or_raise(py);
+        let plain = plain(py, take()?).or_raise(py)?;
+        let object = match make {
+            None => plain,
+            Some(make) => match contained(py, || make(py, take()?).or_raise(py)) {
+                Err(Raised) if offer.takers() > 1 => {
+                    // It cannot be raised beside a result.
+                    PyErr::fetch(py).write_unraisable(py, Some(&plain));
+                    plain
+                }
+                object => object?,
+            },
+        };
+        offer.accept();
+        Ok(object.into_ptr().cast())
+    };
+    // SAFETY: a consumer passes a place for the result.
+    unsafe { outcome(py, out, import) }
 }
 
 /// The function of a class that is not made of tensors: the object is a plain one.
@@ -359,7 +323,7 @@ pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
 }
 
 fn make<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
-    let value = T::from_dlpack(tensor).or_raise(py).or_fetch(py)?;
+    let value = T::from_dlpack(tensor).or_fetch(py)?;
     Ok(Bound::new(py, value)?.into_any())
 }
 
@@ -381,33 +345,30 @@ unsafe extern "C" fn allocate(
     set_error: DLPackSetError,
 ) -> c_int {
     let allocated = catch_unwind(AssertUnwindSafe(|| {
-        let prototype = NonNull::new(prototype).ok_or(None)?;
-        aligned(prototype).map_err(Some)?;
+        let lacks = |what| (c"ValueError", format!("the allocator was given no {what}"));
+        let failed = |error: Error| match error {
+            Error::OutOfMemory { .. } => (c"MemoryError", error.to_string()),
+            _ => (c"BufferError", error.to_string()),
+        };
+        let prototype = NonNull::new(prototype).ok_or_else(|| lacks("prototype"))?;
+        let out = NonNull::new(out).ok_or_else(|| lacks("place for its result"))?;
+        aligned(prototype).map_err(failed)?;
         // SAFETY: a consumer passes a prototype.
         let prototype = unsafe { prototype.as_ref() };
         // SAFETY: passed on to the caller.
-        unsafe { zeroed_like(prototype) }.map_err(Some)
+        let tensor = unsafe { zeroed_like(prototype) }.map_err(failed)?;
+        // SAFETY: a consumer passes a place for the result.
+        unsafe { out.write(tensor.into_raw().as_ptr()) };
+        Ok(())
     }));
-    let (kind, message) = match allocated {
-        Ok(Ok(tensor)) if !out.is_null() => {
-            // SAFETY: a consumer passes a place for the result.
-            unsafe { out.write(tensor.into_raw().as_ptr()) };
-            return 0;
-        }
-        Ok(Ok(_)) => (
-            c"ValueError",
-            "the allocator was given no place for its result".to_owned(),
-        ),
-        Ok(Err(None)) => (
-            c"ValueError",
-            "the allocator was given no prototype".to_owned(),
-        ),
-        Ok(Err(Some(error @ Error::OutOfMemory { .. }))) => (c"MemoryError", error.to_string()),
-        Ok(Err(Some(error))) => (c"BufferError", error.to_string()),
-        Err(_) => (
+    let failed = || {
+        (
             c"RuntimeError",
             "the allocator failed in an unforeseen way".to_owned(),
-        ),
+        )
+    };
+    let Err((kind, message)) = allocated.unwrap_or_else(|_| Err(failed())) else {
+        return 0;
     };
     if let Some(set_error) = set_error {
         let message = CString::new(message).unwrap_or_default();

@@ -19,10 +19,7 @@
 //! | `buffer` | Python's buffer protocol, over the same exports |
 //!
 //! What goes wrong is raised in `crate::error`, which has the exception for each error of core.
-#![expect(
-    unsafe_code,
-    reason = "describes what a borrow keeps in place, and hands both on"
-)]
+#![expect(unsafe_code, reason = "describes and exports what a borrow keeps")]
 
 pub(crate) mod arguments;
 pub(crate) mod buffer;
@@ -34,7 +31,7 @@ use dlpack_core::{Descriptor, Device, Error, ExportRequest};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, refuse};
-use crate::hold::held::Held;
+use crate::hold::Held;
 use crate::vtable::{Exclusive, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
@@ -51,7 +48,7 @@ pub(crate) unsafe fn export<G: Send + 'static>(
 ) -> Result<Handover, Raised> {
     let exclude = |exclusive: &Exclusive<G>| {
         // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
-        let (contents, guard) = unsafe { (exclusive.exclude)(object) }.or_raise(object.py())?;
+        let (contents, guard) = unsafe { (exclusive.exclude)(object) }?;
         // SAFETY: borrowed right above, so that the consumer may write.
         let described = &mut unsafe { (exclusive.describe)(contents) };
         // SAFETY: as below.
@@ -61,7 +58,7 @@ pub(crate) unsafe fn export<G: Send + 'static>(
         return exclude(exclusive);
     }
     // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
-    let (contents, guard) = unsafe { (class.share)(object) }.or_raise(object.py())?;
+    let (contents, guard) = unsafe { (class.share)(object) }?;
     // SAFETY: borrowed right above.
     let mut described = unsafe { (class.describe)(contents) };
     if let Ok(descriptor) = &described {
@@ -73,11 +70,8 @@ pub(crate) unsafe fn export<G: Send + 'static>(
                 return shared.map(Handover::Other).or_raise(object.py());
             }
         }
-        if let Some(exclusive) = class
-            .exclusive
-            .as_ref()
-            .filter(|_| descriptor.is_read_only())
-        {
+        let read_only = descriptor.is_read_only();
+        if let Some(exclusive) = class.exclusive.as_ref().filter(|_| read_only) {
             drop(described);
             drop(guard);
             return exclude(exclusive);
@@ -99,10 +93,8 @@ unsafe fn finish<G: Send + 'static>(
     described: &mut Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Handover, Raised> {
-    let descriptor = match described {
-        Ok(descriptor) => descriptor,
-        Err(error) => return Err(refuse(object.py(), error)),
-    };
+    let refused = |error: &mut Error| refuse(object.py(), error);
+    let descriptor = described.as_mut().map_err(refused)?;
     let mut order = None;
     let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
     let owner = || Held::new(guard, object);
@@ -128,7 +120,7 @@ pub(crate) unsafe fn device<G: Send + 'static>(
     class: &Vtable<G>,
 ) -> Result<Device, Raised> {
     // SAFETY: of this class. The guard is dropped last.
-    let (contents, _guard) = unsafe { (class.share)(object) }.or_raise(object.py())?;
+    let (contents, _guard) = unsafe { (class.share)(object) }?;
     // SAFETY: borrowed right above.
     let described = unsafe { (class.describe)(contents) };
     Ok(described.or_raise(object.py())?.device())

@@ -13,12 +13,27 @@
 //! |---|---|
 //! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
 //! | `held` | the owner behind an export: the borrow and the object, and how both are released |
-//! | `attached` | whether this thread is attached, asked of Python itself |
-//! | `waiting` | lets go of Python while a device is waited for |
-//! | `forever` | what CPython and consumers point to for as long as the process lives |
+//! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
+//! | this one | what CPython and consumers point to for as long as the process lives |
 
 pub(crate) mod attached;
 pub(crate) mod borrowing;
-pub(crate) mod forever;
-pub(crate) mod held;
-pub(crate) mod waiting;
+mod held;
+
+use std::sync::{Mutex, PoisonError};
+
+pub(crate) use borrowing::{Borrowing, Guard, share};
+pub(crate) use held::{Held, Pending};
+
+/// Where that lies which lives as long as the process, so that leak checkers reach it: CPython keeps pointers to the
+/// definitions of methods and getters for as long as there may be a class, and consumers keep the exchange table for
+/// ever (XAP-05).
+static FOREVER: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Keeps a value for good, and reachable. Called a few times for each class.
+pub(crate) fn keep_for_good<V: 'static>(value: V) -> &'static V {
+    let value: &'static V = Box::leak(Box::new(value));
+    let mut forever = FOREVER.lock().unwrap_or_else(PoisonError::into_inner);
+    forever.push(core::ptr::from_ref(value).addr());
+    value
+}

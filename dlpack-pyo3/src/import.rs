@@ -1,8 +1,5 @@
 //! The way in: a tensor from any object that exports one.
-#![expect(
-    unsafe_code,
-    reason = "takes tensors from the C functions of other classes"
-)]
+#![expect(unsafe_code, reason = "takes tensors from C functions of others")]
 
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
@@ -10,23 +7,18 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
 use dlpack_core::binding::{settle, unordered};
-use dlpack_core::{Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
+use dlpack_core::{DLPack, Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
-use pyo3::ffi;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
+use pyo3::{ffi, intern, prelude::*};
 
-use crate::error::{OrFetch, OrRaise, fail};
-use crate::exchange::lookup;
-use crate::export::capsule;
-use crate::hold::waiting;
+use crate::error::{OrRaise, fail};
+use crate::{exchange::lookup, export::capsule, hold::attached};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
-/// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and
-/// for less if that is a `TypeError`. A DLPack capsule will do as well. What the producer
-/// raises is passed on (ERR-07).
+/// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and for less if
+/// that is a `TypeError`. A DLPack capsule will do as well. What the producer raises is passed on (ERR-07).
 ///
 /// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
 /// CUDA, which the processor reads, has been waited for.
@@ -88,28 +80,20 @@ pub fn from_dlpack_with(
         Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
         Err(_) => ask(object, device, copy)?,
     };
-    let (py, found) = (object.py(), tensor.view().device());
-    if let Some(wanted) = device {
-        if wanted != found && !is_host(wanted, found) {
-            let error = Error::UnreachableDevice {
-                data: found,
-                requested: wanted,
-            };
-            return Err(error).or_raise(py).or_fetch(py);
-        }
+    let (py, data) = (object.py(), tensor.view().device());
+    let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);
+    if let Some(requested) = device.filter(unreachable) {
+        return Err(Error::UnreachableDevice { data, requested }).or_fetch(py);
     }
     if copy == Some(false) && tensor.view().is_copied() {
         let why = "the producer gave one all the same";
-        return Err(Error::CopyForbidden { why }).or_raise(py).or_fetch(py);
+        return Err(Error::CopyForbidden { why }).or_fetch(py);
     }
     if copy == Some(true) && !in_full {
-        let request = ExportRequest {
-            copy: Some(true),
-            ..ExportRequest::versioned()
-        };
-        waiting::prepare(py);
-        let copied = dlpack_core::DLPack::into_dlpack_with(tensor, &request);
-        return copied.or_raise(py).or_fetch(py);
+        let mut request = ExportRequest::versioned();
+        request.copy = copy;
+        attached::prepare(py);
+        return tensor.into_dlpack_with(&request).or_fetch(py);
     }
     Ok(tensor)
 }
@@ -126,7 +110,8 @@ fn through_table(
 ) -> PyResult<Option<Managed>> {
     let py = object.py();
     // To give back what nobody has ordered, its producer waits for all work on the device.
-    if table.device_of(object).is_some_and(has_order) {
+    let device = table.device.and_then(|device| device(object));
+    if device.is_some_and(has_order) {
         return Ok(None);
     }
     let Some(from_object) = table.api.managed_tensor_from_py_object_no_sync else {
@@ -144,15 +129,11 @@ fn through_table(
         };
     }
     let Some(tensor) = NonNull::new(tensor) else {
-        return Err(
-            fail!(py, PyBufferError: "the producer's exchange table gave no tensor").fetch(py),
-        );
+        let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
+        return Err(why.fetch(py));
     };
     // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
-    let tensor = unsafe { Managed::from_raw(tensor) }
-        .or_raise(py)
-        .or_fetch(py)?
-        .shared();
+    let tensor = unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared();
     // Nothing was waited for.
     Ok((!has_order(tensor.view().device())).then_some(tensor))
 }
@@ -169,13 +150,11 @@ fn ask(
     copy: Option<bool>,
 ) -> PyResult<(Managed, bool)> {
     let py = object.py();
-    let method = object
-        .getattr(intern!(py, "__dlpack__"))
-        .map_err(|error| no_protocol(object, error))?;
+    let failed = |error| no_protocol(object, error);
+    let method = |name| object.getattr(name).map_err(failed);
+    let dlpack = method(intern!(py, "__dlpack__"))?;
     // Every producer has it; one without is none (ERR-08).
-    let where_it_is = object
-        .getattr(intern!(py, "__dlpack_device__"))
-        .map_err(|error| no_protocol(object, error))?;
+    let where_it_is = method(intern!(py, "__dlpack_device__"))?;
     let stream = match device {
         // DEV-09: what goes to the processor is waited for.
         Some(Device::CPU) => None,
@@ -183,42 +162,37 @@ fn ask(
     };
 
     let newest = (Version::CURRENT.major, Version::CURRENT.minor);
-    let ask_for = |wishes: bool, version: bool| -> PyResult<_> {
+    // First without the wishes, then without the version too, at last without anything.
+    let ask_without = |less: u8| {
         // PyO3's own function panics without memory.
         // SAFETY: attached.
         let keywords = unsafe { ffi::PyDict_New() };
         // SAFETY: a new reference, or null with an exception.
         let keywords = unsafe { Bound::from_owned_ptr_or_err(py, keywords) }?;
         let keywords = keywords.cast_into::<PyDict>()?;
-        if version {
+        if less < 2 {
             keywords.set_item(intern!(py, "max_version"), newest)?;
         }
-        if let Some(stream) = stream {
+        if let Some(stream) = stream.filter(|_| less < 3) {
             keywords.set_item(intern!(py, "stream"), stream)?;
         }
-        if let Some(device) = device.filter(|_| wishes) {
+        if let Some(device) = device.filter(|_| less < 1) {
             let pair = (device.device_type.0, device.device_id);
             keywords.set_item(intern!(py, "dl_device"), pair)?;
         }
-        if let Some(copy) = copy.filter(|_| wishes) {
+        if let Some(copy) = copy.filter(|_| less < 1) {
             keywords.set_item(intern!(py, "copy"), copy)?;
         }
-        method.call((), Some(&keywords))
+        dlpack.call((), Some(&keywords))
     };
     let wishes = device.is_some() || copy.is_some();
-    let mut in_full = true;
-    let mut answer = ask_for(true, true);
-    if wishes && is_type_error(py, &answer) {
-        in_full = false;
-        answer = ask_for(false, true);
-    }
-    if stream.is_some() && is_type_error(py, &answer) {
-        in_full = false;
-        answer = ask_for(false, false);
-    }
-    if is_type_error(py, &answer) {
-        in_full = false;
-        answer = method.call0();
+    let (mut answer, mut in_full) = (ask_without(0), true);
+    // A producer from before a keyword existed says so by a `TypeError` (NEG-14).
+    for (less, is_less) in [(1, wishes), (2, stream.is_some()), (3, true)] {
+        let refused = |error: &PyErr| error.is_instance_of::<PyTypeError>(py);
+        if is_less && answer.as_ref().is_err_and(refused) {
+            (answer, in_full) = (ask_without(less), false);
+        }
     }
     let capsule = capsule::expect(answer?, "__dlpack__")?;
     Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
@@ -253,17 +227,10 @@ fn default_stream(
 #[inline]
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
     if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
-        waiting::prepare(py);
-        settle(&tensor).or_raise(py).or_fetch(py)?;
+        attached::prepare(py);
+        settle(&tensor).or_fetch(py)?;
     }
     Ok(tensor)
-}
-
-/// A producer from before a keyword existed says so by this error (NEG-14).
-fn is_type_error(py: Python<'_>, answer: &PyResult<Bound<'_, PyAny>>) -> bool {
-    answer
-        .as_ref()
-        .is_err_and(|error| error.is_instance_of::<PyTypeError>(py))
 }
 
 #[cold]
@@ -272,12 +239,9 @@ fn no_protocol(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyAttributeError>(py) {
         return error;
     }
-    let told = fail!(
-        py,
-        PyAttributeError: "an object of {} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`",
-        object.get_type()
-    )
-    .fetch(py);
+    let class = object.get_type();
+    let told = fail!(py, PyAttributeError:
+        "an object of {class} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`").fetch(py);
     told.set_cause(py, Some(error));
     told
 }
@@ -323,7 +287,6 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tensor = from_dlpack(&object)?;
-        let value = T::from_dlpack(tensor).or_raise(object.py());
-        value.map(Self).or_fetch(object.py())
+        T::from_dlpack(tensor).map(Self).or_fetch(object.py())
     }
 }

@@ -7,14 +7,11 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
-use dlpack_core::binding::list_at;
-use dlpack_core::{DataType, Device, Version};
+use dlpack_core::{DataType, Device, DeviceType, Version, binding::list_at};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::class::tensor::Tuple;
-use crate::exchange::lookup;
-use crate::export::capsule;
+use crate::{class::tensor::Tuple, exchange::lookup, export::capsule};
 
 /// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
 ///
@@ -36,45 +33,29 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = object.py();
     let mut text = format!("{}\n", object.get_type().fully_qualified_name()?);
 
-    let device = object
-        .call_method0("__dlpack_device__")
-        .and_then(|pair| pair.extract::<(i32, i32)>());
-    let device = match device {
-        Ok((kind, id)) => {
-            let device = Device::new(dlpack_core::DeviceType(kind), id);
-            format!("({kind}, {id}): {device}")
-        }
+    let pair = object.call_method0("__dlpack_device__");
+    let device = match pair.and_then(|pair| pair.extract::<(i32, i32)>()) {
+        Ok((kind, id)) => format!("({kind}, {id}): {}", Device::new(DeviceType(kind), id)),
         Err(error) => raised(py, &error),
     };
     line(&mut text, "__dlpack_device__()", &device);
 
     let keywords = PyDict::new(py);
-    let newest = Version::CURRENT;
-    keywords.set_item("max_version", (newest.major, newest.minor))?;
+    let Version { major, minor, .. } = Version::CURRENT;
+    keywords.set_item("max_version", (major, minor))?;
     let versioned = object.call_method("__dlpack__", (), Some(&keywords));
-    let call = format!(
-        "__dlpack__(max_version=({}, {}))",
-        newest.major, newest.minor
-    );
+    let call = format!("__dlpack__(max_version=({major}, {minor}))");
     answer(py, &mut text, &call, versioned);
-    answer(
-        py,
-        &mut text,
-        "__dlpack__()",
-        object.call_method0("__dlpack__"),
-    );
+    let legacy = object.call_method0("__dlpack__");
+    answer(py, &mut text, "__dlpack__()", legacy);
 
     let table = match lookup::of_class(&object.get_type()) {
         None => "none".to_owned(),
         Some(table) => {
             let version = Version::from(table.api.header.version);
-            let borrows = table.api.dltensor_from_py_object_no_sync.is_some();
-            let borrows = if borrows {
-                "and lends"
-            } else {
-                "but does not lend"
-            };
-            format!("version {version}, exports {borrows}")
+            let lend = table.api.dltensor_from_py_object_no_sync;
+            let lends = lend.map_or("but does not lend", |_| "and lends");
+            format!("version {version}, exports {lends}")
         }
     };
     line(&mut text, "exchange table", &table);
@@ -114,11 +95,8 @@ fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {
     let version = Version::from(unsafe { (*tensor.as_ptr()).version });
     line(text, "  version", &version.to_string());
     if version.major != Version::CURRENT.major {
-        line(
-            text,
-            "  ",
-            "another major version: nothing else can be read",
-        );
+        let why = "another major version: nothing else can be read";
+        line(text, "  ", why);
         return Ok(());
     }
     // SAFETY: of this version it is the whole struct, and the capsule keeps it.
@@ -135,15 +113,9 @@ fn flags(flags: u64) -> String {
         (DLPACK_FLAG_BITMASK_IS_COPIED, "copied"),
         (DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, "padded"),
     ];
-    let mut names: Vec<&str> = Vec::new();
-    let mut rest = flags;
-    for (flag, name) in known {
-        if flags & flag != 0 {
-            names.push(name);
-        }
-        rest &= !flag;
-    }
-    if rest != 0 {
+    let set = known.iter().filter(|(flag, _)| flags & flag != 0);
+    let mut names: Vec<&str> = set.map(|(_, name)| *name).collect();
+    if known.iter().fold(flags, |rest, (flag, _)| rest & !flag) != 0 {
         names.push("and some that are not known");
     }
     if names.is_empty() {

@@ -88,9 +88,8 @@ mod export;
 mod hold;
 pub mod import;
 mod inspect;
-mod vtable;
-
 mod private;
+mod vtable;
 
 /// Named by the patch version, which the derive of the same release writes.
 #[doc(hidden)]

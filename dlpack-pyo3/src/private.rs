@@ -4,8 +4,8 @@
 //!
 //! | what | because |
 //! |---|---|
-//! | `Class`, `NoTensors`, `NoImport` | the functions that they give are typed by the class, and `Protocol::with` takes those of its own alone |
-//! | `attached`, `Attached`, `NoClass`, `Forgotten`, `ForgottenTensors` | they compare types, and do nothing |
+//! | `Class`, `Otherwise` | the protocols that they give are typed by the class, and `Protocol::with` takes those of its own alone |
+//! | `attached`, `Attached`, `Forgotten` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
 //! | `get_buffer`, `release_buffer` | they are `unsafe`: Python calls them, and the derive writes the word as PyO3 wants it |
 //! | `pyo3` | it is PyO3 |
@@ -13,8 +13,5 @@
 pub use dlpack_core::__private0::*;
 pub use pyo3;
 
-pub use crate::class::{
-    Attached, Class, Forgotten, ForgottenTensors, NoClass, NoImport, NoTensors, attached,
-    placeholder,
-};
+pub use crate::class::{Attached, Class, Forgotten, Otherwise, attached, placeholder};
 pub use crate::export::buffer::{get_buffer, release_buffer};

@@ -2,27 +2,18 @@
 //!
 //! All that the compiler makes anew for a class is what stands in its table, and the C functions by which Python and
 //! consumers reach it, which do no more than pass the table on. What they pass it to is compiled once.
-#![expect(
-    unsafe_code,
-    reason = "forgets of which class an object is, and is told by the table"
-)]
+#![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
-use core::hint::assert_unchecked;
-use core::marker::PhantomData;
-use core::panic::AssertUnwindSafe;
-use core::ptr::NonNull;
+use core::{hint::assert_unchecked, marker::PhantomData, panic::AssertUnwindSafe, ptr::NonNull};
 use std::panic::catch_unwind;
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{self, hand_over_usual};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
-use pyo3::PyClass;
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::{PyClass, ffi, prelude::*};
 
-use crate::error::forget_panic;
-use crate::hold::borrowing::{Borrowing, Guard, share};
-use crate::hold::held::Held;
+use crate::error::{Raised, forget_panic};
+use crate::hold::{Borrowing, Held, share};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(
@@ -65,7 +56,7 @@ pub(crate) struct Exclusive<G> {
 /// # Safety
 ///
 /// The object is one of the class. Its contents are not used after the guard or the object is dropped.
-type Borrow<G> = for<'a> unsafe fn(&'a Bound<'_, PyAny>) -> PyResult<(Contents<'a>, G)>;
+type Borrow<G> = for<'a> unsafe fn(&'a Bound<'_, PyAny>) -> Result<(Contents<'a>, G), Raised>;
 
 /// Describes the contents of an object of the class.
 ///
@@ -84,8 +75,8 @@ type ShareField = for<'a> unsafe fn(Contents<'a>, &ExportRequest) -> Option<Resu
 pub(crate) struct Contents<'a>(NonNull<()>, PhantomData<&'a ()>);
 
 impl Contents<'_> {
-    fn of<T>(value: NonNull<T>) -> Self {
-        Self(value.cast(), PhantomData)
+    fn of<T>(value: impl Into<NonNull<T>>) -> Self {
+        Self(value.into().cast(), PhantomData)
     }
 }
 
@@ -110,7 +101,7 @@ impl<G: Send + 'static> Vtable<G> {
                     let object = unsafe { object.cast_unchecked::<T>() };
                     // SAFETY: passed on to the caller.
                     let (value, guard) = unsafe { share(object) }?;
-                    Ok((Contents::of(NonNull::from(value)), guard))
+                    Ok((Contents::of(value), guard))
                 },
                 describe: |contents| {
                     // SAFETY: passed on to the caller.
@@ -119,7 +110,13 @@ impl<G: Send + 'static> Vtable<G> {
                 exclusive: if T::EXTRAS.exclusive {
                     Some(Exclusive {
                         always: T::EXTRAS.facts.is_writable_alone() && T::EXTRAS.share.is_none(),
-                        exclude: exclude::<T>,
+                        exclude: |object| {
+                            // SAFETY: passed on to the caller.
+                            let object = unsafe { object.cast_unchecked::<T>() };
+                            // SAFETY: passed on to the caller.
+                            let (value, guard) = unsafe { T::Frozen::exclude(object) }?;
+                            Ok((Contents::of(value), guard))
+                        },
                         describe: |contents| {
                             // SAFETY: passed on to the caller.
                             unsafe { contents.0.cast::<T>().as_mut() }.describe_mut()
@@ -145,17 +142,6 @@ impl<G: Send + 'static> Vtable<G> {
         // SAFETY: an object, and a class.
         unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), (self.class)(object.py())) != 0 }
     }
-}
-
-/// As [`Borrow`], exclusively.
-unsafe fn exclude<'a, T: Exports>(
-    object: &'a Bound<'_, PyAny>,
-) -> PyResult<(Contents<'a>, Guard<T>)> {
-    // SAFETY: passed on to the caller.
-    let object = unsafe { object.cast_unchecked::<T>() };
-    // SAFETY: passed on to the caller.
-    let (value, guard) = unsafe { T::Frozen::exclude(object) }?;
-    Ok((Contents::of(NonNull::from(value)), guard))
 }
 
 /// Exports an object as it is, if it is of the usual kind. That is all that most calls execute, so it is compiled for

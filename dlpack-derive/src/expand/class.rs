@@ -17,15 +17,9 @@ pub(crate) fn check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
         return None;
     }
     let (at, ident) = (site(input.ident), input.ident);
-    let (stand_in, added) = match plan.main {
-        Main::None => (
-            quote!(ForgottenTensors),
-            quote_spanned!(at=> __dlpack_tensors__),
-        ),
-        _ => (
-            quote!(Forgotten),
-            quote_spanned!(at=> __dlpack_c_exchange_api__),
-        ),
+    let added = match plan.main {
+        Main::None => quote_spanned!(at=> __dlpack_tensors__),
+        _ => quote_spanned!(at=> __dlpack_c_exchange_api__),
     };
     let at_k = paths.k(at);
     let call = quote_spanned! {at=>
@@ -34,7 +28,7 @@ pub(crate) fn check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     Some(quote! {
         #[allow(deprecated, unused_imports, clippy::absolute_paths)]
         const _: fn() = || {
-            use #k::{#stand_in as _, NoClass as _};
+            use #k::{Forgotten as _, Otherwise as _};
             #call;
         };
     })

@@ -160,7 +160,7 @@ fn constants(
         /// The C functions by which DLPack's consumers reach the tensors of this class.
         #of_tensor
         pub const __dlpack_c_exchange_api__: #p::Protocol<Self> = {
-            use #k::{NoImport as _, NoTensors as _};
+            use #k::Otherwise as _;
             #p::Protocol::<Self>::with(#k::Class::<Self>::TENSORS, #k::Class::<Self>::IMPORT) #info
         };
     };

@@ -34,7 +34,7 @@ impl ::dlpack_pyo3::DLPack for Image {
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 const _: fn() = || {
-    use ::dlpack_pyo3::__private::{Forgotten as _, NoClass as _};
+    use ::dlpack_pyo3::__private::{Forgotten as _, Otherwise as _};
     ::dlpack_pyo3::__private::attached::<
         _,
         _,
@@ -95,7 +95,7 @@ impl crate::dl::DLPackTensors for Batch {
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 const _: fn() = || {
-    use crate::dl::__private::{ForgottenTensors as _, NoClass as _};
+    use crate::dl::__private::{Forgotten as _, Otherwise as _};
     crate::dl::__private::attached::<
         _,
         _,

@@ -7,7 +7,7 @@ impl Image {
     /// The C functions by which DLPack's consumers reach the tensors of this class.
     #[classattr]
     pub const __dlpack_c_exchange_api__: ::dlpack_pyo3::Protocol<Self> = {
-        use ::dlpack_pyo3::__private::{NoImport as _, NoTensors as _};
+        use ::dlpack_pyo3::__private::Otherwise as _;
         ::dlpack_pyo3::Protocol::<
             Self,
         >::with(

@@ -8,7 +8,7 @@ impl Image {
     /// The C functions by which DLPack's consumers reach the tensors of this class.
     #[classattr]
     pub const __dlpack_c_exchange_api__: crate::private::dl::Protocol<Self> = {
-        use crate::private::dl::__private::{NoImport as _, NoTensors as _};
+        use crate::private::dl::__private::Otherwise as _;
         crate::private::dl::Protocol::<
             Self,
         >::with(

@@ -2,15 +2,13 @@
 
 use core::fmt;
 
-use dlpack_core::binding::text;
-use dlpack_core::{DLPack, Descriptor, Error, FromDLPack, Managed, TensorRef};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use dlpack_core::{
+    DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef, binding::text,
+};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
-use crate::class::Protocol;
-use crate::error::{OrFetch, OrRaise};
 use crate::import::{from_dlpack, from_dlpack_with};
+use crate::{class::Protocol, error::OrRaise};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
 ///
@@ -44,9 +42,8 @@ impl Tensor {
     /// An object for a tensor. What nobody else has, all who get it from here may write.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
-        Self {
-            managed: managed.shared(),
-        }
+        let managed = managed.shared();
+        Self { managed }
     }
 
     /// The tensor.
@@ -115,8 +112,7 @@ impl Tensor {
         device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Self> {
-        let device =
-            device.map(|(kind, id)| dlpack_core::Device::new(dlpack_core::DeviceType(kind), id));
+        let device = device.map(|(kind, id)| Device::new(DeviceType(kind), id));
         from_dlpack_with(obj, device, copy).map(Self::new)
     }
 
@@ -141,7 +137,7 @@ impl Tensor {
     /// The data type, as "float32".
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<String> {
-        text(self.view().dtype()).or_raise(py).or_fetch(py)
+        text(self.view().dtype()).or_fetch(py)
     }
 
     /// The (type, id) of the device on which the data lies.
@@ -187,7 +183,7 @@ impl Tensor {
             if self.readonly()? { ", readonly" } else { "" },
             if view.is_copied() { ", copied" } else { "" },
         );
-        text(words).or_raise(py).or_fetch(py)
+        text(words).or_fetch(py)
     }
 }
 

@@ -1,24 +1,16 @@
 //! Attributes for the tensors and columns of an object.
-#![expect(
-    unsafe_code,
-    reason = "defines getters, which are C functions, over what a borrow keeps in place"
-)]
+#![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
 use core::ffi::c_void;
 use std::ffi::CString;
 
-use dlpack_core::{DLPackTensors, Managed};
-use pyo3::ffi;
-use pyo3::prelude::*;
+use dlpack_core::{DLPackTensors, binding::export_with};
 use pyo3::types::{PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyClass};
+use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
-use crate::class::tensor::Tensor;
-use crate::error::{OrRaise, Raised, answer, refuse};
-use crate::export::unordered;
-use crate::hold::borrowing::{Borrowing, share};
-use crate::hold::forever::keep_for_good;
-use crate::hold::held::Held;
+use crate::error::{OrRaise, answer};
+use crate::hold::{Borrowing, Held, keep_for_good, share};
+use crate::{class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
@@ -40,16 +32,17 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
         if class.hasattr(*name)? {
             continue;
         }
-        let text = CString::new(*name).expect("the name of a field has no zero byte");
-        let doc = CString::new(format!(
-            "The tensor `{name}`: it shares the memory of this object, and keeps it."
-        ))
-        .expect("as the name");
+        let doc =
+            format!("The tensor `{name}`: it shares the memory of this object, and keeps it.");
+        let text = |text: &str| {
+            let text = CString::new(text).expect("the name of a field has no zero byte");
+            keep_for_good(text).as_ptr()
+        };
         let getter = keep_for_good(ffi::PyGetSetDef {
-            name: keep_for_good(text).as_ptr(),
+            name: text(name),
             get: Some(get::<T>),
             set: None,
-            doc: keep_for_good(doc).as_ptr(),
+            doc: text(&doc),
             closure: core::ptr::without_provenance_mut(index),
         });
         let getter = core::ptr::from_ref(getter).cast_mut();
@@ -63,9 +56,9 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
 }
 
 unsafe extern "C" fn get<T: ExportsTensors>(
-    object: *mut ffi::PyObject,
+    object: *mut PyObject,
     index: *mut c_void,
-) -> *mut ffi::PyObject {
+) -> *mut PyObject {
     // SAFETY: Python calls a getter attached.
     let py = unsafe { Python::assume_attached() };
     answer(py, || {
@@ -73,24 +66,13 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: as above.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let name = T::NAMES[index.addr()];
-        let tensor = export_named(&object, name)?;
-        let tensor = Tensor::new(tensor).into_py_any(py);
-        Ok(tensor.or_raise(py)?.into_ptr())
+        // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+        let (value, guard) = unsafe { share(&object) }?;
+        let descriptor = value.describe_tensor(T::NAMES[index.addr()]).or_raise(py)?;
+        let request = unordered(descriptor.device());
+        let owner = Held::new(guard, object.as_any());
+        // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+        let tensor = unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?;
+        Ok(Tensor::new(tensor).into_py_any(py).or_raise(py)?.into_ptr())
     })
-}
-
-/// The tensor of an object under a name of [`DLPackTensors`](dlpack_core::DLPackTensors).
-fn export_named<T>(object: &Bound<'_, T>, name: &str) -> Result<Managed, Raised>
-where
-    T: ExportsTensors,
-{
-    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-    let (value, guard) = unsafe { share(object) }.or_raise(object.py())?;
-    let refuse = |error| refuse(object.py(), &error);
-    let descriptor = value.describe_tensor(name).map_err(refuse)?;
-    let request = unordered(descriptor.device());
-    let owner = Held::new(guard, object.as_any());
-    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { dlpack_core::binding::export_with(owner, descriptor, &request) }.map_err(refuse)
 }

@@ -6,10 +6,8 @@ use core::sync::atomic::AtomicBool;
 
 use dlpack_core::Device;
 use dlpack_core::abi::{self, DLPackExchangeAPI, DLPackExchangeAPIHeader};
-use pyo3::ffi;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
+use pyo3::{intern, prelude::*};
 
 /// The name of the capsule (XAP-02).
 pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
@@ -34,28 +32,14 @@ pub(crate) fn mark() -> *mut c_void {
 pub(crate) struct ClassTable {
     pub(crate) api: &'static DLPackExchangeAPI,
     /// It is a table of ours.
-    device: Option<DeviceOf>,
-}
-
-impl ClassTable {
-    /// Where an object's data lies, if our own table knows it.
-    #[inline]
-    pub(crate) fn device_of(&self, object: &Bound<'_, PyAny>) -> Option<Device> {
-        self.device.and_then(|device| device(object))
-    }
+    pub(crate) device: Option<DeviceOf>,
 }
 
 /// The table of somebody else's class, if it has one that we can read (XAP-27).
 pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
     let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
-    let capsule = capsule.ok()?;
-    let capsule = capsule.cast_into::<PyCapsule>().ok()?;
-    // SAFETY: a capsule; no exception is raised.
-    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } != 1 {
-        return None;
-    }
-    // SAFETY: a capsule of this name.
-    let table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) };
+    let capsule = capsule.ok()?.cast_into::<PyCapsule>().ok()?;
+    let table = capsule.pointer_checked(Some(NAME)).ok()?.as_ptr();
     let mut header: *mut DLPackExchangeAPIHeader = table.cast();
     // So many older versions nobody has; a chain that is longer leads in a circle.
     for _ in 0..8 {
@@ -67,14 +51,9 @@ pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
         if found.version.major == abi::DLPACK_MAJOR_VERSION {
             // SAFETY: of this version, the header is the start of such a table.
             let api = unsafe { header.cast::<DLPackExchangeAPI>().as_ref() }?;
-            // SAFETY: a capsule; no exception is raised.
-            let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
-            let device = if context == mark() {
-                // SAFETY: only `install` marks capsules, around such tables.
-                Some(unsafe { (*table.cast::<OwnTable>()).device })
-            } else {
-                None
-            };
+            let ours = capsule.context().is_ok_and(|context| context == mark());
+            // SAFETY: only `install` marks capsules, around such tables.
+            let device = ours.then(|| unsafe { (*table.cast::<OwnTable>()).device });
             return Some(ClassTable { api, device });
         }
         header = found.prev_api;

@@ -1,40 +1,20 @@
 //! The arguments of `__dlpack__`, read without a detour.
 #![expect(unsafe_code, reason = "reads arguments as C hands them over")]
 
-use core::hint::assert_unchecked;
-use core::marker::PhantomData;
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::{hint::assert_unchecked, marker::PhantomData, ptr};
 
 use dlpack_core::{Device, DeviceType, ExportRequest, Version};
-use pyo3::exceptions::{
-    PyBufferError, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError,
-};
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyUnicodeEncodeError, PyValueError};
 use pyo3::types::{PyBool, PyString, PyTuple};
+use pyo3::{ffi, prelude::*};
 
-use crate::error::{OrRaise, Raised, fail, raise};
-use crate::hold::waiting;
-
-/// One keyword of the method.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keyword {
-    Stream,
-    MaxVersion,
-    DlDevice,
-    Copy,
-    Version,
-}
+use crate::error::{OrRaise, Raised, bail, fail, raise};
+use crate::hold::attached;
 
 /// The one that is nearly always there first, the one of the draft last.
-const KEYWORDS: [(&str, Keyword); 5] = [
-    ("max_version", Keyword::MaxVersion),
-    ("stream", Keyword::Stream),
-    ("dl_device", Keyword::DlDevice),
-    ("copy", Keyword::Copy),
-    ("version", Keyword::Version),
-];
+const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
 
 /// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
 /// always the very same object.
@@ -58,26 +38,21 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    waiting::prepare(py);
-    for ((name, _), place) in KEYWORDS.iter().zip(&INTERNED) {
+    /// Keeps the reference for good, where there is none yet.
+    fn keep(place: &AtomicPtr<ffi::PyObject>, object: Bound<'_, PyAny>) {
         if place.load(Ordering::Relaxed).is_null() {
-            // The reference is kept for good.
-            let name = PyString::intern(py, name).into_ptr();
-            place.store(name, Ordering::Relaxed);
+            place.store(object.into_ptr(), Ordering::Relaxed);
         }
     }
-    if CPU.load(Ordering::Relaxed).is_null() {
-        let Device {
-            device_type,
-            device_id,
-        } = Device::CPU;
-        let cpu = (device_type.0, device_id).into_pyobject(py)?;
-        CPU.store(cpu.into_any().into_ptr(), Ordering::Relaxed);
+
+    attached::prepare(py);
+    for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
+        keep(place, PyString::intern(py, name).into_any());
     }
+    let cpu = (Device::CPU.device_type.0, Device::CPU.device_id);
+    keep(&CPU, cpu.into_pyobject(py)?.into_any());
     for (number, place) in SMALL.iter().enumerate() {
-        if place.load(Ordering::Relaxed).is_null() {
-            place.store(number.into_pyobject(py)?.into_ptr(), Ordering::Relaxed);
-        }
+        keep(place, number.into_pyobject(py)?.into_any());
     }
     Ok(())
 }
@@ -159,11 +134,9 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     /// What they ask for. `draft` adds the keyword of the draft from before `max_version` (INF-02 to INF-07).
     pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
-        if self.positional != 0 {
-            return Err(
-                fail!(self.py, PyTypeError: "__dlpack__() takes keyword arguments only, but {} positional ones were given",
-                    self.positional),
-            );
+        let Self { py, positional, .. } = *self;
+        if positional != 0 {
+            bail!(py, PyTypeError: "__dlpack__() takes keyword arguments only, but {positional} positional ones were given");
         }
         let mut request = ExportRequest::default();
         let Some(names) = self.names() else {
@@ -171,17 +144,21 @@ impl<'a, 'py> Arguments<'a, 'py> {
         };
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
-            let value = self.value(index);
-            let keyword = keyword(name, draft)?;
-            if value.is_none() {
-                continue;
-            }
-            match keyword {
-                Keyword::MaxVersion => version = Some(value),
-                Keyword::Stream => request.stream = Some(stream(value)?),
-                Keyword::DlDevice => request.dl_device = Some(dl_device(value)?),
-                Keyword::Copy => request.copy = Some(copy(value)?),
-                Keyword::Version => version_of_draft = Some(value),
+            let name = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
+            let name = match name.to_cow() {
+                // What no UTF-8 can say is no keyword.
+                Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
+                name => name.or_raise(py)?,
+            };
+            let value = Some(self.value(index)).filter(|value| !value.is_none());
+            match &*name {
+                "max_version" => version = value,
+                "stream" => request.stream = value.map(stream).transpose()?,
+                "dl_device" => request.dl_device = value.map(dl_device).transpose()?,
+                "copy" => request.copy = value.map(copy).transpose()?,
+                "version" if draft => version_of_draft = value,
+                _ => bail!(py, PyTypeError:
+                    "__dlpack__() got an unexpected keyword argument '{name}'"),
             }
         }
         request.max_version = match (version, version_of_draft) {
@@ -190,9 +167,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             (None, Some(value)) => draft_version(value)?,
             // INF-07
             (Some(_), Some(_)) => {
-                return Err(
-                    fail!(self.py, PyValueError: "`version` is the draft's form of `max_version`: give one of them"),
-                );
+                bail!(py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
             }
         };
         Ok(request)
@@ -215,41 +190,26 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
 }
 
-fn keyword(name: Borrowed<'_, '_, PyAny>, draft: bool) -> Result<Keyword, Raised> {
-    let py = name.py();
-    let text = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
-    let text = match text.to_cow() {
-        // What no UTF-8 can say is no keyword.
-        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
-        text => text.or_raise(py)?,
-    };
-    KEYWORDS
-        .iter()
-        .filter(|(_, keyword)| draft || *keyword != Keyword::Version)
-        .find(|(known, _)| *known == text)
-        .map(|(_, keyword)| *keyword)
-        .ok_or_else(
-            || fail!(py, PyTypeError: "__dlpack__() got an unexpected keyword argument '{text}'"),
-        )
-}
-
 /// An integer, or whatever passes for one; the nearest `i64` if none is equal.
 fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
     let py = value.py();
-    let error = match value.extract::<i64>() {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    if error.is_instance_of::<PyOverflowError>(py) {
-        raise(py, error).forget(py);
-        let below = value.lt(0).or_raise(py)?;
-        return Ok(if below { i64::MIN } else { i64::MAX });
-    }
-    if error.is_instance_of::<PyTypeError>(py) {
-        raise(py, error).forget(py);
-        return Err(no_integer(value, what));
-    }
-    Err(raise(py, error))
+    value.extract::<i64>().or_else(|error| {
+        let too_large = error.is_instance_of::<PyOverflowError>(py);
+        let other = error.is_instance_of::<PyTypeError>(py);
+        let raised = raise(py, error);
+        if !too_large && !other {
+            return Err(raised);
+        }
+        raised.forget(py);
+        if other {
+            return Err(no_integer(value, what));
+        }
+        Ok(if value.lt(0).or_raise(py)? {
+            i64::MIN
+        } else {
+            i64::MAX
+        })
+    })
 }
 
 fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
@@ -278,30 +238,20 @@ fn pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
 ) -> Result<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>), Raised> {
-    if let Ok(tuple) = value.cast::<PyTuple>() {
-        if tuple.len() == 2 {
-            // SAFETY: index 0 of 2; the tuple keeps its items.
-            let first = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), 0) };
-            // SAFETY: index 1 of 2; the tuple keeps its items.
-            let second = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), 1) };
-            // SAFETY: items of a tuple that lives for `'a`, and never changes.
-            let first = unsafe { Borrowed::from_ptr(value.py(), first) };
-            // SAFETY: as above.
-            let second = unsafe { Borrowed::from_ptr(value.py(), second) };
-            return Ok((first, second));
-        }
-    }
-    Err(no_pair(value, what))
-}
-
-fn no_pair(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     let (py, found) = (value.py(), value.get_type());
-    match value.cast::<PyTuple>().map(|tuple| tuple.len()) {
-        Ok(len) => fail!(py, PyTypeError: "{what} is a tuple of two integers, found {len} items"),
-        Err(_) => {
-            fail!(py, PyTypeError: "{what} is a tuple of two integers or None, found {found}")
-        }
+    let Ok(tuple) = value.cast::<PyTuple>() else {
+        bail!(py, PyTypeError: "{what} is a tuple of two integers or None, found {found}");
+    };
+    if tuple.len() != 2 {
+        bail!(py, PyTypeError: "{what} is a tuple of two integers, found {} items", tuple.len());
     }
+    let item = |index| {
+        // SAFETY: an index of 2; the tuple keeps its items.
+        let item = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), index) };
+        // SAFETY: an item of a tuple that lives for `'a`, and never changes.
+        unsafe { Borrowed::from_ptr(py, item) }
+    };
+    Ok((item(0), item(1)))
 }
 
 fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
@@ -347,8 +297,8 @@ fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Rais
         // INF-04: its new struct was never released, and the old one under that name would be misread.
         found @ 61..=99 => {
             let newest = draft_number(Version::CURRENT);
-            Err(fail!(value.py(), PyBufferError:
-                "version {found} is a draft that was never released; supported are 60 and older, and 100 to {newest}"))
+            bail!(value.py(), PyBufferError:
+                "version {found} is a draft that was never released; supported are 60 and older, and 100 to {newest}")
         }
         found => {
             let major = u32::try_from(found / 100).unwrap_or(u32::MAX);

@@ -1,38 +1,32 @@
 //! Python's own buffer protocol over what a class exports: `memoryview(obj)`, `numpy.asarray(obj)`.
-#![expect(
-    unsafe_code,
-    reason = "fills and releases the struct of the buffer protocol"
-)]
+#![expect(unsafe_code, reason = "fills and releases a struct of Python's")]
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
-use dlpack_core::binding::Handover;
-use dlpack_core::{DataType, ExportRequest, Managed};
-use pyo3::exceptions::PyBufferError;
-use pyo3::ffi;
-use pyo3::prelude::*;
+use dlpack_core::{DataType, ExportRequest, Managed, binding::Handover};
+use pyo3::ffi::{Py_ssize_t, PyObject};
+use pyo3::{exceptions::PyBufferError, prelude::*};
 
-use crate::error::{OrFetch, OrRaise, Raised, contained, fail};
+use crate::error::{OrRaise, Raised, bail, contained};
 use crate::export::export;
 use crate::vtable::{Exports, Vtable};
 
-/// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the
-/// stable ABI.
+/// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the stable ABI.
 #[repr(C)]
 struct PyBuffer {
     buf: *mut c_void,
-    obj: *mut ffi::PyObject,
-    len: ffi::Py_ssize_t,
-    itemsize: ffi::Py_ssize_t,
+    obj: *mut PyObject,
+    len: Py_ssize_t,
+    itemsize: Py_ssize_t,
     readonly: c_int,
     ndim: c_int,
     format: *mut c_char,
-    shape: *mut ffi::Py_ssize_t,
-    strides: *mut ffi::Py_ssize_t,
-    suboffsets: *mut ffi::Py_ssize_t,
+    shape: *mut Py_ssize_t,
+    strides: *mut Py_ssize_t,
+    suboffsets: *mut Py_ssize_t,
     internal: *mut c_void,
 }
 
@@ -49,8 +43,8 @@ const ANY_CONTIGUOUS: c_int = 0x80 | STRIDES;
 struct Lent {
     #[expect(dead_code, reason = "held for its `Drop`")]
     tensor: Managed,
-    shape: Vec<ffi::Py_ssize_t>,
-    strides: Vec<ffi::Py_ssize_t>,
+    shape: Vec<Py_ssize_t>,
+    strides: Vec<Py_ssize_t>,
 }
 
 /// Fills a buffer with what `object` exports.
@@ -88,20 +82,17 @@ unsafe fn get_buffer_of<G: Send + 'static>(
     unsafe { (*view).obj = ptr::null_mut() };
     let py = object.py();
     let fill = || {
-        let request = ExportRequest::versioned();
         // SAFETY: passed on to the caller.
-        let tensor = match unsafe { export(object, class, Some(&request)) }? {
-            Handover::Kept(tensor) => {
-                // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
-                unsafe { Managed::from_raw(tensor) }.or_raise(py)?
-            }
+        let tensor = match unsafe { export(object, class, Some(&ExportRequest::versioned())) }? {
+            // SAFETY: it was just made, and nobody else has it; of its memory nothing is read here.
+            Handover::Kept(tensor) => unsafe { Managed::from_raw(tensor) }.or_raise(py)?,
             Handover::Other(tensor) => tensor,
         };
-        let filled = fill(py, tensor, flags)?;
+        let mut filled = fill(py, tensor, flags)?;
+        // The buffer holds a reference to its exporter.
+        filled.obj = object.clone().into_ptr();
         // SAFETY: as above.
         unsafe { view.write(filled) };
-        // SAFETY: attached, as `object` shows; the buffer holds a reference to its exporter.
-        unsafe { (*view).obj = object.clone().into_ptr() };
         Ok(())
     };
     contained(py, fill).or_fetch(py)
@@ -109,42 +100,36 @@ unsafe fn get_buffer_of<G: Send + 'static>(
 
 fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raised> {
     let view = tensor.view();
-    let dtype = view.dtype();
-    if !view.device().device_type.is_host_readable() {
-        let device = view.device();
-        return Err(
-            fail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say"),
-        );
+    let (dtype, device) = (view.dtype(), view.device());
+    if !device.device_type.is_host_readable() {
+        bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
     }
     let Some((format, itemsize)) = format_of(dtype) else {
-        return Err(
-            fail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack"),
-        );
+        bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
     };
     let readonly = view.is_read_only();
     if readonly && flags & WRITABLE != 0 {
-        return Err(
-            fail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for"),
-        );
+        bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
     }
     let wants = |what: c_int| flags & what == what;
     let rows = view.is_contiguous();
     let columns = view.is_column_major();
     if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
-        return Err(fail!(py, PyBufferError: "the data is not contiguous in row-major order"));
+        bail!(py, PyBufferError: "the data is not contiguous in row-major order");
     }
     if wants(F_CONTIGUOUS) && !columns {
-        return Err(fail!(py, PyBufferError: "the data is not contiguous in column-major order"));
+        bail!(py, PyBufferError: "the data is not contiguous in column-major order");
     }
     if wants(ANY_CONTIGUOUS) && !rows && !columns {
-        return Err(fail!(py, PyBufferError: "the data is not contiguous"));
+        bail!(py, PyBufferError: "the data is not contiguous");
     }
 
-    let size =
-        |number: i64| ffi::Py_ssize_t::try_from(number).expect("checked when it was described");
-    let shape: Vec<_> = view.shape().iter().copied().map(size).collect();
-    let strides: Vec<_> = (view.strides().iter().copied().map(size))
-        .map(|stride| stride * itemsize)
+    let size = |number: &i64| Py_ssize_t::try_from(*number).expect("checked when it was described");
+    let shape: Vec<_> = view.shape().iter().map(size).collect();
+    let strides = view
+        .strides()
+        .iter()
+        .map(|stride| size(stride) * itemsize)
         .collect();
     let ndim = c_int::try_from(shape.len()).expect("at most 64 axes");
     let len = view.len_bytes();
@@ -160,27 +145,28 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
     }));
     // SAFETY: leaked right above, until `release_buffer`.
     let lists = unsafe { &mut *lent };
-    let list = |wanted: bool, list: &mut Vec<_>| {
-        if wanted {
+    let list = |what, list: &mut Vec<_>| {
+        if wants(what) {
             list.as_mut_ptr()
         } else {
             ptr::null_mut()
         }
     };
+    let format = if wants(FORMAT) {
+        format.as_ptr()
+    } else {
+        ptr::null()
+    };
     Ok(PyBuffer {
         buf,
         obj: ptr::null_mut(),
-        len: ffi::Py_ssize_t::try_from(len).expect("no more than memory has"),
+        len: Py_ssize_t::try_from(len).expect("no more than memory has"),
         itemsize,
         readonly: readonly.into(),
         ndim,
-        format: if wants(FORMAT) {
-            format.as_ptr().cast_mut()
-        } else {
-            ptr::null_mut()
-        },
-        shape: list(wants(ND), &mut lists.shape),
-        strides: list(wants(STRIDES), &mut lists.strides),
+        format: format.cast_mut(),
+        shape: list(ND, &mut lists.shape),
+        strides: list(STRIDES, &mut lists.strides),
         suboffsets: ptr::null_mut(),
         internal: lent.cast(),
     })
@@ -202,13 +188,12 @@ pub unsafe fn release_buffer<V>(view: *mut V) {
     unsafe { (*view).internal = ptr::null_mut() };
     // SAFETY: `fill` leaked it, and this is the one release.
     let lent = unsafe { Box::from_raw(lent) };
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(lent)));
-    core::mem::forget(dropped);
+    core::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(lent))));
 }
 
 /// The format of the `struct` module, and the bytes of an item.
-fn format_of(dtype: DataType) -> Option<(&'static CStr, ffi::Py_ssize_t)> {
-    const FORMATS: [(DataType, &CStr, ffi::Py_ssize_t); 14] = [
+fn format_of(dtype: DataType) -> Option<(&'static CStr, Py_ssize_t)> {
+    const FORMATS: [(DataType, &CStr, Py_ssize_t); 14] = [
         (DataType::BOOL, c"?", 1),
         (DataType::I8, c"b", 1),
         (DataType::I16, c"h", 2),
@@ -224,8 +209,6 @@ fn format_of(dtype: DataType) -> Option<(&'static CStr, ffi::Py_ssize_t)> {
         (DataType::C64, c"Zf", 8),
         (DataType::C128, c"Zd", 16),
     ];
-    FORMATS
-        .iter()
-        .find(|(known, ..)| *known == dtype)
-        .map(|&(_, format, itemsize)| (format, itemsize))
+    let found = FORMATS.iter().find(|(known, ..)| *known == dtype);
+    found.map(|&(_, format, itemsize)| (format, itemsize))
 }

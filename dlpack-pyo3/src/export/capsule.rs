@@ -1,30 +1,21 @@
 //! The capsules that hold a tensor between `__dlpack__` and its consumer, and the ones that others made.
-#![expect(
-    unsafe_code,
-    reason = "passes tensors through PyCapsule, whose destructors are C functions"
-)]
+#![expect(unsafe_code, reason = "makes, reads and destroys capsules of C")]
 
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use dlpack_core::Managed;
 use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpack_core::binding::{aligned, take_back};
-use dlpack_core::request::Abi;
+use dlpack_core::{Managed, request::Abi};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyCapsule;
+use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
-use crate::error::{OrFetch, OrRaise, Raised, fail};
-use crate::hold::held::{Held, Pending};
+use crate::error::{OrRaise, Raised, fail};
+use crate::hold::{Held, Pending};
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
-use dlpack_core::abi::{
-    CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED_VERSIONED,
-};
+use dlpack_core::abi::{CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED};
 
 /// A new capsule around a tensor that keeps an object by `Held<G>`.
 ///
@@ -36,14 +27,9 @@ pub(crate) unsafe fn keep<G: Send + 'static>(
     _: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
 ) -> Result<*mut ffi::PyObject, Raised> {
+    let address = tensor.as_ptr().cast();
     // SAFETY: a valid pointer and name; the destructor takes what is put in here.
-    let capsule = unsafe {
-        ffi::PyCapsule_New(
-            tensor.as_ptr().cast(),
-            VERSIONED.as_ptr(),
-            Some(release::<G>),
-        )
-    };
+    let capsule = unsafe { ffi::PyCapsule_New(address, VERSIONED.as_ptr(), Some(release::<G>)) };
     if capsule.is_null() {
         // SAFETY: passed on to the caller; no capsule has it.
         return Err(unsafe { unkept::<G>(tensor) });
@@ -58,12 +44,11 @@ pub(crate) unsafe fn keep<G: Send + 'static>(
 /// As [`keep`].
 #[cold]
 unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -> Raised {
-    let pending = Pending::set_aside();
+    let _pending = Pending::set_aside();
     // SAFETY: by the caller's contract.
     let held = unsafe { take_back::<Held<G>>(tensor) };
     // SAFETY: attached, as the caller of `keep` showed.
     unsafe { held.release_attached() };
-    pending.restore();
     Raised
 }
 
@@ -93,7 +78,7 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject
 ///
 /// `tensor` is a valid tensor of the struct that goes by this name, nobody else has it, and the thread is attached.
 unsafe fn delete(tensor: NonNull<c_void>, name: &'static CStr) {
-    let pending = Pending::set_aside();
+    let _pending = Pending::set_aside();
     if name == VERSIONED {
         // SAFETY: valid and nobody else's, by the caller's contract.
         unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
@@ -101,7 +86,6 @@ unsafe fn delete(tensor: NonNull<c_void>, name: &'static CStr) {
         // SAFETY: as above.
         unsafe { DLManagedTensor::release(tensor.cast()) };
     }
-    pending.restore();
 }
 
 /// What a dying capsule holds if nobody consumed it: if it still has its name (CAP-04, CAP-05).
@@ -147,20 +131,13 @@ unsafe extern "C" fn delete_other<const IS_LEGACY: bool>(capsule: *mut ffi::PyOb
 
 /// The tensor in somebody's capsule, and the name that says in which struct it is (CAP-06, CAP-22, CAP-23).
 pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
-    let object = capsule.as_ptr();
-    let is = |name: &&CStr| {
-        // SAFETY: a capsule.
-        unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
-    };
+    let is = |name: &&CStr| capsule.is_valid_checked(Some(name));
     let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
         return Err(not_a_tensor(capsule));
     };
-    // SAFETY: a capsule of this name.
-    let pointer = NonNull::new(unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) });
-    let pointer = pointer.ok_or_else(|| PyErr::fetch(capsule.py()))?;
+    let pointer = capsule.pointer_checked(Some(name))?;
     // Both structs are aligned alike.
-    let lies = aligned(pointer.cast::<DLManagedTensorVersioned>());
-    lies.or_raise(capsule.py()).or_fetch(capsule.py())?;
+    aligned(pointer.cast::<DLManagedTensorVersioned>()).or_fetch(capsule.py())?;
     Ok((pointer, name))
 }
 
@@ -171,11 +148,7 @@ pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>,
 pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
         let (pointer, name) = peek(capsule)?;
-        let used = if name == VERSIONED {
-            USED_VERSIONED
-        } else {
-            USED_LEGACY
-        };
+        let used = if name == VERSIONED { USED } else { USED_LEGACY };
         // SAFETY: a capsule, and a name that lives for ever.
         if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
             return Err(PyErr::fetch(capsule.py()));
@@ -190,8 +163,7 @@ pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
         // SAFETY: as above.
         unsafe { Managed::from_legacy(pointer.cast()) }
     };
-    let py = capsule.py();
-    managed.map(Managed::shared).or_raise(py).or_fetch(py)
+    managed.map(Managed::shared).or_fetch(capsule.py())
 }
 
 #[cold]
@@ -204,7 +176,7 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
     } else {
         // SAFETY: the name of a capsule is a string that lives as long as it.
         let name = unsafe { CStr::from_ptr(name) };
-        if name == USED_LEGACY || name == USED_VERSIONED {
+        if name == USED_LEGACY || name == USED {
             fail!(py, PyValueError: "this DLPack capsule was consumed already; ask the producer for a new one")
         } else {
             let known = "\"dltensor\" or \"dltensor_versioned\"";
@@ -219,9 +191,7 @@ pub(crate) fn expect<'py>(
     object: Bound<'py, PyAny>,
     from: &str,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    object.cast_into::<PyCapsule>().map_err(|error| {
-        let found = error.into_inner().get_type();
-        fail!(found.py(), PyBufferError: "{from} gave no capsule, but an object of {found}")
-            .fetch(found.py())
-    })
+    let (py, found) = (object.py(), object.get_type());
+    let wrong = |_| fail!(py, PyBufferError: "{from} gave no capsule, but an object of {found}");
+    object.cast_into::<PyCapsule>().map_err(wrong).or_fetch(py)
 }

@@ -1,22 +1,16 @@
 //! The methods of a class in Python: the C functions behind `__dlpack__`, `__dlpack_device__` and `__dlpack_info__`.
 #![expect(unsafe_code, reason = "defines methods, which are C functions")]
 
-use core::ffi::{CStr, c_int};
-use core::ptr;
+use core::{ffi::CStr, ptr};
 use std::ffi::CString;
 
-use dlpack_core::binding::Handover;
-use dlpack_core::{Device, ExportRequest, Version};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::types::PyType;
+use dlpack_core::{Device, ExportRequest, Version, binding::Handover};
+use pyo3::{ffi, ffi::PyObject, prelude::*, types::PyType};
 
-use crate::error::answer;
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
-use crate::hold::borrowing::Guard;
-use crate::hold::forever::keep_for_good;
 use crate::vtable::{Exports, Vtable};
+use crate::{error::answer, hold::Guard, hold::keep_for_good};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
 const DRAFT: [&str; 2] = [
@@ -88,53 +82,46 @@ impl Functions {
     pub(crate) fn install(&self, class: &Bound<'_, PyType>) -> PyResult<()> {
         arguments::prepare(class.py())?;
         let doc = CString::new(dlpack_doc(self.draft)).expect("no zero byte");
+        let method = |name: &'static CStr, call, flags, doc: &'static CStr| {
+            let definition = keep_for_good(ffi::PyMethodDef {
+                ml_name: name.as_ptr(),
+                ml_meth: call,
+                ml_flags: flags,
+                ml_doc: doc.as_ptr(),
+            });
+            let definition = ptr::from_ref(definition).cast_mut();
+            // SAFETY: a class, and a definition that lives for ever and is only read.
+            let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+            // SAFETY: a new reference, or null with an exception.
+            let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
+            class.setattr(name.to_str().expect("ASCII"), method)
+        };
         let call = ffi::PyMethodDefPointer {
             PyCFunctionFastWithKeywords: self.dlpack,
         };
         let flags = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
-        method(class, c"__dlpack__", call, flags, keep_for_good(doc))?;
-        let no_arguments = |name, function, doc| {
-            let call = ffi::PyMethodDefPointer {
-                PyCFunction: function,
-            };
-            method(class, name, call, ffi::METH_NOARGS, doc)
+        method(c"__dlpack__", call, flags, keep_for_good(doc))?;
+        let call = ffi::PyMethodDefPointer {
+            PyCFunction: self.device,
         };
-        no_arguments(c"__dlpack_device__", self.device, DLPACK_DEVICE)?;
+        method(c"__dlpack_device__", call, ffi::METH_NOARGS, DLPACK_DEVICE)?;
         if self.draft {
-            no_arguments(c"__dlpack_info__", dlpack_info, DLPACK_INFO)?;
+            let call = ffi::PyMethodDefPointer {
+                PyCFunction: dlpack_info,
+            };
+            method(c"__dlpack_info__", call, ffi::METH_NOARGS, DLPACK_INFO)?;
         }
         Ok(())
     }
 }
 
-fn method(
-    class: &Bound<'_, PyType>,
-    name: &'static CStr,
-    call: ffi::PyMethodDefPointer,
-    flags: c_int,
-    doc: &'static CStr,
-) -> PyResult<()> {
-    let definition = keep_for_good(ffi::PyMethodDef {
-        ml_name: name.as_ptr(),
-        ml_meth: call,
-        ml_flags: flags,
-        ml_doc: doc.as_ptr(),
-    });
-    let definition = ptr::from_ref(definition).cast_mut();
-    // SAFETY: a class, and a definition that lives for ever and is only read.
-    let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
-    // SAFETY: a new reference, or null with an exception.
-    let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
-    class.setattr(name.to_str().expect("ASCII"), method)
-}
-
 /// The method that runs. PyO3's own wrapper would cost as much again as the export itself.
 unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
-    object: *mut ffi::PyObject,
-    values: *const *mut ffi::PyObject,
+    object: *mut PyObject,
+    values: *const *mut PyObject,
     positional: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
+    names: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: Python passes an object of this class, and the arguments of this very call.
     unsafe { dlpack_of::<Guard<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
 }
@@ -143,12 +130,12 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
 ///
 /// The thread is attached, the object is one of the class, and the arguments are those of a call.
 unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
-    object: *mut ffi::PyObject,
-    values: *const *mut ffi::PyObject,
+    object: *mut PyObject,
+    values: *const *mut PyObject,
     positional: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
+    names: *mut PyObject,
     class: &Vtable<G>,
-) -> *mut ffi::PyObject {
+) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: passed on to the caller.
@@ -176,11 +163,11 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
 #[inline(never)]
 unsafe fn dlpack_as_asked<G: Send + 'static>(
     py: Python<'_>,
-    object: *mut ffi::PyObject,
+    object: *mut PyObject,
     arguments: Option<Arguments<'_, '_>>,
     draft: bool,
     class: &Vtable<G>,
-) -> *mut ffi::PyObject {
+) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let object = unsafe { Borrowed::from_ptr(py, object) };
     answer(py, || {
@@ -198,17 +185,14 @@ unsafe fn dlpack_as_asked<G: Send + 'static>(
 }
 
 /// Of a class whose types say where the data is: nothing has to be borrowed, or can fail.
-unsafe extern "C" fn dlpack_device_of_host(
-    _: *mut ffi::PyObject,
-    _: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
+unsafe extern "C" fn dlpack_device_of_host(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     arguments::cpu()
 }
 
 unsafe extern "C" fn dlpack_device<T: Exports>(
-    object: *mut ffi::PyObject,
-    _: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
+    object: *mut PyObject,
+    _: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: Python passes an object of this class.
     unsafe { dlpack_device_of(object, Vtable::of::<T>()) }
 }
@@ -217,9 +201,9 @@ unsafe extern "C" fn dlpack_device<T: Exports>(
 ///
 /// The thread is attached, and the object is one of the class.
 unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
-    object: *mut ffi::PyObject,
+    object: *mut PyObject,
     class: &Vtable<G>,
-) -> *mut ffi::PyObject {
+) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
     answer(py, || {
@@ -236,10 +220,7 @@ unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
     })
 }
 
-unsafe extern "C" fn dlpack_info(
-    _: *mut ffi::PyObject,
-    _: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
+unsafe extern "C" fn dlpack_info(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: Python calls a method attached; null stands for an exception.
     unsafe { ffi::PyLong_FromLongLong(arguments::draft_number(Version::CURRENT)) }
 }

@@ -1,15 +1,18 @@
-//! Whether this thread is attached to the interpreter.
+//! Whether this thread is attached to the interpreter, and how it waits for a device: without Python, so that other
+//! threads have it meanwhile.
 //!
 //! Python itself is asked: a remark of ours would be wrong as soon as code that we call lets go.
-#![expect(unsafe_code, reason = "asks the interpreter on any thread")]
+#![expect(unsafe_code, reason = "asks, and lets go of, the interpreter")]
 
-use core::ffi::c_void;
-use core::mem::transmute;
+use core::mem::{forget, transmute};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::{ffi::c_void, hint::black_box};
 
-use pyo3::ffi;
-use pyo3::prelude::*;
+use dlpack_core::binding::around_blocking;
+use pyo3::{ffi, prelude::*};
+
+use crate::error::Halt;
 
 /// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
@@ -20,7 +23,8 @@ static CURRENT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// Whether the stable ABI answers too. Before Python 3.12 it tells of the thread that is attached, whichever that is.
 static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 
-/// Finds out how to ask.
+/// Finds out how to ask; from now on whoever waits lets go. Called before anything can be exported, and before we wait
+/// ourselves.
 pub(crate) fn prepare(py: Python<'_>) {
     let answers = py.version_info() >= (3, 12);
     STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
@@ -29,6 +33,7 @@ pub(crate) fn prepare(py: Python<'_>) {
         let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
         CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
+    around_blocking(aside);
 }
 
 /// Where a C function of this Python is.
@@ -74,11 +79,46 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     unsafe { function() }
 }
 
-/// The same for who is about to wait, and so has the time to ask in a slower way.
-pub(crate) fn attached_by_any_account() -> bool {
-    if !STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
-        return attached();
+/// Whether this thread is attached for certain, to an interpreter that somebody else may want. Who is about to wait has
+/// the time to ask in a slower way.
+fn may_let_go() -> bool {
+    let attached = if STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
+        // SAFETY: always allowed; null where this thread is not attached.
+        !unsafe { ffi::PyThreadState_GetDict() }.is_null()
+    } else {
+        attached()
+    };
+    // While it ends there is only one thread left to it (CAP-14).
+    // SAFETY: always allowed.
+    attached && unsafe { ffi::Py_IsInitialized() } != 0
+}
+
+/// Makes a wait. It uses nothing of Python; an exception that is pending stays with the thread's state (CAP-16).
+fn aside(wait: &mut dyn FnMut()) {
+    if !may_let_go() {
+        return wait();
     }
-    // SAFETY: always allowed; null where this thread is not attached.
-    !unsafe { ffi::PyThreadState_GetDict() }.is_null()
+    // SAFETY: attached.
+    let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
+    wait();
+}
+
+/// This thread while it is not attached.
+struct Detached(*mut ffi::PyThreadState);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        type Plain = unsafe extern "C" fn(*mut ffi::PyThreadState);
+        type Unwinding = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState);
+
+        // Before Python 3.14 a thread that comes back too late is ended where it is, by unwinding. PyO3 halts it
+        // instead, as newer Pythons do, but in its version 0.28 not in this function.
+        let restore: Plain = black_box(ffi::PyEval_RestoreThread);
+        // SAFETY: the same function; only what may happen in it is told to the compiler.
+        let restore = unsafe { transmute::<Plain, Unwinding>(restore) };
+        let halt = Halt;
+        // SAFETY: the state that `aside` took from this very thread.
+        unsafe { restore(self.0) };
+        forget(halt);
+    }
 }

@@ -1,17 +1,12 @@
 //! Borrows of a class's contents that last as long as a consumer looks at them.
-#![expect(
-    unsafe_code,
-    reason = "keeps borrows of Python objects beyond the borrow checker's sight"
-)]
+#![expect(unsafe_code, reason = "keeps borrows that the compiler cannot see")]
 
 use core::mem::MaybeUninit;
 
-use pyo3::exceptions::PyBufferError;
-use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::{False, True};
-use pyo3::{PyClass, PyClassGuard, PyClassGuardMut};
+use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, exceptions::PyBufferError, prelude::*};
 
-use crate::error::fail;
+use crate::error::{Raised, bail, fail};
 
 /// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
@@ -38,7 +33,7 @@ pub trait Borrowing<T: PyClass> {
     ///
     /// As [`share`](Borrowing::share).
     #[doc(hidden)]
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, Self::Guard)>;
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, Self::Guard), Raised>;
 }
 
 /// How an object of a class is borrowed.
@@ -56,11 +51,10 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
         Some((unsafe { &*value }, ()))
     }
 
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, ())> {
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, ()), Raised> {
         let (py, class) = (object.py(), <T as PyClass>::NAME);
-        let raised = fail!(py, PyBufferError:
+        bail!(py, PyBufferError:
             "`{class}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`");
-        Err(raised.fetch(py))
     }
 }
 
@@ -80,14 +74,11 @@ impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
         Some((unsafe { &*value }, guard))
     }
 
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> PyResult<(&'a mut T, AnyGuard)> {
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, AnyGuard), Raised> {
         let object = object.as_any().as_borrowed();
         let Ok(mut guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
-            return Err(already_borrowed(
-                object.py(),
-                <T as PyClass>::NAME,
-                "borrowed",
-            ));
+            let class = <T as PyClass>::NAME;
+            return Err(already_borrowed(object.py(), class, "borrowed"));
         };
         let value: *mut T = &raw mut *guard;
         // SAFETY: as above.
@@ -142,20 +133,18 @@ impl Drop for AnyGuard {
 ///
 /// As [`Borrowing::share`].
 #[inline]
-pub(crate) unsafe fn share<'a, T>(object: &Bound<'_, T>) -> PyResult<(&'a T, Guard<T>)>
-where
-    T: PyClass<Frozen: Borrowing<T>>,
-{
+pub(crate) unsafe fn share<'a, T: PyClass<Frozen: Borrowing<T>>>(
+    object: &Bound<'_, T>,
+) -> Result<(&'a T, Guard<T>), Raised> {
     // SAFETY: passed on to the caller.
     let shared = unsafe { T::Frozen::share(object) };
     shared.ok_or_else(|| already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed"))
 }
 
 #[cold]
-fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> PyErr {
-    let raised = fail!(py, PyBufferError:
-        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data");
-    raised.fetch(py)
+fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> Raised {
+    fail!(py, PyBufferError:
+        "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data")
 }
 
 /// PyO3's shared borrow, with a `BufferError` where it fails because a consumer has the data.
@@ -205,9 +194,8 @@ pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResu
 pub fn borrow_mut_or_buffer_error<'py, T: PyClass<Frozen = False>>(
     object: &Bound<'py, T>,
 ) -> PyResult<PyRefMut<'py, T>> {
-    object
-        .try_borrow_mut()
-        .map_err(|_| in_use(object, "changed"))
+    let borrowed = object.try_borrow_mut();
+    borrowed.map_err(|_| in_use(object, "changed"))
 }
 
 #[cold]

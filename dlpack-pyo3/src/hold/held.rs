@@ -1,16 +1,11 @@
 //! An object that an export holds, given back on whatever thread the last use ends.
-#![expect(
-    unsafe_code,
-    reason = "counts references of Python objects on threads that may not be attached"
-)]
+#![expect(unsafe_code, reason = "counts references to objects on any thread")]
 
 use core::cell::{Cell, RefCell};
-use core::mem::ManuallyDrop;
-use core::ptr::NonNull;
+use core::{mem::ManuallyDrop, ptr::NonNull};
 use std::thread_local;
 
-use pyo3::ffi;
-use pyo3::prelude::*;
+use pyo3::{ffi, prelude::*};
 
 use crate::hold::attached::attached;
 
@@ -128,7 +123,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     if depth >= DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
         return;
     }
-    let pending = Pending::set_aside();
+    let _pending = Pending::set_aside();
     DEPTH.set(depth + 1);
     let mut next = Some(object);
     while let Some(object) = next {
@@ -138,7 +133,6 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
         next = waiting.and_then(Result::ok).flatten();
     }
     DEPTH.set(depth);
-    pending.restore();
 }
 
 /// The same on a thread that may not be attached.
@@ -177,25 +171,24 @@ impl Pending {
         }
         let mut parts = [core::ptr::null_mut(); 3];
         let [kind, value, trace] = &mut parts;
-        #[allow(
-            deprecated,
-            reason = "what replaces it is not in the stable ABI of 3.10"
-        )]
+        #[allow(deprecated, reason = "the stable ABI of 3.10 has nothing newer")]
         // SAFETY: attached, and three places to write to.
         unsafe {
-            ffi::PyErr_Fetch(kind, value, trace);
-        }
+            ffi::PyErr_Fetch(kind, value, trace)
+        };
         Self(Some(parts))
     }
+}
 
+impl Drop for Pending {
     #[inline]
-    pub(crate) fn restore(self) {
+    fn drop(&mut self) {
         if let Some([kind, value, trace]) = self.0 {
             #[allow(deprecated, reason = "as in `set_aside`")]
             // SAFETY: attached still, and what `PyErr_Fetch` gave.
             unsafe {
-                ffi::PyErr_Restore(kind, value, trace);
-            }
+                ffi::PyErr_Restore(kind, value, trace)
+            };
         }
     }
 }
