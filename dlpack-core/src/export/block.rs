@@ -1,8 +1,5 @@
 //! The block that an export is: header, lists and owner in one allocation; and the deleter that ends it.
-#![expect(
-    unsafe_code,
-    reason = "hands memory to C, and takes it back in the deleter"
-)]
+#![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;

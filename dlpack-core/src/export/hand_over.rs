@@ -1,8 +1,5 @@
 //! The doors for a binding that releases the owner in a better way than a deleter can.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
+#![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use core::ptr::NonNull;
 

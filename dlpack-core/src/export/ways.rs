@@ -1,8 +1,5 @@
 //! From a description, and the owner that keeps its memory, to an export: moved, shared, cloned; one finisher for all.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
+#![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
 use core::ptr::NonNull;

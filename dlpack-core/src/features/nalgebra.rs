@@ -2,10 +2,7 @@
 //!
 //! What is one column by its type (`DVector`, `Vector3`) is a list, with one axis; everything else has
 //! the axes row and column, even where there happens to be one column.
-#![expect(
-    unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of another crate's types"
-)]
+#![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use core::array::from_fn;
 

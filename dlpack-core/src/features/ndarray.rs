@@ -1,8 +1,5 @@
 //! The arrays of `ndarray`, which know their shape and strides.
-#![expect(
-    unsafe_code,
-    reason = "lends strided memory, of which safe code has no slice"
-)]
+#![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
 
 use alloc::vec::Vec;
 use core::slice;

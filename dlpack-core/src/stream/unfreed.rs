@@ -1,8 +1,5 @@
 //! Owners that could not be dropped when their consumer was done, and when they are tried again.
-#![expect(
-    unsafe_code,
-    reason = "frees what graphs may still read, on the caller's word"
-)]
+#![expect(unsafe_code, reason = "frees, on the caller's word, what graphs read")]
 
 use alloc::{boxed::Box, vec::Vec};
 use std::sync::{Mutex, MutexGuard, PoisonError};

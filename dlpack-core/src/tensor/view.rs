@@ -1,8 +1,5 @@
 //! A checked look at a tensor: what it is, and its elements as a slice, a vector or an iterator.
-#![expect(
-    unsafe_code,
-    reason = "reads elements through the address of a checked tensor"
-)]
+#![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use alloc::vec::Vec;
 use core::{marker::PhantomData, mem::size_of, slice};
