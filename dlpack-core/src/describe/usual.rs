@@ -8,11 +8,8 @@
 
 use core::marker::PhantomData;
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::layout::dims::{Few, INLINE};
-use crate::layout::shape::{Numbers, Shape, Strides};
-use crate::loan::{Loan, Memory};
+use crate::layout::{dims::Few, dims::INLINE, shape::Numbers};
+use crate::{DataType, Device, Loan, Shape, Strides, loan::Memory};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
@@ -142,12 +139,9 @@ fn discard(_: Loan<'_>) {}
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
-    use alloc::vec::Vec;
-
     use super::*;
-    use crate::export::extras;
-    use crate::{Buffer, Layout, Parts};
+    use crate::{Buffer, Layout, Parts, export::extras};
+    use alloc::{vec, vec::Vec};
 
     /// What both ways say, where the short one says anything.
     fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {

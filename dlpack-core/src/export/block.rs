@@ -11,11 +11,9 @@ use crate::describe::{descriptor::Descriptor, usual::Usual};
 use crate::layout::{Dims, dims::INLINE, extent};
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::managed::{BlockTable, Ours};
-use crate::{
-    DataType, Device, Error, LegacyPolicy, Managed, Version, abi, panics::contain_panic,
-    request::Plan, version::Abi,
-};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
 use crate::{loan::access::Access, memory::aligned::AlignedBytes};
+use crate::{panics::contain_panic, version::Abi};
 
 /// What goes into the block beside the owner.
 pub(crate) struct Contents {
@@ -279,9 +277,11 @@ impl<O: Send + 'static> Unfinished<O> {
         core::mem::forget(self);
         let block = whole.as_ptr();
         // SAFETY: the place of the lists inside the block that `new` allocated.
-        let place_of_lists = unsafe { addr_of_mut!((*block).lists) };
+        let place = unsafe { addr_of_mut!((*block).lists) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
-        let lists = unsafe { place(place_of_lists, tensor.lists) };
+        unsafe { place.write(tensor.lists) };
+        // SAFETY: initialised right above, and only ours.
+        let lists = unsafe { &mut *place };
         // LAY-02, LAY-03: the lists are null only where there are no axes.
         let [shape, strides] = match tensor.ndim {
             0 => [core::ptr::null_mut(); 2],
@@ -337,19 +337,6 @@ unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
     // SAFETY: a block of this type, which lives since the caller knows it.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
-}
-
-/// Initialises the lists of a block and gives access to them there.
-///
-/// # Safety
-///
-/// `place` is a valid place for them that nobody else uses for `'a`.
-#[inline]
-unsafe fn place<'a>(place: *mut Lists, lists: Lists) -> &'a mut Lists {
-    // SAFETY: passed on to the caller.
-    unsafe { place.write(lists) };
-    // SAFETY: initialised right above; nobody else uses it.
-    unsafe { &mut *place }
 }
 
 impl<O> Drop for Unfinished<O> {

@@ -3,15 +3,11 @@
 
 use core::ptr::NonNull;
 
-use crate::abi;
-use crate::describe::descriptor::Descriptor;
-use crate::describe::usual::Usual;
-use crate::error::Error;
 use crate::export::block::{Block, Contents, Unfinished};
 use crate::export::ways::{finish, subject};
 use crate::request::plan::{Subject, plan, plan_unasked};
-use crate::request::{ExportRequest, LegacyPolicy};
-use crate::tensor::managed::Managed;
+use crate::{Descriptor, Error, ExportRequest, LegacyPolicy, Managed};
+use crate::{abi, describe::usual::Usual};
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
