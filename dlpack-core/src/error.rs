@@ -252,15 +252,12 @@ impl Error {
     #[cold]
     pub(crate) fn again(&self) -> Self {
         let clone = || match self {
-            &Self::NoDriver { library, ref why } => {
-                let why = text(why)?;
+            Self::NoDriver { library, why } => {
+                let (library, why) = (*library, text(why)?);
                 Ok(Self::NoDriver { library, why })
             }
-            &Self::NoEntryPoint {
-                ref library,
-                symbol,
-            } => {
-                let library = text(library)?;
+            Self::NoEntryPoint { library, symbol } => {
+                let (library, symbol) = (text(library)?, *symbol);
                 Ok(Self::NoEntryPoint { library, symbol })
             }
             other => Ok(other.clone()),
@@ -286,12 +283,9 @@ pub fn text(value: impl fmt::Display) -> Result<String, Error> {
     }
 
     let mut text = Text(String::new());
-    match fmt::write(&mut text, format_args!("{value}")) {
-        Ok(()) => Ok(text.0),
-        Err(fmt::Error) => Err(Error::OutOfMemory {
-            bytes: text.0.len() + 1,
-        }),
-    }
+    let written = fmt::write(&mut text, format_args!("{value}"));
+    let bytes = text.0.len() + 1;
+    written.map_or(Err(Error::OutOfMemory { bytes }), |()| Ok(text.0))
 }
 
 /// `values.to_vec()`, where there is memory for it.

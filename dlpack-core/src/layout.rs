@@ -119,11 +119,9 @@ impl<const N: usize> Layout<N> {
         if extent::count(&shape).is_none() {
             return Err(Error::too_large(&shape));
         }
-        let strides = extent::packed(order, &shape, 1);
-        Ok(Self {
-            shape: array(&shape),
-            strides: array(&strides),
-        })
+        let strides = array(&extent::packed(order, &shape, 1));
+        let shape = array(&shape);
+        Ok(Self { shape, strides })
     }
 
     /// The extents.

@@ -168,10 +168,8 @@ impl<'a> StreamRef<'a> {
     }
 
     pub(crate) const fn new(queue: Queue) -> Self {
-        Self {
-            queue,
-            keeper: PhantomData,
-        }
+        let keeper = PhantomData;
+        Self { queue, keeper }
     }
 
     /// The handle.
@@ -259,10 +257,8 @@ impl Queue {
 
     /// A stream of the device's primary context, or any that is not a default stream.
     pub(crate) const fn new(handle: usize) -> Self {
-        Self {
-            handle,
-            context: PRIMARY,
-        }
+        let context = PRIMARY;
+        Self { handle, context }
     }
 
     pub(crate) const fn in_context(self, context: usize) -> Self {

@@ -172,11 +172,8 @@ mod tests {
         assert!(agree(&data, &vec![1_i64, 2, 3, 1, 4, 1], None));
         assert!(agree(&data, &[] as &[usize; 0], None));
         assert!(agree(&data, &[2_usize, 3], Some(&[3, 1])));
-        assert!(agree(
-            &data,
-            &Layout::row_major([4, 3]).unwrap(),
-            Some(&[3, 1])
-        ));
+        let layout = Layout::row_major([4, 3]).unwrap();
+        assert!(agree(&data, &layout, Some(&[3, 1])));
     }
 
     /// Extents, and strides where they are given.

@@ -202,9 +202,8 @@ impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
     #[inline]
     pub(crate) fn new(owner: O) -> Result<Self, Error> {
-        Self::try_new(owner).map_err(|()| Error::OutOfMemory {
-            bytes: size_of::<Block<O>>(),
-        })
+        let bytes = size_of::<Block<O>>();
+        Self::try_new(owner).map_err(|()| Error::OutOfMemory { bytes })
     }
 
     #[inline(always)]

@@ -159,9 +159,9 @@ unsafe impl<T: Element, const R: usize, const C: usize> Element for SMatrix<T, R
     }
 
     fn verify_mut(values: &mut [Self]) {
-        for value in values {
-            T::verify_mut(value.as_mut_slice());
-        }
+        values
+            .iter_mut()
+            .for_each(|value| T::verify_mut(value.as_mut_slice()));
     }
 
     fn build(source: &mut Source<'_, T::Scalar>) -> Self {
@@ -197,15 +197,15 @@ unsafe impl<T: Element + Scalar, const D: usize> Element for Point<T, D> {
     const PLAIN: bool = T::PLAIN;
 
     fn verify(values: &[Self]) {
-        for value in values {
-            T::verify(value.coords.as_slice());
-        }
+        values
+            .iter()
+            .for_each(|value| T::verify(value.coords.as_slice()));
     }
 
     fn verify_mut(values: &mut [Self]) {
-        for value in values {
-            T::verify_mut(value.coords.as_mut_slice());
-        }
+        values
+            .iter_mut()
+            .for_each(|value| T::verify_mut(value.coords.as_mut_slice()));
     }
 
     fn build(source: &mut Source<'_, T::Scalar>) -> Self {
