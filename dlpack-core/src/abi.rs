@@ -9,10 +9,7 @@
 //! The struct of the draft that came before 1.0 is deliberately absent (ABI-12).
 
 #![expect(unsafe_code, reason = "calls the deleter of a struct")]
-#![expect(
-    non_upper_case_globals,
-    reason = "enum values keep the names of dlpack.h, so that either side can be searched for them"
-)]
+#![expect(non_upper_case_globals, reason = "enum values keep their names of C")]
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{align_of, offset_of, size_of};

@@ -31,7 +31,7 @@ pub use crate::export::hand_over::{Handover, hand_over, hand_over_usual, take_ba
 pub use crate::export::offer::Offer;
 pub use crate::export::ways::{export_with, unordered};
 #[cfg(feature = "std")]
-pub use crate::stream::ledger::current_stream;
+pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
 pub use crate::tensor::foreign::{aligned, list_at};

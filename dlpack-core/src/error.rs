@@ -5,24 +5,25 @@ use core::fmt;
 
 use crate::{DataType, Device, Version, device::Api};
 
-/// Each variant, and the text that it is shown as: with its fields by name, and what else there is behind it.
+/// Each variant with its fields and what they are, and the text that it is shown as: with the fields by name, and what
+/// else there is behind it.
 macro_rules! errors {
     (
         $(#[$attribute:meta])*
         pub enum Error {$(
             $(#[$doc:meta])*
-            $variant:ident $({ $($(#[$about:meta])* $field:ident: $type:ty,)* })? => $text:literal $(, $more:expr)?;
+            $variant:ident $({ $($field:ident: $type:ty = $about:literal),+ $(,)? })? => $text:literal $(, $more:expr)?;
         )*}
     ) => {
         $(#[$attribute])*
         pub enum Error {
-            $($(#[$doc])* $variant $({ $($(#[$about])* $field: $type,)* })?,)*
+            $($(#[$doc])* $variant $({ $(#[doc = $about] $field: $type,)+ })?,)*
         }
 
         impl fmt::Display for Error {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
-                    $(Self::$variant $({ $($field),* })? => write!(f, $text $(, $more)?),)*
+                    $(Self::$variant $({ $($field),+ })? => write!(f, $text $(, $more)?),)*
                 }
             }
         }
@@ -49,236 +50,137 @@ errors! {
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum Error {
         /// An extent is negative or does not fit an `i64` (LAY-19).
-        BadExtent {
-            /// The axis.
-            axis: usize,
-            /// What the shape says.
-            found: i128,
-        } => "axis {axis} of the shape is {found}; an extent lies between 0 and {}", i64::MAX;
+        BadExtent { axis: usize = "The axis.", found: i128 = "What the shape says." }
+            => "axis {axis} of the shape is {found}; an extent lies between 0 and {}", i64::MAX;
         /// A stride does not fit an `i64`.
-        BadStride {
-            /// The axis.
-            axis: usize,
-            /// What the strides say.
-            found: i128,
-        } => "the stride of axis {axis} is {found}, which does not fit an i64";
+        BadStride { axis: usize = "The axis.", found: i128 = "What the strides say." }
+            => "the stride of axis {axis} is {found}, which does not fit an i64";
         /// An offset is negative, or leads out of the buffer by itself.
-        BadOffset {
-            /// The offset.
-            found: i128,
-        } => "the offset is {found}; an offset lies between 0 and the end of the buffer";
+        BadOffset { found: i128 = "The offset." }
+            => "the offset is {found}; an offset lies between 0 and the end of the buffer";
         /// There is not one stride for each axis.
-        StrideCount {
-            /// How many strides there are.
-            found: usize,
-            /// How many axes there are.
-            needed: usize,
-        } => "there are {found} strides for {needed} axes; each axis needs one";
+        StrideCount { found: usize = "How many strides there are.", needed: usize = "How many axes there are." }
+            => "there are {found} strides for {needed} axes; each axis needs one";
         /// More axes than consumers take (LAY-20).
-        TooManyAxes {
-            /// How many axes there are.
-            found: usize,
-            /// How many there may be.
-            most: usize,
-        } => "the tensor has {found} axes; at most {most} are allowed";
+        TooManyAxes { found: usize = "How many axes there are.", most: usize = "How many there may be." }
+            => "the tensor has {found} axes; at most {most} are allowed";
         /// A tensor of another rank was needed.
-        Rank {
-            /// The rank of the tensor.
-            found: usize,
-            /// The rank that is needed.
-            needed: usize,
-        } => "the tensor has {found} axes where {needed} are needed";
+        Rank { found: usize = "The rank of the tensor.", needed: usize = "The rank that is needed." }
+            => "the tensor has {found} axes where {needed} are needed";
         /// An axis of another extent was needed.
         Extent {
-            /// The axis.
-            axis: usize,
-            /// The extent of the tensor.
-            found: i64,
-            /// What is needed, in words or as a number.
-            needed: String,
+            axis: usize = "The axis.",
+            found: i64 = "The extent of the tensor.",
+            needed: String = "What is needed, in words or as a number.",
         } => "axis {axis} of the tensor is {found}, not {needed}";
         /// The elements take more bytes than memory has (LAY-19).
-        TooLarge {
-            /// The shape.
-            shape: Vec<i64>,
-        } => "a tensor of shape {shape:?} takes more bytes than memory has";
+        TooLarge { shape: Vec<i64> = "The shape." }
+            => "a tensor of shape {shape:?} takes more bytes than memory has";
         /// An element lies outside the buffer.
         OutOfBounds {
-            /// The first byte that the tensor reaches, counted from the start of the buffer.
-            first: i128,
-            /// One past the last byte that it reaches.
-            end: i128,
-            /// The bytes of the buffer.
-            len: usize,
+            first: i128 = "The first byte that the tensor reaches, counted from the start of the buffer.",
+            end: i128 = "One past the last byte that it reaches.",
+            len: usize = "The bytes of the buffer.",
         } => "the tensor reaches from byte {first} to byte {end} of a buffer of {len} bytes";
         /// The extent written `_` cannot be found from the length of the data.
         NotInferable {
-            /// How many elements there are.
-            elements: usize,
-            /// How many elements the other extents make.
-            others: i128,
+            elements: usize = "How many elements there are.",
+            others: i128 = "How many elements the other extents make.",
         } => "`_` in the shape has no value: {elements} elements do not make whole rows of {others}";
         /// The buffer is no whole number of elements.
         PartialElement {
-            /// The bytes that the elements have.
-            bytes: usize,
-            /// The bits of one element.
-            element_bits: usize,
+            bytes: usize = "The bytes that the elements have.",
+            element_bits: usize = "The bits of one element.",
         } => "{bytes} bytes are no whole number of elements of {element_bits} bits";
         /// A byte stride is no multiple of the item (LAY-13).
         PartialStride {
-            /// The axis.
-            axis: usize,
-            /// The stride in bytes.
-            found: i64,
-            /// The bytes of one item.
-            itemsize: usize,
+            axis: usize = "The axis.",
+            found: i64 = "The stride in bytes.",
+            itemsize: usize = "The bytes of one item.",
         } => "axis {axis} has a stride of {found} bytes, which is no multiple of the {itemsize} bytes of an item";
         /// The first element does not begin on a byte of its own.
-        PartialOffset {
-            /// The offset in bits.
-            bits: i128,
-        } => "the first element begins at bit {bits}; it must begin on a byte of its own";
+        PartialOffset { bits: i128 = "The offset in bits." }
+            => "the first element begins at bit {bits}; it must begin on a byte of its own";
         /// The first element does not lie where its type has to (LAY-12).
         Misaligned {
-            /// Its address.
-            address: usize,
-            /// What the address must be a multiple of.
-            alignment: usize,
-            /// The data type.
-            dtype: DataType,
+            address: usize = "Its address.",
+            alignment: usize = "What the address must be a multiple of.",
+            dtype: DataType = "The data type.",
         } => "the first element lies at {address:#x}; {dtype} needs an address that is a multiple of {alignment}";
         /// The data knows its own layout, and the annotation says another.
         LayoutConflict {
-            /// `shape`, `strides` or `order`.
-            what: &'static str,
-            /// What the data says.
-            data: Vec<i64>,
-            /// What the annotation says.
-            given: Vec<i64>,
+            what: &'static str = "`shape`, `strides` or `order`.",
+            data: Vec<i64> = "What the data says.",
+            given: Vec<i64> = "What the annotation says.",
         } => "`{what}` says {given:?}, but the data says {data:?} itself";
         /// The data knows its own device, and the annotation says another.
-        DeviceConflict {
-            /// Where the data lies.
-            data: Device,
-            /// What the annotation says.
-            given: Device,
-        } => "`device` says {given}, but the data lies on {data}";
+        DeviceConflict { data: Device = "Where the data lies.", given: Device = "What the annotation says." }
+            => "`device` says {given}, but the data lies on {data}";
         /// A byte that stands for a `bool` is neither 0 nor 1.
-        NotBool {
-            /// The byte.
-            found: u8,
-        } => "a byte of the data is {found}; as bool it must be 0 or 1";
+        NotBool { found: u8 = "The byte." }
+            => "a byte of the data is {found}; as bool it must be 0 or 1";
         /// DLPack 1.3 has no such data type (DTY-08).
-        UnknownDataType {
-            /// What was found.
-            found: DataType,
-        } => "DLPack {} has no data type {found}", Version::CURRENT;
+        UnknownDataType { found: DataType = "What was found." }
+            => "DLPack {} has no data type {found}", Version::CURRENT;
         /// A tensor of another data type was needed.
         WrongDataType {
-            /// The data type of the tensor.
-            found: DataType,
-            /// The data type that is needed.
-            needed: DataType,
+            found: DataType = "The data type of the tensor.",
+            needed: DataType = "The data type that is needed.",
         } => "the tensor holds {found} where {needed} is needed";
         /// DLPack 1.3 has no such device (DEV-14).
-        UnknownDevice {
-            /// What was found.
-            found: Device,
-        } => "DLPack {} has no {found}", Version::CURRENT;
+        UnknownDevice { found: Device = "What was found." }
+            => "DLPack {} has no {found}", Version::CURRENT;
         /// The data does not lie where the processor can read it.
-        NotOnHost {
-            /// Where it lies.
-            device: Device,
-        } => "the data lies on {device}, where the processor cannot read it";
+        NotOnHost { device: Device = "Where it lies." }
+            => "the data lies on {device}, where the processor cannot read it";
         /// The data cannot be brought to that device (DEV-06).
-        UnreachableDevice {
-            /// Where it lies.
-            data: Device,
-            /// Where it was asked for.
-            requested: Device,
-        } => "the data lies on {data} and cannot be brought to {requested}";
+        UnreachableDevice { data: Device = "Where it lies.", requested: Device = "Where it was asked for." }
+            => "the data lies on {data} and cannot be brought to {requested}";
         /// A copy on this device was asked for, which is not available (CPY-10).
-        CannotCopy {
-            /// Where the data lies.
-            device: Device,
-        } => "data on {device} cannot be copied by this producer";
+        CannotCopy { device: Device = "Where the data lies." }
+            => "data on {device} cannot be copied by this producer";
         /// The request can only be served by a copy, and forbids one (CPY-02).
-        CopyForbidden {
-            /// Why a copy is needed.
-            why: &'static str,
-        } => "copy=False, but {why}";
+        CopyForbidden { why: &'static str = "Why a copy is needed." }
+            => "copy=False, but {why}";
         /// The data is read-only, which the legacy struct cannot say (FLG-04).
-        LegacyReadOnly =>
-            "the data is read-only, which a legacy tensor cannot say; ask for DLPack 1.0 or newer, or for a copy";
+        LegacyReadOnly
+            => "the data is read-only, which a legacy tensor cannot say; ask for DLPack 1.0 or newer, or for a copy";
         /// The values are padded to bytes, which the legacy struct cannot say (DTY-13).
-        LegacyPadded {
-            /// The data type.
-            dtype: DataType,
-        } => "the items are {dtype}, which a legacy tensor cannot say; ask for DLPack 1.1 or newer";
+        LegacyPadded { dtype: DataType = "The data type." }
+            => "the items are {dtype}, which a legacy tensor cannot say; ask for DLPack 1.1 or newer";
         /// The stream means nothing for this device (STC-12).
-        BadStream {
-            /// The stream.
-            found: i64,
-            /// Where the data lies.
-            device: Device,
-        } => "stream {found} means nothing for data on {device}; pass {}", streams_of(*device);
+        BadStream { found: i64 = "The stream.", device: Device = "Where the data lies." }
+            => "stream {found} means nothing for data on {device}; pass {}", streams_of(*device);
         /// Work on this device would have to be ordered against a stream, which is not available: the crate was
         /// built without `std`.
-        CannotOrder {
-            /// Where the data lies.
-            device: Device,
-        } =>
-            "work on {device} cannot be ordered after a stream by this producer, which was built without std; synchronize first and pass stream -1";
+        CannotOrder { device: Device = "Where the data lies." }
+            => "work on {device} cannot be ordered after a stream by this producer, which was built without std; synchronize first and pass stream -1";
         /// The data says itself which stream it is written on, and the annotation says another.
-        StreamConflict {
-            /// The stream of the data.
-            data: usize,
-            /// What the annotation says.
-            given: usize,
-        } => "`stream` says {given:#x}, but the data is written on {data:#x}";
+        StreamConflict { data: usize = "The stream of the data.", given: usize = "What the annotation says." }
+            => "`stream` says {given:#x}, but the data is written on {data:#x}";
         /// A device's driver is needed and could not be loaded.
         NoDriver {
-            /// The library, without what systems add to names.
-            library: &'static str,
-            /// What the system said.
-            why: String,
+            library: &'static str = "The library, without what systems add to names.",
+            why: String = "What the system said.",
         } => "{library} is needed, and could not be loaded: {why}";
         /// A device's driver lacks a function that is needed: it is too old, or is none.
-        NoEntryPoint {
-            /// The library that was loaded.
-            library: String,
-            /// The function.
-            symbol: &'static str,
-        } => "{library} is no driver, or too old: it has no `{symbol}`";
+        NoEntryPoint { library: String = "The library that was loaded.", symbol: &'static str = "The function." }
+            => "{library} is no driver, or too old: it has no `{symbol}`";
         /// A device's driver failed.
         DriverFailed {
-            /// The function that was called.
-            call: String,
-            /// What it returned.
-            code: i32,
-            /// What the driver calls that.
-            name: String,
+            call: String = "The function that was called.",
+            code: i32 = "What it returned.",
+            name: String = "What the driver calls that.",
         } => "`{call}` failed with {name} ({code})";
         /// A stream is recording a graph, and what was asked for would break that or be broken by it.
-        Capturing {
-            /// What is in the way.
-            what: &'static str,
-        } => "a graph is being captured: {what}";
+        Capturing { what: &'static str = "What is in the way." }
+            => "a graph is being captured: {what}";
         /// The tensor has another major version (NEG-12).
-        UnsupportedMajor {
-            /// Its version.
-            found: Version,
-            /// Ours.
-            supported: Version,
-        } => "the tensor has DLPack version {found}; {}.x is supported", supported.major;
+        UnsupportedMajor { found: Version = "Its version.", supported: Version = "Ours." }
+            => "the tensor has DLPack version {found}; {}.x is supported", supported.major;
         /// A foreign tensor breaks the format.
-        Malformed {
-            /// What is wrong with it.
-            what: &'static str,
-            /// The number that shows it.
-            found: i64,
-        } => "malformed tensor: {what} ({found})";
+        Malformed { what: &'static str = "What is wrong with it.", found: i64 = "The number that shows it." }
+            => "malformed tensor: {what} ({found})";
         /// The data is read-only, and writing was asked for (FLG-09).
         ReadOnly => "the tensor is read-only";
         /// `writable` was asked for, and the buffer gives only shared access.
@@ -286,53 +188,32 @@ errors! {
         /// Others may write to the memory, so it cannot be a slice.
         MayChange => "others may write to the memory while it is read: take the elements with `to_vec` or `iter`";
         /// The elements do not lie one after another, as a slice needs.
-        NotContiguous {
-            /// The shape.
-            shape: Vec<i64>,
-            /// The strides in items.
-            strides: Vec<i64>,
-        } => "a tensor of shape {shape:?} with strides {strides:?} is not one run of elements";
+        NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
+            => "a tensor of shape {shape:?} with strides {strides:?} is not one run of elements";
         /// A clone of the field marked `owner` does not keep the data.
         OwnerElsewhere => "a clone of the field marked `owner` does not hold the memory that is exported";
         /// The memory could not be had.
-        OutOfMemory {
-            /// The bytes asked for.
-            bytes: usize,
-        } => "{bytes} bytes of memory could not be had";
+        OutOfMemory { bytes: usize = "The bytes asked for." }
+            => "{bytes} bytes of memory could not be had";
         /// The variant is marked `skip`.
-        Skipped {
-            /// The enum.
-            name: &'static str,
-            /// The variant.
-            variant: &'static str,
-        } => "`{name}::{variant}` is marked `skip` and has no tensor";
+        Skipped { name: &'static str = "The enum.", variant: &'static str = "The variant." }
+            => "`{name}::{variant}` is marked `skip` and has no tensor";
         /// No variant of the enum takes such a tensor.
         NoVariant {
-            /// The enum.
-            name: &'static str,
-            /// The data type of the tensor.
-            dtype: DataType,
-            /// The rank of the tensor.
-            rank: usize,
+            name: &'static str = "The enum.",
+            dtype: DataType = "The data type of the tensor.",
+            rank: usize = "The rank of the tensor.",
         } => "no variant of `{name}` takes a tensor of {dtype} with {rank} axes";
         /// There is no tensor of this name.
-        NoSuchTensor {
-            /// The name asked for.
-            name: String,
-            /// The names that there are.
-            known: &'static [&'static str],
-        } => "there is no tensor `{name}`, only {known:?}";
+        NoSuchTensor { name: String = "The name asked for.", known: &'static [&'static str] = "The names that there are." }
+            => "there is no tensor `{name}`, only {known:?}";
         /// The field of this tensor is `None`.
-        Absent {
-            /// The name of the tensor.
-            name: &'static str,
-        } => "the tensor `{name}` is None";
+        Absent { name: &'static str = "The name of the tensor." }
+            => "the tensor `{name}` is None";
         /// A value of the tensor does not fit the field it is read back into.
         BadField {
-            /// What the value is: an extent, a stride, a data type or a device.
-            what: &'static str,
-            /// The value.
-            found: String,
+            what: &'static str = "What the value is: an extent, a stride, a data type or a device.",
+            found: String = "The value.",
         } => "the field cannot hold {what} {found}";
     }
 }
@@ -371,15 +252,12 @@ impl Error {
     #[cold]
     pub(crate) fn again(&self) -> Self {
         let clone = || match self {
-            &Self::NoDriver { library, ref why } => {
-                let why = text(why)?;
+            Self::NoDriver { library, why } => {
+                let (library, why) = (*library, text(why)?);
                 Ok(Self::NoDriver { library, why })
             }
-            &Self::NoEntryPoint {
-                ref library,
-                symbol,
-            } => {
-                let library = text(library)?;
+            Self::NoEntryPoint { library, symbol } => {
+                let (library, symbol) = (text(library)?, *symbol);
                 Ok(Self::NoEntryPoint { library, symbol })
             }
             other => Ok(other.clone()),
@@ -405,12 +283,9 @@ pub fn text(value: impl fmt::Display) -> Result<String, Error> {
     }
 
     let mut text = Text(String::new());
-    match fmt::write(&mut text, format_args!("{value}")) {
-        Ok(()) => Ok(text.0),
-        Err(fmt::Error) => Err(Error::OutOfMemory {
-            bytes: text.0.len() + 1,
-        }),
-    }
+    let written = fmt::write(&mut text, format_args!("{value}"));
+    let bytes = text.0.len() + 1;
+    written.map_or(Err(Error::OutOfMemory { bytes }), |()| Ok(text.0))
 }
 
 /// `values.to_vec()`, where there is memory for it.

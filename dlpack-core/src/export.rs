@@ -41,17 +41,9 @@ pub(crate) mod ways;
 
 use alloc::sync::Arc;
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::Parts;
-use crate::describe::usual::usual;
-use crate::error::Error;
 use crate::export::extras::{Extras, of_types, share};
-use crate::export::ways::{
-    export_moved, export_moved_unasked, export_shared, export_shared_unasked,
-};
-use crate::loan::buffer::Buffer;
-use crate::request::ExportRequest;
-use crate::tensor::managed::Managed;
+use crate::export::ways::{export_moved, export_shared};
+use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts, describe::usual::usual};
 
 /// A type whose values are tensors.
 ///
@@ -139,7 +131,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + 'static,
     {
-        export_moved_unasked(self, Self::describe_mut)
+        export_moved(self, Self::describe_mut, None)
     }
 
     /// Exports the value as a consumer asks for it.
@@ -160,7 +152,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + 'static,
     {
-        export_moved(self, Self::describe_mut, request)
+        export_moved(self, Self::describe_mut, Some(request))
     }
 
     /// Exports the value without giving it up: the tensor holds another `Arc` to it.
@@ -187,7 +179,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        export_shared_unasked(self, Self::describe, share)
+        export_shared(self, Self::describe, share, None)
     }
 
     /// Exports the value without giving it up, as a consumer asks for it.
@@ -214,7 +206,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         if let Some(shared) = share(&**self, request) {
             return shared;
         }
-        export_shared(self, Self::describe, request)
+        export_shared(self, Self::describe, |_, _| None, Some(request))
     }
 }
 

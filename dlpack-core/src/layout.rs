@@ -24,9 +24,9 @@ pub use shape::{Int, Shape, Strides};
 
 use core::{array::from_fn, marker::PhantomData};
 
-use crate::Error;
 use crate::layout::dims::Few;
 use crate::layout::shape::{Fixed, Numbers, sealed::List};
+use crate::{Error, Order};
 
 /// A shape of `N` axes together with its strides, one `i64` an axis.
 ///
@@ -74,7 +74,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`] or [`Error::TooLarge`].
     pub fn row_major(shape: [usize; N]) -> Result<Self, Error> {
-        Self::packed(shape, extent::push_row_major)
+        Self::packed(shape, Order::C)
     }
 
     /// The first axis moves fastest.
@@ -88,7 +88,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// As [`Layout::row_major`].
     pub fn column_major(shape: [usize; N]) -> Result<Self, Error> {
-        Self::packed(shape, extent::push_column_major)
+        Self::packed(shape, Order::F)
     }
 
     /// These strides, in elements; whether they stay inside the data is found out when it is described.
@@ -114,17 +114,14 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    fn packed(shape: [usize; N], push: fn(&mut Dims, &[i64], i64)) -> Result<Self, Error> {
+    fn packed(shape: [usize; N], order: Order) -> Result<Self, Error> {
         let shape = Dims::extents(&shape)?;
         if extent::count(&shape).is_none() {
             return Err(Error::too_large(&shape));
         }
-        let mut strides = Dims::new();
-        push(&mut strides, &shape, 1);
-        Ok(Self {
-            shape: array(&shape),
-            strides: array(&strides),
-        })
+        let strides = array(&extent::packed(order, &shape, 1));
+        let shape = array(&shape);
+        Ok(Self { shape, strides })
     }
 
     /// The extents.

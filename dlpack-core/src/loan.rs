@@ -18,10 +18,7 @@
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
 //! | `raw` | the door for an address, on the user's word |
 //! | `facts` | what the types say of a tensor before any value exists |
-#![expect(
-    unsafe_code,
-    reason = "loans over raw memory are made by unsafe constructors"
-)]
+#![expect(unsafe_code, reason = "has constructors of loans over raw memory")]
 
 pub(crate) mod access;
 pub(crate) mod buffer;

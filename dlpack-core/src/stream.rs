@@ -17,12 +17,10 @@
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
 //! | `driver` | their entry points, one table for both, and which context is current |
 //! | `visit` | what is done with them: events are recorded and waited for, memory is copied |
-//! | `order` | the left half of the picture: the producer's event |
-//! | `release` | the right half: the consumer's event |
+//! | `order` | the left half of the picture: the producer's event; and on which stream a thread exported last |
+//! | `release` | the right half: the consumer's event; and owners that could not be dropped yet |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
-//! | `unfreed` | owners that could not be dropped yet, and when they are tried again |
-//! | `ledger` | on which stream a thread exported last, for who asks without a stream |
 //! | `without_std` | the same in a build without the feature `std`, which finds no driver |
 //!
 //! What the consumer's number means is read in [`request`](crate::request); copies that devices make belong to exports.
@@ -37,8 +35,6 @@ use core::{marker::PhantomData, num::NonZeroUsize};
 #[cfg(feature = "std")]
 pub(crate) mod driver;
 #[cfg(feature = "std")]
-pub(crate) mod ledger;
-#[cfg(feature = "std")]
 mod library;
 #[cfg(feature = "std")]
 pub(crate) mod link;
@@ -48,8 +44,6 @@ pub(crate) mod owner;
 #[cfg(feature = "std")]
 pub(crate) mod release;
 pub(crate) mod rules;
-#[cfg(feature = "std")]
-pub(crate) mod unfreed;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
 
@@ -63,7 +57,7 @@ pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
 #[cfg(feature = "std")]
-pub use unfreed::{captured, release_captured};
+pub use release::{captured, release_captured};
 
 /// A stream of CUDA or HIP, by the handle that their drivers take.
 ///
@@ -174,10 +168,8 @@ impl<'a> StreamRef<'a> {
     }
 
     pub(crate) const fn new(queue: Queue) -> Self {
-        Self {
-            queue,
-            keeper: PhantomData,
-        }
+        let keeper = PhantomData;
+        Self { queue, keeper }
     }
 
     /// The handle.
@@ -265,10 +257,8 @@ impl Queue {
 
     /// A stream of the device's primary context, or any that is not a default stream.
     pub(crate) const fn new(handle: usize) -> Self {
-        Self {
-            handle,
-            context: PRIMARY,
-        }
+        let context = PRIMARY;
+        Self { handle, context }
     }
 
     pub(crate) const fn in_context(self, context: usize) -> Self {

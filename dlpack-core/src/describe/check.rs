@@ -2,16 +2,11 @@
 
 use core::marker::PhantomData;
 
-use crate::describe::descriptor::Descriptor;
-use crate::describe::parts::{Annotation, Reading, StrideRule};
-use crate::describe::usual::Usual;
-use crate::dtype::Order;
-use crate::error::{Error, list};
-use crate::layout::dims::{Dims, MAX_RANK};
+use crate::describe::{parts::Annotation, parts::Reading, parts::StrideRule, usual::Usual};
 use crate::layout::extent::{self, packed_bytes};
-use crate::layout::shape::HOLE;
-use crate::loan::Memory;
-use crate::stream::Queue;
+use crate::layout::{Dims, shape, shape::HOLE};
+use crate::tensor::{foreign::malformed, view::aligned_to};
+use crate::{Descriptor, Error, Order, error::list, loan::Memory, stream::Queue};
 
 /// The stream that memory is written on, by what the annotation and the data say.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
@@ -93,16 +88,11 @@ impl Annotation {
                 found: reading.dtype,
             });
         }
-        let device = match self.device {
-            Some(given) if given != memory.device && !memory.any_device => {
-                return Err(Error::DeviceConflict {
-                    data: memory.device,
-                    given,
-                });
-            }
-            Some(given) => given,
-            None => memory.device,
-        };
+        let (data, device) = (memory.device, self.device.unwrap_or(memory.device));
+        if device != data && !memory.any_device {
+            let given = device;
+            return Err(Error::DeviceConflict { data, given });
+        }
         let stream = written_on(self.stream, memory.stream)?;
         let item_bits = reading.dtype.itemsize_bits();
         let pitch = to_i64(reading.element_bits / item_bits);
@@ -114,18 +104,9 @@ impl Annotation {
             return Err(Error::BadExtent { axis, found });
         }
         let mut strides = self.leading_strides(&memory, &reading, &shape, pitch)?;
-        for &extent in reading.axes.extents() {
-            shape.push(extent);
-        }
-        for &stride in reading.axes.strides() {
-            strides.push(stride);
-        }
-        if shape.len() > MAX_RANK {
-            return Err(Error::TooManyAxes {
-                found: shape.len(),
-                most: MAX_RANK,
-            });
-        }
+        shape.append(reading.axes.extents());
+        strides.append(reading.axes.strides());
+        shape.check_rank()?;
 
         let mut descriptor = Descriptor {
             data: core::ptr::null_mut(),
@@ -144,8 +125,7 @@ impl Annotation {
         };
         if descriptor.shape.contains(&0) {
             // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
-            descriptor.strides = Dims::new();
-            extent::push_row_major(&mut descriptor.strides, &descriptor.shape, 1);
+            descriptor.strides = extent::packed(Order::C, &descriptor.shape, 1);
             return Ok(descriptor);
         }
         self.place(&mut descriptor, &memory, &reading, start)?;
@@ -188,27 +168,19 @@ impl Annotation {
                 });
             }
             if let Some(given) = &self.shape {
-                let agrees = given.len() == layout.shape.len()
-                    && given
-                        .iter()
-                        .zip(layout.shape.iter())
-                        .all(|(given, known)| *given == HOLE || given == known);
-                if !agrees {
+                let mut axes = given.iter().zip(layout.shape.iter());
+                let agree = axes.all(|(given, known)| *given == HOLE || given == known);
+                if given.len() != layout.shape.len() || !agree {
                     return Err(conflict("shape", &layout.shape, given));
                 }
             }
             return Ok(layout.shape.clone());
         }
+        let elements = || whole_elements(memory, reading, start);
         match &self.shape {
             Some(given) if !given.contains(&HOLE) => Ok(given.clone()),
-            Some(given) => {
-                let elements = whole_elements(memory, reading, start)?;
-                fill_hole(given, elements)
-            }
-            None => {
-                let elements = whole_elements(memory, reading, start)?;
-                Ok(Dims::from([to_i64(elements)]))
-            }
+            Some(given) => fill_hole(given, elements()?),
+            None => Ok(Dims::from([to_i64(elements()?)])),
         }
     }
 
@@ -224,20 +196,8 @@ impl Annotation {
         let item_bits = to_i64(reading.dtype.itemsize_bits());
         let given = match &self.strides {
             StrideRule::None => None,
-            StrideRule::Order(Order::C) => Some(row_major(shape, pitch)),
-            StrideRule::Order(Order::F) => {
-                let mut strides = Dims::new();
-                extent::push_column_major(&mut strides, shape, pitch);
-                Some(strides)
-            }
-            StrideRule::Elements(given) => {
-                let mut strides = fill_strides(given, shape, 1)?;
-                for (axis, stride) in strides.iter_mut().enumerate() {
-                    let found = i128::from(*stride) * i128::from(pitch);
-                    *stride = crate::layout::shape::stride(axis, found)?;
-                }
-                Some(strides)
-            }
+            StrideRule::Order(order) => Some(extent::packed(*order, shape, pitch)),
+            StrideRule::Elements(given) => Some(in_items(&fill_strides(given, shape, 1)?, pitch)?),
             StrideRule::Bytes(given) => {
                 let mut strides = fill_strides(given, shape, to_i64(reading.element_bits / 8))?;
                 for (axis, stride) in strides.iter_mut().enumerate() {
@@ -249,24 +209,16 @@ impl Annotation {
                             itemsize: reading.dtype.itemsize_bits().div_ceil(8),
                         });
                     }
-                    *stride = crate::layout::shape::stride(axis, bits / i128::from(item_bits))?;
+                    *stride = shape::stride(axis, bits / i128::from(item_bits))?;
                 }
                 Some(strides)
             }
         };
         let Some(layout) = &memory.layout else {
-            return Ok(given.unwrap_or_else(|| row_major(shape, pitch)));
+            return Ok(given.unwrap_or_else(|| extent::packed(Order::C, shape, pitch)));
         };
-        let mut known = layout.strides.clone();
-        if known.len() != shape.len() {
-            return Err(Error::StrideCount {
-                found: known.len(),
-                needed: shape.len(),
-            });
-        }
-        for (axis, stride) in known.iter_mut().enumerate() {
-            *stride = crate::layout::shape::stride(axis, i128::from(*stride) * i128::from(pitch))?;
-        }
+        one_each(&layout.strides, shape)?;
+        let known = in_items(&layout.strides, pitch)?;
         match given {
             Some(given) if given != known => {
                 let what = match self.strides {
@@ -289,9 +241,7 @@ impl Annotation {
         start: usize,
     ) -> Result<(), Error> {
         let (shape, strides) = (&descriptor.shape, &descriptor.strides);
-        if packed_bytes(shape, reading.dtype).is_none() {
-            return Err(Error::too_large(shape));
-        }
+        packed_bytes(shape, reading.dtype).ok_or_else(|| Error::too_large(shape))?;
         let item_bits = i128::try_from(reading.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let start_bits = i128::try_from(start).unwrap_or(i128::MAX);
         let len_bits = i128::try_from(memory.bytes).unwrap_or(i128::MAX) * 8;
@@ -309,40 +259,31 @@ impl Annotation {
             });
         }
         if memory.data.is_null() {
-            return Err(Error::Malformed {
-                what: "the data has elements and a null address",
-                found: 0,
-            });
+            return malformed("the data has elements and a null address", 0);
         }
 
         let start_bytes = start / 8;
         if descriptor.device.device_type.is_addressable() {
             descriptor.data = memory.data.wrapping_add(start_bytes);
-            let (address, alignment) = (descriptor.data.addr(), reading.dtype.alignment());
-            if address % alignment != 0 {
-                return Err(Error::Misaligned {
-                    address,
-                    alignment,
-                    dtype: reading.dtype,
-                });
-            }
+            let dtype = reading.dtype;
+            aligned_to(descriptor.data.addr(), dtype.alignment(), dtype)?;
         } else {
             descriptor.data = memory.data;
             descriptor.byte_offset = u64::try_from(start_bytes).unwrap_or(u64::MAX);
         }
 
         let reinterpreted = reading.dtype != memory.dtype;
-        if reinterpreted && !memory.any_bits {
-            // A consumer could write bytes that are no value of the type they were lent as.
-            descriptor.read_only = true;
-        }
+        // A consumer could write bytes that are no value of the type they were lent as.
+        descriptor.read_only |= reinterpreted && !memory.any_bits;
         if reinterpreted && !reading.any_bits {
-            check_bools(descriptor)?;
+            let view = descriptor.view();
+            view.check_host_readable()?;
+            // Every byte of data read as `bool` is 0 or 1.
+            view.check_bools()?;
         }
-        if !descriptor.read_only && extent::may_overlap(&descriptor.shape, &descriptor.strides) {
-            // LAY-16: one write would show up in several elements.
-            descriptor.read_only = true;
-        }
+        // LAY-16: one write would show up in several elements.
+        descriptor.read_only =
+            descriptor.read_only || extent::may_overlap(&descriptor.shape, &descriptor.strides);
         Ok(())
     }
 }
@@ -358,11 +299,22 @@ fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
     lists().unwrap_or_else(|error| error)
 }
 
-#[inline]
-fn row_major(shape: &[i64], unit: i64) -> Dims {
-    let mut strides = Dims::new();
-    extent::push_row_major(&mut strides, shape, unit);
-    strides
+/// Strides in elements that lie `pitch` items apart.
+fn in_items(elements: &Dims, pitch: i64) -> Result<Dims, Error> {
+    let mut strides = elements.clone();
+    for (axis, stride) in strides.iter_mut().enumerate() {
+        *stride = shape::stride(axis, i128::from(*stride) * i128::from(pitch))?;
+    }
+    Ok(strides)
+}
+
+/// That there is one stride for each axis.
+fn one_each(strides: &Dims, shape: &Dims) -> Result<(), Error> {
+    let (found, needed) = (strides.len(), shape.len());
+    if found == needed {
+        return Ok(());
+    }
+    Err(Error::StrideCount { found, needed })
 }
 
 /// Sizes of memory and of types, which never exceed `isize::MAX`.
@@ -406,7 +358,7 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
     let mut shape = given.clone();
     for (axis, extent) in shape.iter_mut().enumerate() {
         if *extent == HOLE {
-            *extent = crate::layout::shape::extent(axis, inferred)?;
+            *extent = shape::extent(axis, inferred)?;
         }
     }
     Ok(shape)
@@ -414,26 +366,14 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
 
 /// Strides with each `_` packed against the axis to its right, `unit` for the last.
 fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
-    if given.len() != shape.len() {
-        return Err(Error::StrideCount {
-            found: given.len(),
-            needed: shape.len(),
-        });
-    }
+    one_each(given, shape)?;
     let mut strides = given.clone();
     let mut packed = i128::from(unit);
     for axis in (0..strides.len()).rev() {
         if strides[axis] == HOLE {
-            strides[axis] = crate::layout::shape::stride(axis, packed)?;
+            strides[axis] = shape::stride(axis, packed)?;
         }
         packed = i128::from(strides[axis]) * i128::from(shape[axis].max(1));
     }
     Ok(strides)
-}
-
-/// That every byte of data read as `bool` is 0 or 1.
-fn check_bools(descriptor: &Descriptor<'_>) -> Result<(), Error> {
-    let view = descriptor.view();
-    view.check_host_readable()?;
-    view.check_bools()
 }

@@ -4,10 +4,8 @@ use core::marker::PhantomData;
 
 use crate::layout::{Dims, extent};
 use crate::stream::{Queue, rules::Origin};
-use crate::{
-    DataType, Device, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef, Version,
-};
-use crate::{loan::access::Access, tensor::accessors::accessors};
+use crate::{DataType, Device, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef};
+use crate::{Version, loan::access::Access, tensor::accessors::accessors};
 
 /// A tensor that was checked against the memory it lies in.
 ///

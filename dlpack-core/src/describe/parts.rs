@@ -148,9 +148,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn shape(self, shape: impl Shape) -> Self {
-        self.put_checked(shape.into_dims(Numbers::Extents), |annotation, shape| {
-            annotation.shape = Some(shape);
-        })
+        let shape = shape.into_dims(Numbers::Extents);
+        self.put_checked(shape, |annotation, shape| annotation.shape = Some(shape))
     }
 
     /// The strides of those axes, in elements.
@@ -164,12 +163,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        self.put_checked(
-            strides.into_dims(Numbers::Strides),
-            |annotation, strides| {
-                annotation.strides = StrideRule::Elements(strides);
-            },
-        )
+        let strides = strides
+            .into_dims(Numbers::Strides)
+            .map(StrideRule::Elements);
+        self.put_checked(strides, |annotation, rule| annotation.strides = rule)
     }
 
     /// The strides of those axes, in bytes.
@@ -183,12 +180,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        self.put_checked(
-            strides.into_dims(Numbers::Strides),
-            |annotation, strides| {
-                annotation.strides = StrideRule::Bytes(strides);
-            },
-        )
+        let strides = strides.into_dims(Numbers::Strides).map(StrideRule::Bytes);
+        self.put_checked(strides, |annotation, rule| annotation.strides = rule)
     }
 
     /// The axis that moves fastest is the first one.
@@ -230,9 +223,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn offset(self, elements: impl Int) -> Self {
-        self.put_checked(offset(&elements), |annotation, elements| {
-            annotation.offset = elements;
-        })
+        self.put_checked(offset(&elements), |annotation, n| annotation.offset = n)
     }
 
     /// The bytes in front of the first element.
@@ -246,9 +237,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_offset(self, bytes: impl Int) -> Self {
-        self.put_checked(offset(&bytes), |annotation, bytes| {
-            annotation.byte_offset = bytes;
-        })
+        self.put_checked(offset(&bytes), |annotation, n| annotation.byte_offset = n)
     }
 
     /// Reads the bytes as elements of another type.

@@ -8,11 +8,8 @@
 
 use core::marker::PhantomData;
 
-use crate::device::Device;
-use crate::dtype::DataType;
-use crate::layout::dims::{Few, INLINE};
-use crate::layout::shape::{Numbers, Shape, Strides};
-use crate::loan::{Loan, Memory};
+use crate::layout::{dims::Few, dims::INLINE, shape::Numbers};
+use crate::{DataType, Device, Loan, Shape, Strides, loan::Memory};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
@@ -142,12 +139,9 @@ fn discard(_: Loan<'_>) {}
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
-    use alloc::vec::Vec;
-
     use super::*;
-    use crate::export::extras;
-    use crate::{Buffer, Layout, Parts};
+    use crate::{Buffer, Layout, Parts, export::extras};
+    use alloc::{vec, vec::Vec};
 
     /// What both ways say, where the short one says anything.
     fn agree<S: Shape + ?Sized>(data: &Vec<f32>, shape: &S, strides: Option<&[i64]>) -> bool {
@@ -178,11 +172,8 @@ mod tests {
         assert!(agree(&data, &vec![1_i64, 2, 3, 1, 4, 1], None));
         assert!(agree(&data, &[] as &[usize; 0], None));
         assert!(agree(&data, &[2_usize, 3], Some(&[3, 1])));
-        assert!(agree(
-            &data,
-            &Layout::row_major([4, 3]).unwrap(),
-            Some(&[3, 1])
-        ));
+        let layout = Layout::row_major([4, 3]).unwrap();
+        assert!(agree(&data, &layout, Some(&[3, 1])));
     }
 
     /// Extents, and strides where they are given.

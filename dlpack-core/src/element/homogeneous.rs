@@ -1,8 +1,5 @@
 //! How a struct of equal scalars proves to be an element, without a line of unsafe code in the derive.
-#![expect(
-    unsafe_code,
-    reason = "the proof stands for the promise that `Element` is"
-)]
+#![expect(unsafe_code, reason = "the proof stands for the promise of `Element`")]
 
 use core::{marker::PhantomData, mem::size_of};
 

@@ -1,8 +1,5 @@
 //! The block that an export is: header, lists and owner in one allocation; and the deleter that ends it.
-#![expect(
-    unsafe_code,
-    reason = "hands memory to C, and takes it back in the deleter"
-)]
+#![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
@@ -14,11 +11,9 @@ use crate::describe::{descriptor::Descriptor, usual::Usual};
 use crate::layout::{Dims, dims::INLINE, extent};
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::managed::{BlockTable, Ours, Struct};
-use crate::{
-    DataType, Device, Error, LegacyPolicy, Managed, Version, abi, panics::contain_panic,
-    request::Plan, version::Abi,
-};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
 use crate::{loan::access::Access, memory::aligned::AlignedBytes};
+use crate::{panics::contain_panic, version::Abi};
 
 /// What goes into the block beside the owner.
 pub(crate) struct Contents {
@@ -207,9 +202,8 @@ impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
     #[inline]
     pub(crate) fn new(owner: O) -> Result<Self, Error> {
-        Self::try_new(owner).map_err(|()| Error::OutOfMemory {
-            bytes: size_of::<Block<O>>(),
-        })
+        let bytes = size_of::<Block<O>>();
+        Self::try_new(owner).map_err(|()| Error::OutOfMemory { bytes })
     }
 
     #[inline(always)]
@@ -284,9 +278,11 @@ impl<O: Send + 'static> Unfinished<O> {
         core::mem::forget(self);
         let block = whole.as_ptr();
         // SAFETY: the place of the lists inside the block that `new` allocated.
-        let place_of_lists = unsafe { addr_of_mut!((*block).lists) };
+        let place = unsafe { addr_of_mut!((*block).lists) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
-        let lists = unsafe { place(place_of_lists, tensor.lists) };
+        unsafe { place.write(tensor.lists) };
+        // SAFETY: initialised right above, and only ours.
+        let lists = unsafe { &mut *place };
         // LAY-02, LAY-03: the lists are null only where there are no axes.
         let [shape, strides] = match tensor.ndim {
             0 => [core::ptr::null_mut(); 2],
@@ -342,19 +338,6 @@ unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
     // SAFETY: a block of this type, which lives since the caller knows it.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
-}
-
-/// Initialises the lists of a block and gives access to them there.
-///
-/// # Safety
-///
-/// `place` is a valid place for them that nobody else uses for `'a`.
-#[inline]
-unsafe fn place<'a>(place: *mut Lists, lists: Lists) -> &'a mut Lists {
-    // SAFETY: passed on to the caller.
-    unsafe { place.write(lists) };
-    // SAFETY: initialised right above; nobody else uses it.
-    unsafe { &mut *place }
 }
 
 impl<O> Drop for Unfinished<O> {

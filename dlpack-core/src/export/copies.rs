@@ -1,10 +1,46 @@
 //! Copies that devices make: to the host, and from one place to another of their own memory.
 #![expect(unsafe_code, reason = "lets drivers copy between raw addresses")]
 
+use core::ptr::without_provenance_mut;
+
+use crate::export::{block::Contents, block::Unfinished, device::reader};
+use crate::export::{fresh::copy_on_host, fresh::over_copy};
+use crate::loan::access::Access;
+use crate::request::{Consumer, Plan};
 use crate::stream::driver::{Driver, driver};
-use crate::stream::{Queue, link::Link, order::order, owner::StreamOwner, release::Release};
-use crate::stream::{rules::producer, unfreed::free_later, visit::Capture};
-use crate::{Descriptor, Device, Error, memory::aligned::AlignedBytes, request::Consumer};
+use crate::stream::{Queue, link::Link, order::order, owner::StreamOwner, visit::Capture};
+use crate::stream::{release::Release, release::free_later, rules::producer};
+use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
+use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
+
+/// A copy of memory that only its device reads.
+pub(super) fn copy(
+    descriptor: &Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if plan.device != Device::CPU {
+        let (data, memory) = on_device(descriptor, reader(request, descriptor.device)?)?;
+        let tensor = Contents {
+            data: without_provenance_mut(data),
+            access: Access::Exclusive,
+            ..Contents::of(descriptor, plan)
+        };
+        return Ok(Unfinished::new(memory)?.finish_streamed(tensor, plan));
+    }
+    let (start, mut memory) = to_host(descriptor)?;
+    if descriptor.view().is_contiguous() {
+        return over_copy(memory, &descriptor.view(), descriptor.legacy, plan);
+    }
+    let first = descriptor.data.addr() - start;
+    let there = TensorRef {
+        data: memory.as_mut_ptr().wrapping_add(first),
+        device: Device::CPU,
+        byte_offset: 0,
+        ..descriptor.view()
+    };
+    copy_on_host(&there, descriptor.legacy, plan)
+}
 
 /// The driver that copies, and the stream that its copy has to follow.
 fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
@@ -18,7 +54,7 @@ fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error
 
 /// All bytes that a tensor on a device reaches, in new memory of the host, and the address of the first of them on the
 /// device. Copied behind the producer's work, and there when this returns (DEV-09).
-pub(crate) fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
+fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
     let (start, end) = descriptor.bytes_reached().unwrap_or((0, 0));
     let bytes = end - start;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
@@ -29,9 +65,7 @@ pub(crate) fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedByte
     let visit = driver.visit(descriptor.device)?;
     visit.enter_that_of(stream)?;
     if visit.capture(stream.handle)? != Capture::No {
-        return Err(Error::Capturing {
-            what: "data cannot be brought to the host while its stream captures",
-        });
+        return capturing("data cannot be brought to the host while its stream captures");
     }
     // SAFETY: the descriptor was checked: every item lies in memory that is lent for its lifetime, and so does what is
     // between the first and the last; `memory` has room for as much, and is ours until the wait below is over.
@@ -46,42 +80,31 @@ pub(crate) fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedByte
     }
 }
 
-/// A copy on the device, with the bytes between the items, so that strides stay what they are.
-pub(crate) struct DeviceCopy {
-    pub(crate) data: usize,
-    pub(crate) memory: StreamOwner<DeviceMemory>,
-}
-
-/// Makes one, on the consumer's stream (CPY-08).
-pub(crate) fn on_device(
+/// A copy on the device, with the bytes between the items, so that strides stay what they are: where its first element
+/// is, and what keeps it. Made on the consumer's stream (CPY-08).
+fn on_device(
     descriptor: &Descriptor<'_>,
     consumer: Consumer,
-) -> Result<DeviceCopy, Error> {
+) -> Result<(usize, StreamOwner<DeviceMemory>), Error> {
     let device = descriptor.device;
     let Some((start, end)) = descriptor.bytes_reached() else {
-        return Ok(DeviceCopy {
-            data: 0,
-            memory: DeviceMemory { device, address: 0 }.after(Release::Free),
-        });
+        let none = DeviceMemory { device, address: 0 };
+        return Ok((0, none.after(Release::Free)));
     };
     let (driver, own) = writer(descriptor)?;
     let visit = driver.visit(device)?;
     let captures = |stream| Ok(visit.capture(stream)? != Capture::No);
     visit.enter_that_of(own)?;
-    let mut capturing = captures(own.handle)?;
+    let mut busy = captures(own.handle)?;
     visit.enter_primary()?;
     if let Some(handle) = consumer.handle() {
-        capturing |= captures(handle)?;
+        busy |= captures(handle)?;
     }
-    if capturing {
-        return Err(Error::Capturing {
-            what: "a copy on the device needs memory, which cannot be had in a capture",
-        });
+    if busy {
+        return capturing("a copy on the device needs memory, which cannot be had in a capture");
     }
-    let memory = DeviceMemory {
-        device,
-        address: visit.allocate(end - start)?,
-    };
+    let address = visit.allocate(end - start)?;
+    let memory = DeviceMemory { device, address };
     order(device, descriptor.stream, consumer)?;
     // Whoever orders nothing cannot know of our copy either: then it is made at once.
     let there = consumer.handle().map_or(own, Queue::new);
@@ -100,11 +123,11 @@ pub(crate) fn on_device(
         visit.enter_that_of(own)?;
         visit.wait(own.handle, &event)?;
     }
-    Ok(DeviceCopy { data, memory })
+    Ok((data, memory))
 }
 
 /// Memory of a device that the driver gave us.
-pub(crate) struct DeviceMemory {
+struct DeviceMemory {
     device: Device,
     address: usize,
 }

@@ -2,17 +2,11 @@
 
 #[cfg(feature = "std")]
 use crate::export::copies;
-#[cfg(feature = "std")]
-use crate::export::fresh::over_copy;
 use crate::export::ways::without_owner;
 use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
-#[cfg(feature = "std")]
-use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer, plan::Way};
 use crate::stream::link::{Link, order};
 use crate::stream::{owner::StreamOwner, rules::Origin};
-#[cfg(feature = "std")]
-use crate::tensor::view::TensorRef;
 use crate::{Descriptor, Device, Error, ExportRequest, Managed};
 
 /// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
@@ -47,7 +41,7 @@ pub(crate) fn finish<O: Send + 'static>(
 }
 
 /// Who reads what is handed over. Between Rust and Rust that is not ours to know.
-fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+pub(super) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
     request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
 }
 
@@ -80,48 +74,13 @@ pub(crate) fn copy(
         order_only(descriptor, Consumer::Host)?;
         return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
     }
-    copy_by_driver(descriptor, plan, request)
-}
-
-/// The same of memory that only its device reads.
-#[cfg(feature = "std")]
-fn copy_by_driver(
-    descriptor: &Descriptor<'_>,
-    plan: &Plan,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    if plan.device != Device::CPU {
-        let copy = copies::on_device(descriptor, reader(request, descriptor.device)?)?;
-        let tensor = Contents {
-            data: core::ptr::without_provenance_mut(copy.data),
-            access: Access::Exclusive,
-            ..Contents::of(descriptor, plan)
-        };
-        return Ok(Unfinished::new(copy.memory)?.finish_streamed(tensor, plan));
+    #[cfg(feature = "std")]
+    return copies::copy(descriptor, plan, request);
+    #[cfg(not(feature = "std"))]
+    {
+        let (device, _) = (descriptor.device, request);
+        Err(Error::CannotCopy { device })
     }
-    let (start, mut memory) = copies::to_host(descriptor)?;
-    if descriptor.view().is_contiguous() {
-        return over_copy(memory, &descriptor.view(), descriptor.legacy, plan);
-    }
-    let first = descriptor.data.addr() - start;
-    let there = TensorRef {
-        data: memory.as_mut_ptr().wrapping_add(first),
-        device: Device::CPU,
-        byte_offset: 0,
-        ..descriptor.view()
-    };
-    copy_on_host(&there, descriptor.legacy, plan)
-}
-
-#[cfg(not(feature = "std"))]
-fn copy_by_driver(
-    descriptor: &Descriptor<'_>,
-    _: &Plan,
-    _: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    Err(Error::CannotCopy {
-        device: descriptor.device,
-    })
 }
 
 /// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.

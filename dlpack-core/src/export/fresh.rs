@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
 use crate::export::block::{Contents, Unfinished};
-use crate::layout::{Dims, dims::MAX_RANK, extent::packed_bytes};
+use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
 use crate::request::{Plan, Subject, plan::plan_unasked};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, TensorRef};
@@ -89,11 +89,9 @@ pub(crate) fn over_copy(
 /// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
 pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     let requested = Device::from(prototype.device);
-    if requested != Device::CPU {
-        return Err(Error::UnreachableDevice {
-            data: Device::CPU,
-            requested,
-        });
+    let data = Device::CPU;
+    if requested != data {
+        return Err(Error::UnreachableDevice { data, requested });
     }
     let shape = foreign::shape_of(prototype)?;
     zeroed(shape, DataType::from_abi(prototype.dtype, false))
@@ -105,12 +103,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         return Err(Error::UnknownDataType { found: dtype });
     }
     let extents = Dims::extents(shape)?;
-    if extents.len() > MAX_RANK {
-        return Err(Error::TooManyAxes {
-            found: extents.len(),
-            most: MAX_RANK,
-        });
-    }
+    extents.check_rank()?;
     let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     let plan = plan_unasked(&Subject {

@@ -1,20 +1,13 @@
 //! The doors for a binding that releases the owner in a better way than a deleter can.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
+#![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use core::ptr::NonNull;
 
-use crate::abi;
-use crate::describe::descriptor::Descriptor;
-use crate::describe::usual::Usual;
-use crate::error::Error;
 use crate::export::block::{Block, Contents, Unfinished};
 use crate::export::ways::{finish, subject};
 use crate::request::plan::{Subject, plan, plan_unasked};
-use crate::request::{ExportRequest, LegacyPolicy};
-use crate::tensor::managed::Managed;
+use crate::{Descriptor, Error, ExportRequest, LegacyPolicy, Managed};
+use crate::{abi, describe::usual::Usual};
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]

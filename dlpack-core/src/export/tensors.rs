@@ -2,8 +2,8 @@
 
 use alloc::sync::Arc;
 
-use crate::export::ways::{export_shared, export_shared_unasked};
-use crate::{Descriptor, Error, ExportRequest, Managed, loan::facts::NamedFacts};
+use crate::{Descriptor, Error, ExportRequest, Managed};
+use crate::{export::ways::export_shared, loan::facts::NamedFacts};
 
 /// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
 ///
@@ -67,7 +67,7 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        export_shared_unasked(self, |this| this.describe_tensor(name), |_, _| None)
+        export_shared(self, |this| this.describe_tensor(name), |_, _| None, None)
     }
 
     /// Exports the tensor of this name as a consumer asks for it.
@@ -94,6 +94,11 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        export_shared(self, |this| this.describe_tensor(name), request)
+        export_shared(
+            self,
+            |this| this.describe_tensor(name),
+            |_, _| None,
+            Some(request),
+        )
     }
 }

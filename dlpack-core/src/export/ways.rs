@@ -1,8 +1,5 @@
 //! From a description, and the owner that keeps its memory, to an export: moved, shared, cloned; one finisher for all.
-#![expect(
-    unsafe_code,
-    reason = "puts what was described together with the owner that keeps it"
-)]
+#![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
 use core::ptr::NonNull;
@@ -11,10 +8,8 @@ use crate::export::device;
 use crate::export::{block::Contents, block::Unfinished, extras::Shared, fresh::copy_on_host};
 use crate::request::plan::{Way, plan, plan_unasked};
 use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
-use crate::{
-    DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts, TensorRef,
-};
-use crate::{abi, layout::extent, loan::Memory, version::Abi};
+use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts};
+use crate::{TensorRef, abi, layout::extent, loan::Memory, version::Abi};
 
 /// What the plan has to know of a described tensor.
 #[inline]
@@ -89,28 +84,10 @@ pub unsafe fn export_with<O: Send + 'static>(
     unsafe { finish(|| owner, Unfinished::new, descriptor, &plan, request) }
 }
 
-/// Exports by moving the value, as a consumer asks for it.
-#[inline]
-pub(crate) fn export_moved<T: Send + 'static>(
-    value: T,
-    describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
-    request: &ExportRequest,
-) -> Result<Managed, Error> {
-    move_out(value, describe, Some(request))
-}
-
-/// The same where nobody asks for anything: a function of its own, which the compiler sees through.
-#[inline]
-pub(crate) fn export_moved_unasked<T: Send + 'static>(
-    value: T,
-    describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
-) -> Result<Managed, Error> {
-    move_out(value, describe, None)
-}
-
-/// Inline storage gets its final address before it is described.
+/// Exports by moving the value, as a consumer asks for it, or as it is where nobody asked: the compiler sees through that,
+/// since it is inlined. Inline storage gets its final address before it is described.
 #[inline(always)]
-fn move_out<T: Send + 'static>(
+pub(crate) fn export_moved<T: Send + 'static>(
     value: T,
     describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
     request: Option<&ExportRequest>,
@@ -120,52 +97,31 @@ fn move_out<T: Send + 'static>(
     // tensor keeps. It is last used by `finish`, before that gives the tensor away.
     let value = unsafe { block.owner_in_place() };
     let mut described = describe(value);
-    let descriptor = match &mut described {
-        Ok(descriptor) => descriptor,
-        Err(error) => return Err(error.clone()),
-    };
+    let descriptor = described.as_mut().map_err(|error| error.clone())?;
     let plan = planned(descriptor, request)?;
     // SAFETY: the block is the owner, and the value stays in it, where it was described through the one way to it.
     unsafe { finish(|| block, Ok, descriptor, &plan, request) }
 }
 
-/// Exports another `Arc` to a value, as a consumer asks for it.
-#[inline]
+/// Exports another `Arc` to a value, likewise; or where nobody asked, without the value if `share` can.
+#[inline(always)]
 pub(crate) fn export_shared<T: Send + Sync + 'static>(
     value: &Arc<T>,
     describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
-    request: &ExportRequest,
-) -> Result<Managed, Error> {
-    let mut described = describe(value);
-    let descriptor = match &mut described {
-        Ok(descriptor) => descriptor,
-        Err(error) => return Err(error.clone()),
-    };
-    let plan = planned(descriptor, Some(request))?;
-    let owner = || Arc::clone(value);
-    // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-    unsafe { finish(owner, Unfinished::new, descriptor, &plan, Some(request)) }
-}
-
-/// The same where nobody asks for anything, or without the value if `share` can.
-#[inline]
-pub(crate) fn export_shared_unasked<T: Send + Sync + 'static>(
-    value: &Arc<T>,
-    describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
     share: impl FnOnce(&T, &ExportRequest) -> Shared,
+    request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let mut described = describe(value);
-    let descriptor = match &mut described {
-        Ok(descriptor) => descriptor,
-        Err(error) => return Err(error.clone()),
-    };
-    if let Some(shared) = share(value, &unordered_request(descriptor.device)) {
-        return shared;
+    let descriptor = described.as_mut().map_err(|error| error.clone())?;
+    if request.is_none() {
+        if let Some(shared) = share(value, &unordered_request(descriptor.device)) {
+            return shared;
+        }
     }
-    let plan = planned(descriptor, None)?;
+    let plan = planned(descriptor, request)?;
     let owner = || Arc::clone(value);
     // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-    unsafe { finish(owner, Unfinished::new, descriptor, &plan, None) }
+    unsafe { finish(owner, Unfinished::new, descriptor, &plan, request) }
 }
 
 /// Exports what `field`, or a clone of it, holds: the clone is the owner, and the struct stays free.
@@ -274,15 +230,14 @@ pub(super) fn without_owner(
     }
     if plan.abi == Abi::Legacy && copy.flags_matter() {
         // The plan shares only what the legacy struct can say.
-        return export_moved(copy, again, &ExportRequest::default());
+        return again(copy, Some(&ExportRequest::default()));
     }
     Ok(copy.stamped(plan))
 }
 
-/// A tensor that is exported again is described without a doubt.
-#[expect(clippy::unnecessary_wraps, reason = "stands where others can fail")]
-pub(super) fn again(tensor: &mut Managed) -> Result<Descriptor<'_>, Error> {
-    Ok(Descriptor::of_mut(tensor))
+/// Exports a tensor that was exported before.
+fn again(tensor: Managed, request: Option<&ExportRequest>) -> Result<Managed, Error> {
+    export_moved(tensor, Managed::describe_mut, request)
 }
 
 impl Managed {
@@ -313,8 +268,8 @@ impl Managed {
         } else {
             self
         };
-        let wrapped = export_moved_unasked(tensor, again)
-            .expect("a checked tensor is described again without an error");
+        let wrapped = again(tensor, None);
+        let wrapped = wrapped.expect("a checked tensor is described again without an error");
         wrapped.into_raw()
     }
 
@@ -342,9 +297,7 @@ impl Managed {
                 Err(tensor) => tensor,
             }
         } else {
-            return export_moved_unasked(self, again)?
-                .legacy_in_place()
-                .into_legacy();
+            return again(self, None)?.legacy_in_place().into_legacy();
         };
         if tensor.is_ours() && !tensor.flags_matter() {
             return tensor.legacy_in_place().into_legacy();
@@ -364,14 +317,14 @@ impl DLPack for Managed {
     }
 
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
-        again(self)
+        Ok(Descriptor::of_mut(self))
     }
 
     fn into_dlpack(self) -> Result<Self, Error> {
         if self.abi() == Abi::Versioned {
             return Ok(self);
         }
-        export_moved_unasked(self, again)
+        again(self, None)
     }
 
     fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {
@@ -385,7 +338,7 @@ impl DLPack for Managed {
         if as_it_is {
             return Ok(self);
         }
-        export_moved(self, again, request)
+        again(self, Some(request))
     }
 }
 

@@ -4,10 +4,7 @@
 //! columns; it lies in memory column by column, and its strides say so. `Vec3A`, `Mat3A` and the
 //! affine types that hold them have padding, and a tensor cannot leave bytes out inside of an item:
 //! export `Vec3` and `Mat3` instead.
-#![expect(
-    unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of another crate's types"
-)]
+#![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use ::glam::{
     DMat2, DMat3, DMat4, DQuat, DVec2, DVec3, DVec4, I8Vec2, I8Vec3, I8Vec4, I16Vec2, I16Vec3,

@@ -11,11 +11,9 @@ use crate::{element::AnyBits, layout::Dims, loan::facts::Facts};
 /// Shape and strides of an image in memory that may go on behind it.
 fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
     let (width, height, channels) = (i64::from(width), i64::from(height), i64::from(channels));
-    (
-        Dims::from([height, width, channels]),
-        // Less than 2^40.
-        Dims::from([width * channels, channels, 1]),
-    )
+    let row = width * channels; // less than 2^40
+    let shape = Dims::from([height, width, channels]);
+    (shape, Dims::from([row, channels, 1]))
 }
 
 /// An image is exported as (height, width, channels), in row-major order; a gray one has 1 channel.

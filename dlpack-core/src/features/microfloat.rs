@@ -8,10 +8,7 @@
 //! | `fn` | no infinities; NaN is all ones behind the sign, and those of 4 and 6 bits have none |
 //! | `fnuz` | no infinities and no negative zero, whose code is the one NaN |
 //! | `fnu` | unsigned: a power of two, all ones is NaN |
-#![expect(
-    unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of another crate's types"
-)]
+#![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use ::microfloat::{
     f4e2m1fn, f6e2m3fn, f6e3m2fn, f8e3m4, f8e4m3, f8e4m3b11fnuz, f8e4m3fn, f8e4m3fnuz, f8e5m2,

@@ -2,10 +2,7 @@
 //!
 //! What is one column by its type (`DVector`, `Vector3`) is a list, with one axis; everything else has
 //! the axes row and column, even where there happens to be one column.
-#![expect(
-    unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of another crate's types"
-)]
+#![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use core::array::from_fn;
 
@@ -162,9 +159,9 @@ unsafe impl<T: Element, const R: usize, const C: usize> Element for SMatrix<T, R
     }
 
     fn verify_mut(values: &mut [Self]) {
-        for value in values {
-            T::verify_mut(value.as_mut_slice());
-        }
+        values
+            .iter_mut()
+            .for_each(|value| T::verify_mut(value.as_mut_slice()));
     }
 
     fn build(source: &mut Source<'_, T::Scalar>) -> Self {
@@ -200,15 +197,15 @@ unsafe impl<T: Element + Scalar, const D: usize> Element for Point<T, D> {
     const PLAIN: bool = T::PLAIN;
 
     fn verify(values: &[Self]) {
-        for value in values {
-            T::verify(value.coords.as_slice());
-        }
+        values
+            .iter()
+            .for_each(|value| T::verify(value.coords.as_slice()));
     }
 
     fn verify_mut(values: &mut [Self]) {
-        for value in values {
-            T::verify_mut(value.coords.as_mut_slice());
-        }
+        values
+            .iter_mut()
+            .for_each(|value| T::verify_mut(value.coords.as_mut_slice()));
     }
 
     fn build(source: &mut Source<'_, T::Scalar>) -> Self {

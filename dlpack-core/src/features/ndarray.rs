@@ -1,8 +1,5 @@
 //! The arrays of `ndarray`, which know their shape and strides.
-#![expect(
-    unsafe_code,
-    reason = "lends strided memory, of which safe code has no slice"
-)]
+#![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
 
 use alloc::vec::Vec;
 use core::slice;
@@ -34,12 +31,8 @@ impl Corner {
             len: 0,
             first: 0,
         };
-        for &extent in array.shape() {
-            corner.shape.push(small(extent));
-        }
-        for &stride in array.strides() {
-            corner.strides.push(small(stride));
-        }
+        (array.shape().iter()).for_each(|&extent| corner.shape.push(small(extent)));
+        (array.strides().iter()).for_each(|&stride| corner.strides.push(small(stride)));
         if !array.is_empty() {
             let reach = extent::reach(&corner.shape, &corner.strides)
                 .expect("the elements of an array lie in memory");

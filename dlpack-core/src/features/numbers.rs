@@ -1,8 +1,5 @@
 //! The 16-bit floats of `half`, and the complex numbers of `num-complex`: one item each.
-#![expect(
-    unsafe_code,
-    reason = "`Element` is a promise about memory layout, here of other crates' types"
-)]
+#![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use crate::{DataType, element::scalars};
 

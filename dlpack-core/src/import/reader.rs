@@ -8,7 +8,7 @@ use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
 use crate::loan::access::Access;
-use crate::tensor::view::{elements, same_extent};
+use crate::tensor::view::{aligned_to, elements, same_extent};
 use crate::{DataType, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
@@ -95,12 +95,8 @@ impl Import {
     fn packed_strides(&self, shape: &[i64]) -> Dims {
         let (leading, trailing) = shape.split_at(shape.len() - self.axes.len());
         let pitch = trailing.iter().product();
-        let mut strides = Dims::new();
-        match self.order {
-            Order::C => extent::push_row_major(&mut strides, leading, pitch),
-            Order::F => extent::push_column_major(&mut strides, leading, pitch),
-        }
-        extent::push_row_major(&mut strides, trailing, 1);
+        let mut strides = extent::packed(self.order, leading, pitch);
+        strides.append(&extent::packed(Order::C, trailing, 1));
         strides
     }
 
@@ -275,7 +271,7 @@ impl Import {
             (true, true) => Access::ReadShared,
             (true, false) => Access::Read,
         };
-        view.check_alignment::<T>()?;
+        aligned_to(data.addr(), align_of::<T>(), view.dtype)?;
         SharedBuffer::kept_by(self.tensor, data, len, access)
     }
 }

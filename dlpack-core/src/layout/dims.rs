@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
+use crate::Error;
+
 /// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
 pub(crate) const MAX_RANK: usize = 64;
 
@@ -129,6 +131,19 @@ impl Dims {
             }
             _ => self.push_to_heap(value),
         }
+    }
+
+    /// That there are no more axes than consumers take.
+    pub(crate) fn check_rank(&self) -> Result<(), Error> {
+        let (found, most) = (self.len(), MAX_RANK);
+        if found <= most {
+            return Ok(());
+        }
+        Err(Error::TooManyAxes { found, most })
+    }
+
+    pub(crate) fn append(&mut self, values: &[i64]) {
+        values.iter().for_each(|&value| self.push(value));
     }
 
     #[cold]

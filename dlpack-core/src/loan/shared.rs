@@ -1,8 +1,5 @@
 //! [`SharedBuffer`]: memory that Rust and every consumer may write at the same time.
-#![expect(
-    unsafe_code,
-    reason = "owns memory that others write, and reads it only by atomic accesses"
-)]
+#![expect(unsafe_code, reason = "owns memory that others write meanwhile")]
 
 use alloc::vec::Vec;
 use core::mem::{MaybeUninit, align_of, size_of};

@@ -155,11 +155,8 @@ mod tests {
 
     #[test]
     fn too_much_memory_is_an_error() {
-        for len in [
-            isize::MAX.unsigned_abs() - 4096,
-            isize::MAX.unsigned_abs(),
-            usize::MAX,
-        ] {
+        let most = isize::MAX.unsigned_abs();
+        for len in [most - 4096, most, usize::MAX] {
             assert_eq!(AlignedBytes::new(len).map(|_| ()), Err(len));
         }
     }

@@ -8,10 +8,7 @@
 //! That holds for code of any language, which by now is instructions that store bytes. The processor promises more: an
 //! aligned word of 1, 2, 4 or 8 bytes is read and written whole. Where no instructions are given below, single bytes are
 //! read and written, and a number that changes meanwhile can be torn.
-#![expect(
-    unsafe_code,
-    reason = "reads and writes memory that is known by its address"
-)]
+#![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
 use core::ptr::copy_nonoverlapping;
 use core::sync::atomic::{AtomicU8, Ordering};

@@ -1,8 +1,5 @@
 //! A value that several hold, as in an `Arc`; but where there is no memory for it, that is an error and not the end.
-#![expect(
-    unsafe_code,
-    reason = "counts who holds a value, and frees it behind the last"
-)]
+#![expect(unsafe_code, reason = "frees a value behind the last who holds it")]
 
 use alloc::{alloc::alloc, boxed::Box};
 use core::sync::atomic::{AtomicUsize, Ordering, fence};

@@ -196,12 +196,11 @@ impl<'a> Route<'a> {
             if let Some([rows, width]) = self.tile {
                 for i in (0..inner.extent).step_by(rows) {
                     for j in (0..second.extent).step_by(width) {
-                        let (inner_part, second_part) =
-                            (inner.part(i, rows), second.part(j, width));
+                        let (row, column) = (inner.part(i, rows), second.part(j, width));
                         let src = second.read(inner.read(src, i), j);
                         let dst = second.write(inner.write(dst, i), j);
                         // SAFETY: the caller's promises, of which this tile is a part.
-                        unsafe { item.tile(inner_part, second_part, src, dst) };
+                        unsafe { item.tile(row, column, src, dst) };
                     }
                 }
             } else {

@@ -1,13 +1,10 @@
 //! What each key becomes: the loan and who may keep it, extents, strides, offsets, items, devices, streams.
 
-use crate::device::AsDevice;
-use crate::dtype::AsOrder;
 use crate::layout::Dims;
 use crate::layout::shape::{self, HOLE, Int, List, Shape, StridesFor};
-use crate::loan::buffer::Lent;
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
-use crate::stream::{ProducerStream, StreamHandle, StreamRef};
-use crate::{DataType, Descriptor, Device, Error, ExportRequest, Loan, LoanMut, Managed, Order};
+use crate::{AsDevice, AsOrder, DataType, Descriptor, Device, Error, ExportRequest, Loan, LoanMut};
+use crate::{Managed, Order, ProducerStream, StreamHandle, StreamRef, loan::buffer::Lent};
 
 /// The data of a field.
 #[inline]

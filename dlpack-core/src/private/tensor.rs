@@ -43,10 +43,7 @@ pub fn whole_usual<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Us
 
 /// A field that is the whole tensor, for writing where that can be.
 #[inline]
-pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(
-    field: &mut T,
-    _: R,
-) -> Result<Descriptor<'_>, Error> {
+pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Described<'_> {
     R::describe_mut(field)
 }
 
@@ -122,16 +119,13 @@ pub fn column<'a, L: Columns + ?Sized>(
 pub fn find<'a>(
     name: &str,
     known: &'static [&'static str],
-    found: Option<Result<Descriptor<'a>, Error>>,
-) -> Result<Descriptor<'a>, Error> {
+    found: Option<Described<'a>>,
+) -> Described<'a> {
     found.unwrap_or_else(|| unknown_tensor(name, known))
 }
 
 /// That there is no tensor of this name.
-pub fn unknown_tensor<'a>(
-    name: &str,
-    known: &'static [&'static str],
-) -> Result<Descriptor<'a>, Error> {
+pub fn unknown_tensor<'a>(name: &str, known: &'static [&'static str]) -> Described<'a> {
     let name = text(name)?;
     Err(Error::NoSuchTensor { name, known })
 }

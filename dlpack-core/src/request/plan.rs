@@ -183,22 +183,18 @@ fn flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
 
 /// Where a copy lies, if one can be made: it is the processor that copies, or the driver of the device.
 fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
-    let own = subject.device;
-    if own.device_type.is_host_readable() {
+    let device = subject.device;
+    if device.device_type.is_host_readable() {
         // A copy of host memory is ordinary memory, wherever the original was registered.
         return Ok(Device::CPU);
     }
-    if cfg!(feature = "std") && own.device_type.api().is_some() {
+    if cfg!(feature = "std") && device.device_type.api().is_some() {
         return Ok(requested);
     }
-    Err(if moved {
-        Error::UnreachableDevice {
-            data: own,
-            requested,
-        }
-    } else {
-        Error::CannotCopy { device: own }
-    })
+    if moved {
+        return unreachable(device, requested);
+    }
+    Err(Error::CannotCopy { device })
 }
 
 /// The device that the consumer gets the data on, and whether they have to move there.
@@ -209,11 +205,12 @@ fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), 
         Some(requested) if requested == own => Ok((own, false)),
         Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
         Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
-        Some(requested) => Err(Error::UnreachableDevice {
-            data: own,
-            requested,
-        }),
+        Some(requested) => unreachable(own, requested),
     }
+}
+
+fn unreachable<T>(data: Device, requested: Device) -> Result<T, Error> {
+    Err(Error::UnreachableDevice { data, requested })
 }
 
 /// The plan of an export from Rust to Rust, where nobody asked for anything.

@@ -56,8 +56,11 @@ impl OpenLibrary {
             None => search.candidates.iter().map(OsString::from).collect(),
         };
         // Two copies of a runtime do not know each other's streams: one that is loaded already is the right one.
-        if let Some(opened) = candidates.iter().find_map(Self::loaded) {
-            return Ok(opened);
+        for name in &candidates {
+            if let Some(library) = loaded(name) {
+                let name = name.clone();
+                return Ok(Self { library, name });
+            }
         }
         let mut failures = Vec::new();
         for name in candidates {
@@ -71,29 +74,6 @@ impl OpenLibrary {
         Err(Error::NoDriver {
             library: search.name,
             why: failures.join("; "),
-        })
-    }
-
-    #[cfg(unix)]
-    fn loaded(name: &OsString) -> Option<Self> {
-        use libloading::os::unix;
-
-        /// `RTLD_NOLOAD`, which `libloading` does not name.
-        const NO_LOAD: c_int = if cfg!(target_os = "macos") { 0x10 } else { 4 };
-        // SAFETY: nothing is loaded, and so nothing runs.
-        let library = unsafe { unix::Library::open(Some(name), unix::RTLD_LAZY | NO_LOAD) }.ok()?;
-        Some(Self {
-            library: library.into(),
-            name: name.clone(),
-        })
-    }
-
-    #[cfg(windows)]
-    fn loaded(name: &OsString) -> Option<Self> {
-        let library = libloading::os::windows::Library::open_already_loaded(name).ok()?;
-        Some(Self {
-            library: library.into(),
-            name: name.clone(),
         })
     }
 
@@ -112,4 +92,22 @@ impl OpenLibrary {
             }),
         }
     }
+}
+
+/// A library that is loaded already.
+#[cfg(unix)]
+fn loaded(name: &OsString) -> Option<Library> {
+    use libloading::os::unix;
+
+    /// `RTLD_NOLOAD`, which `libloading` does not name.
+    const NO_LOAD: c_int = if cfg!(target_os = "macos") { 0x10 } else { 4 };
+    // SAFETY: nothing is loaded, and so nothing runs.
+    let library = unsafe { unix::Library::open(Some(name), unix::RTLD_LAZY | NO_LOAD) };
+    Some(library.ok()?.into())
+}
+
+#[cfg(windows)]
+fn loaded(name: &OsString) -> Option<Library> {
+    let library = libloading::os::windows::Library::open_already_loaded(name);
+    Some(library.ok()?.into())
 }

@@ -2,9 +2,11 @@
 
 use alloc::sync::Arc;
 
-use crate::stream::release::{Freeing, Release, Settlement, settle};
-use crate::stream::unfreed::{GRAPHS, RETRIES, Unfreed, retry};
-use crate::stream::{Queue, driver::driver, ledger::remember, rules::Origin};
+use crate::stream::order::remember;
+use crate::stream::release::{
+    Freeing, GRAPHS, RETRIES, Release, Settlement, Unfreed, retry, settle,
+};
+use crate::stream::{Queue, driver::driver, rules::Origin};
 use crate::{Device, Error, request::Consumer};
 
 pub(crate) use crate::stream::order::order;

@@ -1,7 +1,12 @@
-//! Before the consumer reads: its work is put behind the producer's.
+//! Before the consumer reads: its work is put behind the producer's; or where it asks for no order, the stream is remembered.
 
-use crate::stream::visit::{Capture, Visit};
-use crate::stream::{Queue, driver::driver, release::Release, rules::producer, unfreed::retry};
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use std::thread_local;
+
+use crate::stream::visit::{Capture, Visit, capturing};
+use crate::stream::{Queue, driver::driver, release::Release, release::retry, rules::producer};
 use crate::{Device, Error, device::Api, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
@@ -44,9 +49,7 @@ pub(crate) fn order(
     let producing = capture(&visit, producer.handle)?;
     let Some(consumer_handle) = consumer.handle() else {
         if producing.is_some() {
-            return Err(Error::Capturing {
-                what: "the producer's stream captures, so the host cannot wait for it",
-            });
+            return capturing("the producer's stream captures, so the host cannot wait for it");
         }
         visit.synchronize(producer.handle)?;
         retry(api);
@@ -56,12 +59,10 @@ pub(crate) fn order(
     enter_for(&visit, consumer)?;
     let consuming = capture(&visit, consumer_handle)?;
     match (producing, consuming) {
-        (Some(_), None) => Err(Error::Capturing {
-            what: "the producer's stream captures and the consumer's does not",
-        }),
-        (Some(own), Some(other)) if own != other => Err(Error::Capturing {
-            what: "the streams of producer and consumer belong to two captures",
-        }),
+        (Some(_), None) => capturing("the producer's stream captures and the consumer's does not"),
+        (Some(own), Some(other)) if own != other => {
+            capturing("the streams of producer and consumer belong to two captures")
+        }
         (None, Some(_)) => {
             visit.enter_that_of(producer)?;
             visit.synchronize(producer.handle)?;
@@ -122,8 +123,57 @@ fn capture(visit: &Visit, stream: usize) -> Result<Option<u64>, Error> {
     match visit.capture(stream)? {
         Capture::No => Ok(None),
         Capture::Yes(id) => Ok(Some(id)),
-        Capture::Blocked => Err(Error::Capturing {
-            what: "a default stream is needed, and a stream that it waits for captures",
-        }),
+        Capture::Blocked => {
+            capturing("a default stream is needed, and a stream that it waits for captures")
+        }
     }
+}
+
+/// The streams of tensors that were exported from this thread without order, while these live.
+struct Entry {
+    device: Device,
+    stream: Queue,
+    alive: Weak<()>,
+}
+
+thread_local! {
+    static LEDGER: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Remembers the stream of an export that nobody ordered, until the result is dropped.
+pub(super) fn remember(device: Device, queue: Option<Queue>) -> Option<Arc<()>> {
+    let stream = producer(device, queue)?;
+    let token = Arc::new(());
+    let alive = Arc::downgrade(&token);
+    // Not on a thread that is being torn down: whoever asks there gets the default stream.
+    let _ = LEDGER.try_with(|list| {
+        let mut list = list.borrow_mut();
+        list.retain(|one| one.device != device && one.alive.strong_count() > 0);
+        list.push(Entry {
+            device,
+            stream,
+            alive,
+        });
+    });
+    Some(token)
+}
+
+/// The stream that the tensor was written on which this thread exported last from a device, without order, if that
+/// tensor still lives; the default stream otherwise (XAP-25).
+///
+/// The handle is the owner's, and so it is given out only while the owner has to keep it alive.
+#[must_use]
+pub fn current_stream(device: Device) -> usize {
+    LEDGER
+        .try_with(|list| {
+            list.borrow()
+                .iter()
+                .find(|one| one.device == device && one.alive.strong_count() > 0)
+                // The default streams of other contexts have no number of their own.
+                .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
+                .map(|one| one.stream.handle)
+        })
+        .ok()
+        .flatten()
+        .unwrap_or(0)
 }

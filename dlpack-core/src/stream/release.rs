@@ -1,12 +1,17 @@
 //! After the consumer has read: the memory is freed behind its last use, and not in front of it.
 //!
 //! A consumer calls the deleter when it is done on the host; its kernels may still be running. No handle of it is kept
-//! for this: it may be destroyed by then, and its number given to another stream (STC-09).
+//! for this: it may be destroyed by then, and its number given to another stream (STC-09). What cannot be freed then is kept, and tried again later.
 
+#![expect(unsafe_code, reason = "frees, on the caller's word, what graphs read")]
+
+use alloc::{boxed::Box, vec::Vec};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::stream::driver::{Driver, driver};
 use crate::stream::rules::{Origin, producer};
-use crate::stream::visit::{Capture, Event, Visit};
-use crate::stream::{Queue, driver::Driver};
-use crate::{Device, Error, ReleasePolicy, request::Consumer};
+use crate::stream::{Queue, visit::Capture, visit::Event, visit::Visit, visit::capturing};
+use crate::{Device, Error, ReleasePolicy, device::Api, panics::contain_panic, request::Consumer};
 
 /// What has to happen before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,17 +89,13 @@ pub(super) enum Settlement {
 ///
 /// Whatever goes wrong, and a capture that would be broken. Nothing may be freed then.
 pub(super) fn settle(driver: &'static Driver, link: &Freeing) -> Result<Settlement, Error> {
-    let Origin {
-        device,
-        queue,
-        policy,
-    } = link.origin;
+    let (device, policy) = (link.origin.device, link.origin.policy);
     // Before anything that can fail: this is not to be tried again.
     if policy == ReleasePolicy::Safe && link.release == Release::Captured {
         return Ok(Settlement::Captured);
     }
     let visit = driver.visit(device)?;
-    let producer = producer(device, queue);
+    let producer = producer(device, link.origin.queue);
     let own = producer.unwrap_or(Queue::DEFAULT);
     if policy == ReleasePolicy::Immediate {
         visit.enter_that_of(own)?;
@@ -168,8 +169,103 @@ fn idle(visit: &Visit, stream: Queue) -> Result<(), Error> {
 fn uncaptured(visit: &Visit, stream: Queue) -> Result<(), Error> {
     match visit.capture(stream.handle)? {
         Capture::No => Ok(()),
-        Capture::Yes(_) | Capture::Blocked => Err(Error::Capturing {
-            what: "memory cannot be freed on a stream that captures",
-        }),
+        Capture::Yes(_) | Capture::Blocked => {
+            capturing("memory cannot be freed on a stream that captures")
+        }
+    }
+}
+
+/// An owner that could not be dropped when its consumer was done.
+pub(super) struct Unfreed {
+    link: Freeing,
+    /// Dropped where it may be, or forgotten.
+    owner: Box<dyn Send>,
+}
+
+/// Those whose data is in a graph.
+pub(super) static GRAPHS: Mutex<Vec<Unfreed>> = Mutex::new(Vec::new());
+/// Those for which the driver refused; they are tried again.
+pub(super) static RETRIES: Mutex<Vec<Unfreed>> = Mutex::new(Vec::new());
+
+/// Nothing panics while one of them is locked.
+fn lock(list: &Mutex<Vec<Unfreed>>) -> MutexGuard<'_, Vec<Unfreed>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Unfreed {
+    #[cold]
+    pub(super) fn push<O: Send + 'static>(list: &Mutex<Vec<Self>>, link: &Freeing, owner: O) {
+        let (link, owner) = (*link, Box::new(owner));
+        lock(list).push(Self { link, owner });
+    }
+
+    /// Drops the owner if that can be done now.
+    fn try_release(self, driver: &'static Driver) -> Result<(), Self> {
+        match settle(driver, &self.link) {
+            Ok(Settlement::Free(_visit)) => {
+                // Whoever is dropped here has nothing to do with the owner that the caller is dropping.
+                contain_panic(|| drop(self.owner));
+                Ok(())
+            }
+            Ok(Settlement::Captured) | Err(_) => Err(self),
+        }
+    }
+}
+
+/// Drops the owner when there is next something to do with the driver.
+pub(crate) fn free_later<O: Send + 'static>(device: Device, owner: O) {
+    Unfreed::push(&RETRIES, &Freeing::at_once(device, Release::Free), owner);
+}
+
+/// Tries again to free what could not be freed before: called whenever something has been done with the driver, and so
+/// not where it refuses, or where a capture is known that this could break.
+pub(crate) fn retry(api: Api) {
+    let waiting = core::mem::take(&mut *lock(&RETRIES));
+    if waiting.is_empty() {
+        return;
+    }
+    let Ok(driver) = driver(api) else {
+        return lock(&RETRIES).extend(waiting);
+    };
+    for one in waiting {
+        let left = match one.link.origin.device.device_type.api() {
+            same if same == Some(api) => one.try_release(driver),
+            _ => Err(one),
+        };
+        if let Err(one) = left {
+            lock(&RETRIES).push(one);
+        }
+    }
+}
+
+/// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
+/// has let go of the tensor.
+///
+/// ```
+/// assert_eq!(dlpack_core::stream::captured(), 0);
+/// ```
+#[must_use]
+pub fn captured() -> usize {
+    lock(&GRAPHS).len()
+}
+
+/// Drops the owners of data that was read in captures.
+///
+/// ```
+/// // SAFETY: nothing was ever captured here.
+/// unsafe { dlpack_core::stream::release_captured() };
+/// ```
+///
+/// # Safety
+///
+/// No graph that reads their data is launched any more. One that is running still is waited for.
+pub unsafe fn release_captured() {
+    let read = core::mem::take(&mut *lock(&GRAPHS));
+    for mut one in read {
+        one.link.release = Release::AfterAll;
+        lock(&RETRIES).push(one);
+    }
+    for api in [Api::Cuda, Api::Hip] {
+        retry(api);
     }
 }

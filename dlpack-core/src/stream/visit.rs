@@ -64,6 +64,11 @@ pub(crate) enum Capture {
     Blocked,
 }
 
+/// That a capture is in the way.
+pub(crate) fn capturing<T>(what: &'static str) -> Result<T, Error> {
+    Err(Error::Capturing { what })
+}
+
 impl Visit {
     fn enter(&self, context: usize) -> Result<(), Error> {
         if self.now.get() != context {
@@ -110,13 +115,11 @@ impl Visit {
     pub(crate) fn capture(&self, stream: usize) -> Result<Capture, Error> {
         let mut status = NOT_CAPTURING;
         // SAFETY: a stream that lives, and a place for the result.
-        match unsafe { self.driver.stream_status(raw(stream), &raw mut status) } {
-            Err(Error::DriverFailed {
-                code: CAPTURE_IMPLICIT,
-                ..
-            }) => return Ok(Capture::Blocked),
-            outcome => outcome?,
+        let outcome = unsafe { self.driver.stream_status(raw(stream), &raw mut status) };
+        if matches!(outcome, Err(Error::DriverFailed { code, .. }) if code == CAPTURE_IMPLICIT) {
+            return Ok(Capture::Blocked);
         }
+        outcome?;
         if status == NOT_CAPTURING {
             return Ok(Capture::No);
         }

@@ -19,19 +19,15 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Err(Error::UnknownDevice { found: device });
     }
     if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
-        return Err(Error::BadExtent {
-            axis,
-            found: shape[axis].into(),
-        });
+        let found = shape[axis].into();
+        return Err(Error::BadExtent { axis, found });
     }
     let padded = flags & abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
     let dtype = DataType::from_abi(tensor.dtype, padded);
     if !dtype.is_known() {
         return Err(Error::UnknownDataType { found: dtype });
     }
-    if packed_bytes(shape, dtype).is_none() {
-        return Err(Error::too_large(shape));
-    }
+    packed_bytes(shape, dtype).ok_or_else(|| Error::too_large(shape))?;
 
     let computed = if strides.is_none() {
         let mut strides = error::list(shape)?.into_boxed_slice();
@@ -73,7 +69,7 @@ pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
 }
 
 #[cold]
-fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Result<T, Error> {
+pub(crate) fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Result<T, Error> {
     let found = found.try_into().unwrap_or(i64::MAX);
     Err(Error::Malformed { what, found })
 }

@@ -1,8 +1,5 @@
 //! The items of a tensor one by one; in atomic words where others may write.
-#![expect(
-    unsafe_code,
-    reason = "reads elements through the address of a checked tensor"
-)]
+#![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};

@@ -1,8 +1,5 @@
 //! [`Managed`]: a tensor that somebody exported, ours or foreign, and the duty to call its deleter once.
-#![expect(
-    unsafe_code,
-    reason = "takes over, reads and releases tensors behind C pointers"
-)]
+#![expect(unsafe_code, reason = "owns tensors behind pointers of C")]
 
 use alloc::boxed::Box;
 use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};

@@ -1,8 +1,5 @@
 //! A checked look at a tensor: what it is, and its elements as a slice, a vector or an iterator.
-#![expect(
-    unsafe_code,
-    reason = "reads elements through the address of a checked tensor"
-)]
+#![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use alloc::vec::Vec;
 use core::{marker::PhantomData, mem::size_of, slice};
@@ -12,7 +9,7 @@ use crate::layout::{Dims, extent};
 use crate::memory::{atomic, gather::gather};
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{self, Items, Positions};
-use crate::{DataType, Device, Element, Error, Version, error::text};
+use crate::{DataType, Device, Element, Error, Order, Version, error::text};
 
 /// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
 ///
@@ -107,8 +104,7 @@ impl<'a> TensorRef<'a> {
     /// ```
     #[must_use]
     pub fn is_column_major(&self) -> bool {
-        let mut packed = Dims::new();
-        extent::push_column_major(&mut packed, self.shape, 1);
+        let packed = extent::packed(Order::F, self.shape, 1);
         extent::same_places(self.shape, self.strides, &packed)
     }
 
@@ -156,7 +152,7 @@ impl<'a> TensorRef<'a> {
         if bytes == 0 || size_of::<T>() == 0 {
             return Ok(0);
         }
-        self.check_alignment::<T>()?;
+        aligned_to(self.data.addr(), align_of::<T>(), self.dtype)?;
         self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
@@ -299,19 +295,6 @@ impl<'a> TensorRef<'a> {
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
 
-    /// That the first element lies where a `T` may.
-    pub(crate) fn check_alignment<T>(&self) -> Result<(), Error> {
-        let (address, alignment) = (self.data.addr(), align_of::<T>());
-        if address % alignment == 0 {
-            return Ok(());
-        }
-        Err(Error::Misaligned {
-            address,
-            alignment,
-            dtype: self.dtype,
-        })
-    }
-
     pub(crate) fn not_contiguous(&self) -> Error {
         Error::not_contiguous(self.shape, self.strides)
     }
@@ -406,6 +389,18 @@ impl<'a> TensorRef<'a> {
             .find(|&byte| byte > 1);
         not_bool.map_or(Ok(()), |found| Err(Error::NotBool { found }))
     }
+}
+
+/// That the first element lies where it has to.
+pub(crate) fn aligned_to(address: usize, alignment: usize, dtype: DataType) -> Result<(), Error> {
+    if address % alignment == 0 {
+        return Ok(());
+    }
+    Err(Error::Misaligned {
+        address,
+        alignment,
+        dtype,
+    })
 }
 
 /// That an axis is as long as it has to be.
