@@ -1,6 +1,5 @@
 //! The real libraries of NVIDIA and AMD on a machine without a GPU: each entry point is there, each failure an error.
 
-use crate::debian::Archive;
 use crate::prelude::*;
 
 /// A library that core opens: the variable that tells the tests where it lies, the packages of Debian of which the first

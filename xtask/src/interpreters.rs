@@ -2,7 +2,6 @@
 //! what a release build lets pass, such as a count changed without the GIL or a call with an exception pending, and a
 //! free-threaded one has no GIL that would hide a race. Both come from Debian's sources, or from some in the cache folder.
 
-use crate::debian::Archive;
 use crate::prelude::*;
 
 /// Name, minor version, and how it is configured. `t` at the end: no GIL.

@@ -29,7 +29,7 @@ use crate::prelude::*;
 
 /// What nearly every file needs.
 mod prelude {
-    pub(crate) use crate::{finish, place::*, python::*, step::*};
+    pub(crate) use crate::{debian::Archive, finish, place::*, python::*, step::*};
     pub(crate) use anyhow::{Context as _, Result, bail, ensure};
     pub(crate) use pico_args::Arguments;
     pub(crate) use std::path::{Path, PathBuf};
