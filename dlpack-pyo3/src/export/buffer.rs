@@ -91,7 +91,7 @@ unsafe fn get_buffer_of<G: Send + 'static>(
         let mut filled = fill(py, tensor, flags)?;
         // The buffer holds a reference to its exporter.
         filled.obj = object.clone().into_ptr();
-        // SAFETY: as above.
+        // SAFETY: the caller passes a buffer.
         unsafe { view.write(filled) };
         Ok(())
     };
