@@ -122,11 +122,8 @@ fn through_table(
     let status = unsafe { from_object(object.as_ptr().cast(), &raw mut tensor) };
     if status != 0 {
         let error = PyErr::fetch(py);
-        return if error.is_instance_of::<PyBufferError>(py) {
-            Ok(None)
-        } else {
-            Err(error)
-        };
+        let may_ask = error.is_instance_of::<PyBufferError>(py);
+        return if may_ask { Ok(None) } else { Err(error) };
     }
     let Some(tensor) = NonNull::new(tensor) else {
         let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");

@@ -2,9 +2,8 @@
 
 use core::fmt;
 
-use dlpack_core::{
-    DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef, binding::text,
-};
+use dlpack_core::binding::text;
+use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
 use crate::import::{from_dlpack, from_dlpack_with};

@@ -204,11 +204,8 @@ fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
         if other {
             return Err(no_integer(value, what));
         }
-        Ok(if value.lt(0).or_raise(py)? {
-            i64::MIN
-        } else {
-            i64::MAX
-        })
+        let below = value.lt(0).or_raise(py)?;
+        Ok(if below { i64::MIN } else { i64::MAX })
     })
 }
 

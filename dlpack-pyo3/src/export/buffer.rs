@@ -91,7 +91,7 @@ unsafe fn get_buffer_of<G: Send + 'static>(
         let mut filled = fill(py, tensor, flags)?;
         // The buffer holds a reference to its exporter.
         filled.obj = object.clone().into_ptr();
-        // SAFETY: as above.
+        // SAFETY: the caller passes a buffer.
         unsafe { view.write(filled) };
         Ok(())
     };
@@ -152,11 +152,7 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
             ptr::null_mut()
         }
     };
-    let format = if wants(FORMAT) {
-        format.as_ptr()
-    } else {
-        ptr::null()
-    };
+    let format = Some(format).filter(|_| wants(FORMAT));
     Ok(PyBuffer {
         buf,
         obj: ptr::null_mut(),
@@ -164,7 +160,7 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
         itemsize,
         readonly: readonly.into(),
         ndim,
-        format: format.cast_mut(),
+        format: format.map_or(ptr::null(), CStr::as_ptr).cast_mut(),
         shape: list(ND, &mut lists.shape),
         strides: list(STRIDES, &mut lists.strides),
         suboffsets: ptr::null_mut(),
