@@ -34,7 +34,7 @@ macro_rules! constants {
 
 /// Gives an owning tensor its release, which one of another major version has in the same place.
 macro_rules! release {
-    ($type:ident) => {
+    ($($type:ident)+) => {$(
         impl $type {
             /// Calls the deleter, if there is one: without one there is nothing to release.
             ///
@@ -52,8 +52,9 @@ macro_rules! release {
                 }
             }
         }
-    };
+    )+};
 }
+release!(DLManagedTensor DLManagedTensorVersioned);
 
 /// The major version of the ABI declared here; another major means another layout behind `flags`.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;
@@ -210,8 +211,6 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
-release!(DLManagedTensor);
-
 // ABI-05
 #[cfg(target_pointer_width = "64")]
 layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 });
@@ -236,8 +235,6 @@ pub struct DLManagedTensorVersioned {
     /// The tensor.
     pub dl_tensor: DLTensor,
 }
-
-release!(DLManagedTensorVersioned);
 
 // ABI-06
 #[cfg(target_pointer_width = "64")]

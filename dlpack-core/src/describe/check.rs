@@ -197,7 +197,7 @@ impl Annotation {
         let given = match &self.strides {
             StrideRule::None => None,
             StrideRule::Order(order) => Some(extent::packed(*order, shape, pitch)),
-            StrideRule::Elements(given) => Some(in_items(&fill_strides(given, shape, 1)?, pitch)?),
+            StrideRule::Elements(given) => Some(in_items(fill_strides(given, shape, 1)?, pitch)?),
             StrideRule::Bytes(given) => {
                 let mut strides = fill_strides(given, shape, to_i64(reading.element_bits / 8))?;
                 for (axis, stride) in strides.iter_mut().enumerate() {
@@ -218,7 +218,7 @@ impl Annotation {
             return Ok(given.unwrap_or_else(|| extent::packed(Order::C, shape, pitch)));
         };
         one_each(&layout.strides, shape)?;
-        let known = in_items(&layout.strides, pitch)?;
+        let known = in_items(layout.strides.clone(), pitch)?;
         match given {
             Some(given) if given != known => {
                 let what = match self.strides {
@@ -300,8 +300,8 @@ fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
 }
 
 /// Strides in elements that lie `pitch` items apart.
-fn in_items(elements: &Dims, pitch: i64) -> Result<Dims, Error> {
-    let mut strides = elements.clone();
+#[inline(always)]
+fn in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
     for (axis, stride) in strides.iter_mut().enumerate() {
         *stride = shape::stride(axis, i128::from(*stride) * i128::from(pitch))?;
     }
@@ -309,6 +309,7 @@ fn in_items(elements: &Dims, pitch: i64) -> Result<Dims, Error> {
 }
 
 /// That there is one stride for each axis.
+#[inline(always)]
 fn one_each(strides: &Dims, shape: &Dims) -> Result<(), Error> {
     let (found, needed) = (strides.len(), shape.len());
     if found == needed {

@@ -134,6 +134,7 @@ impl Dims {
     }
 
     /// That there are no more axes than consumers take.
+    #[inline]
     pub(crate) fn check_rank(&self) -> Result<(), Error> {
         let (found, most) = (self.len(), MAX_RANK);
         if found <= most {
@@ -142,6 +143,7 @@ impl Dims {
         Err(Error::TooManyAxes { found, most })
     }
 
+    #[inline]
     pub(crate) fn append(&mut self, values: &[i64]) {
         values.iter().for_each(|&value| self.push(value));
     }

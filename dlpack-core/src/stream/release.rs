@@ -229,7 +229,7 @@ pub(crate) fn retry(api: Api) {
     };
     for one in waiting {
         let left = match one.link.origin.device.device_type.api() {
-            same if same == Some(api) => one.try_release(driver),
+            Some(found) if found == api => one.try_release(driver),
             _ => Err(one),
         };
         if let Err(one) = left {

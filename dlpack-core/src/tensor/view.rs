@@ -392,6 +392,7 @@ impl<'a> TensorRef<'a> {
 }
 
 /// That the first element lies where it has to.
+#[inline]
 pub(crate) fn aligned_to(address: usize, alignment: usize, dtype: DataType) -> Result<(), Error> {
     if address % alignment == 0 {
         return Ok(());
