@@ -53,10 +53,7 @@ macro_rules! instructions {
 macro_rules! accesses {
     ($($bytes:literal $load:literal $store:literal)*) => {
         /// The largest word that can be read and written whole.
-        const LARGEST: usize = {
-            let sizes: &[usize] = &[1 $(, $bytes)*];
-            sizes[sizes.len() - 1]
-        };
+        const LARGEST: usize = *[1_usize $(, $bytes)*].last().unwrap();
 
         /// Reads a word of `N` bytes, 1 or what has an instruction, into the lowest bytes of what comes back.
         ///
