@@ -103,25 +103,36 @@ impl<I: Int + ?Sized> Int for &I {
     }
 }
 
+/// A number that fits. The error is made where it is needed: to drop one costs more than all this.
+#[inline(always)]
+fn fit(found: i128, fits: fn(&i64) -> bool, wrong: impl FnOnce() -> Error) -> Result<i64, Error> {
+    i64::try_from(found).ok().filter(fits).ok_or_else(wrong)
+}
+
 #[inline]
 pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
-    let extent = i64::try_from(found).ok().filter(|&extent| extent >= 0);
-    extent.ok_or(Error::BadExtent { axis, found })
+    fit(
+        found,
+        |&extent| extent >= 0,
+        || Error::BadExtent { axis, found },
+    )
 }
 
 #[inline]
 pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
     // The one value that marks a stride still to be filled in, and that no tensor can have.
-    let stride = i64::try_from(found).ok().filter(|&stride| stride != HOLE);
-    stride.ok_or(Error::BadStride { axis, found })
+    fit(
+        found,
+        |&stride| stride != HOLE,
+        || Error::BadStride { axis, found },
+    )
 }
 
 /// How many elements or bytes lie in front of the first element.
 #[inline]
 pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
-    let offset = i64::try_from(found).ok().filter(|&offset| offset >= 0);
-    offset.ok_or(Error::BadOffset { found })
+    fit(found, |&offset| offset >= 0, || Error::BadOffset { found })
 }
 
 /// Stands for `_` in a list of extents or strides until it is known.
