@@ -163,10 +163,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        let strides = strides
-            .into_dims(Numbers::Strides)
-            .map(StrideRule::Elements);
-        self.put_checked(strides, |annotation, rule| annotation.strides = rule)
+        let strides = strides.into_dims(Numbers::Strides);
+        self.put_checked(strides, |to, strides| {
+            to.strides = StrideRule::Elements(strides)
+        })
     }
 
     /// The strides of those axes, in bytes.
@@ -180,8 +180,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        let strides = strides.into_dims(Numbers::Strides).map(StrideRule::Bytes);
-        self.put_checked(strides, |annotation, rule| annotation.strides = rule)
+        let strides = strides.into_dims(Numbers::Strides);
+        self.put_checked(strides, |to, strides| {
+            to.strides = StrideRule::Bytes(strides)
+        })
     }
 
     /// The axis that moves fastest is the first one.

@@ -290,14 +290,12 @@ impl<T: Plain> SharedBuffer<T> {
         // look. There is room for as many.
         unsafe { atomic::load(from, to, bytes, align_of::<T>()) };
         if !T::ANY_BITS {
-            for at in 0..bytes {
-                let byte = to.wrapping_add(at);
-                // SAFETY: a byte of `elements`, which was just written.
-                let value = unsafe { byte.read() };
-                // A consumer may have left anything where a `bool` belongs.
-                // SAFETY: as above.
-                unsafe { byte.write(u8::from(value != 0)) };
-            }
+            // SAFETY: the bytes of `elements`, all written right above.
+            let bytes = unsafe { slice::from_raw_parts_mut(to, bytes) };
+            // A consumer may have left anything where a `bool` belongs.
+            bytes
+                .iter_mut()
+                .for_each(|byte| *byte = u8::from(*byte != 0));
         }
     }
 

@@ -115,18 +115,6 @@ macro_rules! accesses {
 
 instructions!(accesses);
 
-/// How to copy `bytes` in words, if numbers of this alignment at most shall not be torn: the bytes in front of the first
-/// address that suits the largest words, those from there on, and the rest. A few bytes are all in front.
-#[inline(always)]
-const fn parts(address: usize, bytes: usize) -> [usize; 3] {
-    if bytes < 4 * LARGEST {
-        return [bytes, 0, 0];
-    }
-    let front = address.wrapping_neg() % LARGEST;
-    let rest = (bytes - front) % LARGEST;
-    [front, bytes - front - rest, rest]
-}
-
 /// Copies words of `N` bytes, one of which side is shared: the one that is written with `STORE`, else the one that is read.
 ///
 /// # Safety
@@ -162,7 +150,12 @@ unsafe fn copy<const STORE: bool>(
     mut alignment: usize,
 ) {
     let shared = if STORE { to.addr() } else { from.addr() };
-    for bytes in parts(shared, bytes) {
+    // The largest words are for where they may be; a few bytes are not worth it.
+    let few = bytes < 4 * LARGEST;
+    let gap = shared.wrapping_neg() % LARGEST;
+    let front = if few { bytes } else { gap };
+    let rest = (bytes - front) % LARGEST;
+    for bytes in [front, bytes - front - rest, rest] {
         let words = match 1 << (bytes | alignment | LARGEST).trailing_zeros() {
             8 => words::<STORE, 8>,
             4 => words::<STORE, 4>,

@@ -60,9 +60,9 @@ pub(super) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
     unsafe { atomic::load(item.cast(), to, size_of::<S>(), align_of::<S>()) };
     if !S::ANY_BITS {
         // SAFETY: the byte that stands for a `bool`, just written.
-        let byte = unsafe { to.read() };
-        // SAFETY: as above. It was looked at before, but may have changed since.
-        unsafe { to.write(u8::from(byte != 0)) };
+        let byte = unsafe { &mut *to };
+        // It was looked at before, but may have changed since.
+        *byte = u8::from(*byte != 0);
     }
     // SAFETY: every byte was written with those of a value.
     unsafe { value.assume_init() }
