@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "copies between raw addresses")]
 use super::*;
 use crate::memory::moves::transposed;
 use alloc::vec;
