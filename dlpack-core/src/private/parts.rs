@@ -61,14 +61,14 @@ pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
     List(Dims::strides(strides))
 }
 
-/// As [`shape`] for [`described`](super::described): compiled once for each type of a list.
+/// As `shape` for [`described`](super::described): compiled once for each type of a list.
 #[cold]
 #[inline(never)]
 pub fn rare_shape<S: Shape + ?Sized>(shape: &S) -> Option<List> {
     Some(List(Dims::extents(shape)))
 }
 
-/// As [`strides`], likewise.
+/// As `strides`, likewise.
 #[cold]
 #[inline(never)]
 pub fn rare_strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Option<List> {
