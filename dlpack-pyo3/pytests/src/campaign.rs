@@ -70,7 +70,7 @@ fn make_next() -> Struct {
 }
 
 /// Exports the next forged tensor, by the method only.
-#[pyclass(frozen, module = "dlpack_probe")]
+#[pyclass(frozen, subclass, module = "dlpack_probe")]
 struct Crafty;
 
 #[pymethods]
@@ -85,19 +85,15 @@ impl Crafty {
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {
-        device()
+        NEXT.with_borrow(|next| {
+            let device = next.as_ref().expect("a case is played").foreign.device;
+            (device.device_type, device.device_id)
+        })
     }
 }
 
-fn device() -> (i32, i32) {
-    NEXT.with_borrow(|next| {
-        let device = next.as_ref().expect("a case is played").foreign.device;
-        (device.device_type, device.device_id)
-    })
-}
-
 /// The same by a table too.
-#[pyclass(frozen, module = "dlpack_probe")]
+#[pyclass(frozen, extends = Crafty, module = "dlpack_probe")]
 struct CraftyTable;
 
 unsafe extern "C" fn from_object(_: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int {
@@ -130,19 +126,6 @@ impl CraftyTable {
         // SAFETY: a new reference, or null with an exception.
         unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
     }
-
-    #[pyo3(signature = (**_keywords))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        _keywords: Option<Bound<'_, PyAny>>,
-    ) -> Bound<'py, PyAny> {
-        capsule(py, make_next())
-    }
-
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        device()
-    }
 }
 
 struct Table(DLPackExchangeAPI);
@@ -173,7 +156,9 @@ pub(crate) fn forge_capsules(
 ) -> PyResult<(u64, Option<String>)> {
     let producers = [
         Py::new(py, Crafty)?.into_bound(py).into_any(),
-        Py::new(py, CraftyTable)?.into_bound(py).into_any(),
+        Py::new(py, (CraftyTable, Crafty))?
+            .into_bound(py)
+            .into_any(),
     ];
     let mut memory = forgery::memory();
     let start = memory.as_mut_ptr().cast::<u8>();
@@ -365,13 +350,14 @@ fn judge_prototype(forgery: &Forgery) -> Option<bool> {
 
 fn check_allocated(out: NonNull<DLManagedTensorVersioned>, forgery: &Forgery) {
     // SAFETY: the allocator gave it to us.
+    let tensor = unsafe { out.as_ref() }.dl_tensor;
     let DLTensor {
         data,
         ndim,
         shape,
         strides,
         ..
-    } = unsafe { out.as_ref() }.dl_tensor;
+    } = tensor;
     let len = usize::try_from(ndim).expect("a rank");
     let list = |start: *mut i64| match len {
         0 => &[][..],

@@ -73,21 +73,27 @@ print("failed", failed)
     assert int(ended.out.split()[1]) > 20
 
 
+def failing(whose):
+    """The beginning of a script that starts and stops the failing of allocations, those of Python or those of Rust."""
+    return f"""
+import _testcapi
+import dlpack_probe as p
+whose = {whose!r}
+start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
+stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
+"""
+
+
 @pytest.mark.parametrize("whose", ["python", "rust"])
 def test_failing_memory_in_imports(script, whose):
     """Own faults 15: an import that finds no memory, here or in Python, is a MemoryError, and the tensor is released, or its
     caller's still."""
     pytest.importorskip("_testcapi")
     ended = script(
-        f"""
-whose = {whose!r}
-"""
+        failing(whose)
         + """
-import _testcapi, gc, sys
+import gc, sys
 import capi
-import dlpack_probe as p
-start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
-stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
 sys.unraisablehook = lambda what: None
 
 owner = p.WProbe([2, 3])
@@ -277,13 +283,9 @@ def test_failing_memory_in_refusals(script, whose, fails):
     pytest.importorskip("_testcapi")
     ended = script(
         REFUSALS
-        + f"""
-whose, fails = {whose!r}, {fails!r}
-"""
+        + failing(whose)
+        + f"fails = {fails!r}"
         + """
-import _testcapi
-start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
-stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
 if whose == "python":
     # What panics in Rust has no memory for that either.
     owners.update(panics)
@@ -332,13 +334,9 @@ def test_failing_memory_in_deleters(script, whose, fails):
     pytest.importorskip("_testcapi")
     script(
         REFUSALS
-        + f"""
-whose, fails = {whose!r}, {fails!r}
-"""
+        + failing(whose)
+        + f"fails = {fails!r}"
         + """
-import _testcapi
-start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
-stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
 makers = [lambda: p.Probe([4]), lambda: p.WProbe([4]), lambda: p.Mutable([1.0]), lambda: p.Exclusive([1.0])]
 makers += [lambda: p.Owned([1.0]), lambda: p.Batch(2).rewards, lambda: p.take(p.Probe([4]))]
 if whose == "python":

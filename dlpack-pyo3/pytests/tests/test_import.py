@@ -10,6 +10,22 @@ import dlpack_probe as p
 import pytest
 
 
+def a_table(address):
+    """An exchange table of somebody else's, whose tensors lie where `address` says."""
+
+    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
+    def from_object(producer, out):
+        out[0] = address(producer)
+        return 0
+
+    table = capi.ExchangeTable()
+    table.header.version = capi.DLVersion(1, 3)
+    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+    # The address alone would not keep it.
+    table.keeps = from_object
+    return table
+
+
 def ints(*values):
     return struct.pack(f"{len(values)}i", *values)
 
@@ -267,15 +283,7 @@ def test_negative_strides():
 
 def test_memory_that_others_write_is_not_lent():
     """CAP-20: nobody can promise that a producer keeps its hands off, so no import is a slice, whichever way it came."""
-    table = capi.ExchangeTable()
-
-    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
-    def from_object(producer, out):
-        out[0] = c.addressof(producer.managed)
-        return 0
-
-    table.header.version = capi.DLVersion(1, 3)
-    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+    table = a_table(lambda producer: c.addressof(producer.managed))
 
     class Fast(capi.Foreign):
         __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
@@ -367,17 +375,12 @@ def test_our_own_objects():
 def test_the_table_of_a_foreign_class():
     """XAP-27, XAP-31: the table of the type is used if its major is ours, else the method is."""
     calls = []
-    table = capi.ExchangeTable()
-    prototype = c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
 
-    @prototype
-    def from_object(producer, out):
+    def address(producer):
         calls.append("table")
-        out[0] = c.addressof(producer.managed)
-        return 0
+        return c.addressof(producer.managed)
 
-    table.header.version = capi.DLVersion(1, 3)
-    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+    table = a_table(address)
 
     class Fast(capi.Foreign):
         __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
@@ -615,15 +618,7 @@ def test_tables_that_are_not_aligned(offset):
     foreign = capi.Foreign()
     tensor, memory = beside(foreign.managed, offset)
     given = {"tensor": tensor}
-    table = capi.ExchangeTable()
-
-    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
-    def from_object(producer, out):
-        out[0] = given["tensor"]
-        return 0
-
-    table.header.version = capi.DLVersion(1, 3)
-    table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
+    table = a_table(lambda producer: given["tensor"])
 
     class Fast(capi.Foreign):
         __dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
