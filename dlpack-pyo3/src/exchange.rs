@@ -361,13 +361,11 @@ unsafe extern "C" fn allocate(
         unsafe { out.write(tensor.into_raw().as_ptr()) };
         Ok(())
     }));
-    let failed = || {
-        (
-            c"RuntimeError",
-            "the allocator failed in an unforeseen way".to_owned(),
-        )
+    let unforeseen = |_| {
+        let message = "the allocator failed in an unforeseen way".to_owned();
+        Err((c"RuntimeError", message))
     };
-    let Err((kind, message)) = allocated.unwrap_or_else(|_| Err(failed())) else {
+    let Err((kind, message)) = allocated.unwrap_or_else(unforeseen) else {
         return 0;
     };
     if let Some(set_error) = set_error {
