@@ -3,7 +3,7 @@
 
 use crate::export::block::{Contents, Unfinished};
 use crate::layout::{Dims, extent::packed_bytes};
-use crate::memory::{aligned::AlignedBytes, atomic, gather::gather};
+use crate::memory::{aligned::AlignedBytes, atomic};
 use crate::request::{Plan, Subject, plan::plan_unasked};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, TensorRef};
 use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
@@ -34,23 +34,17 @@ pub(crate) fn copy_on_host(
     legacy: LegacyPolicy,
     plan: &Plan,
 ) -> Result<Managed, Error> {
-    let TensorRef { shape, strides, .. } = *tensor;
+    let shape = tensor.shape;
     let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| Error::too_large(shape))?;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes != 0 {
         let data = memory.as_mut_ptr();
         match tensor.dtype.itemsize() {
-            Some(itemsize) if tensor.shared => {
-                // SAFETY: `memory` is new and has room for every item.
-                unsafe { tensor.copy_shared(itemsize, data) };
-            }
             Some(itemsize) => {
-                // SAFETY:
-                // 1. the tensor was checked: every item lies in memory that is lent for its lifetime, which
-                //    includes this call, and that the processor can read (`plan`);
-                // 2. `memory` has room for every item, and is new;
-                // 3. nobody else has `memory`; the lender keeps writers away from the rest.
-                unsafe { gather(tensor.data, shape, strides, itemsize, data) };
+                // SAFETY: the tensor was checked: every item lies in memory that is lent for its lifetime, which
+                // includes this call, and that the processor can read (`plan`). `memory` has room for every
+                // item, and is new.
+                unsafe { tensor.copy_items(itemsize, data) };
             }
             None if tensor.is_contiguous() => {
                 // SAFETY: items that share bytes and follow one another from the start of a byte

@@ -192,21 +192,11 @@ impl<'a> TensorRef<'a> {
         // What stands for a `bool` in shared memory may have changed since it was looked at.
         if T::PLAIN && (!self.shared || T::ANY_BITS) {
             let (itemsize, place) = (size_of::<T::Scalar>(), elements.as_mut_ptr().cast());
-            // For either copy:
-            // 1. the items are those of `T` (`check_type`), and whoever made the tensor knows all of
-            //    them to be readable from here; of items that share bytes, whole groups are moved
-            //    (`groups`), which reach the same bytes;
-            // 2. there is room for `len` elements, which are as many bytes as all items;
-            // 3. nobody else has the vector; whoever writes to the tensor, while it is viewed, only does so where it is
-            //    shared.
-            if self.shared {
-                let tensor = self.with_axes(shape, strides);
-                // SAFETY: 1, 2 and 3.
-                unsafe { tensor.copy_shared(itemsize, place) };
-            } else {
-                // SAFETY: 1, 2 and 3.
-                unsafe { gather(self.data, shape, strides, itemsize, place) };
-            }
+            let tensor = self.with_axes(shape, strides);
+            // SAFETY: the items are those of `T`, in memory that the processor reads (`check_type`); of items that share
+            // bytes, whole groups are copied (`groups`), which reach the same bytes. There is room for `len` elements, which
+            // are as many bytes as all items, and nobody else has the vector.
+            unsafe { tensor.copy_items(itemsize, place) };
             // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
             // `bool` were looked at.
             unsafe { elements.set_len(len) };
@@ -308,13 +298,21 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// Copies every item, in order, from memory that others may be writing.
+    /// Copies every item, in order: atomically where others may be writing.
     ///
     /// # Safety
     ///
-    /// The processor can read the memory, and `to` may be written for so many bytes as all items have together,
-    /// `itemsize` each.
-    pub(crate) unsafe fn copy_shared(&self, itemsize: usize, to: *mut u8) {
+    /// The processor can read the items, each of `itemsize` bytes; `to` may be written for so many bytes as all have
+    /// together, and nobody else has them.
+    #[inline]
+    pub(crate) unsafe fn copy_items(&self, itemsize: usize, to: *mut u8) {
+        if !self.shared {
+            // SAFETY:
+            // 1. whoever made the tensor knows all items to be readable from here;
+            // 2. there is room for them, by the caller's promise;
+            // 3. nobody writes to what is not shared, nor touches the room.
+            return unsafe { gather(self.data, self.shape, self.strides, itemsize, to) };
+        }
         let items = Positions::new(self.shape, self.strides, itemsize);
         let alignment = itemsize | self.data.addr();
         if self.is_contiguous() {
