@@ -1,12 +1,12 @@
 //! The C declarations of dlpack.h 1.3, in header order: data, and the one thing that is done with it, its release.
 //!
 //! Names are C's. Device types and type codes are plain integers, because a peer with a newer minor
-//! version may send values that this list lacks (ABI-02). Layouts of 1.0 to 1.3 are identical, so one set
-//! of structs serves all of 1.x (ABI-11); the asserts below pin them, `tests/abi.rs` compares them with the
+//! version may send values that this list lacks. Layouts of 1.0 to 1.3 are identical, so one set
+//! of structs serves all of 1.x; the asserts below pin them, `tests/abi.rs` compares them with the
 //! numbers of the real header and with what a C compiler makes of the same declarations.
 //!
-//! Every function pointer here is called through the C calling convention and must not unwind (ABI-10).
-//! The struct of the draft that came before 1.0 is deliberately absent (ABI-12).
+//! Every function pointer here is called through the C calling convention and must not unwind.
+//! The struct of the draft that came before 1.0 is deliberately absent.
 
 #![expect(unsafe_code, reason = "calls the deleter of a struct")]
 #![expect(non_upper_case_globals, reason = "enum values keep their names of C")]

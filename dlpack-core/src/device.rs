@@ -88,7 +88,7 @@ impl DeviceType {
         matches!(self, Self::CUDA_HOST | Self::ROCM_HOST)
     }
 
-    /// Whether `data` is an address that an offset may be added to, rather than a handle (LAY-08, LAY-09).
+    /// Whether `data` is an address that an offset may be added to, rather than a handle.
     ///
     /// ```
     /// use dlpack_core::DeviceType;
@@ -157,7 +157,7 @@ impl fmt::Display for DeviceType {
 pub struct Device {
     /// The kind of device.
     pub device_type: DeviceType,
-    /// The index among devices of that kind; 0 for memory of the host (DEV-03).
+    /// The index among devices of that kind; 0 for memory of the host.
     pub device_id: i32,
 }
 

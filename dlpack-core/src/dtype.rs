@@ -81,7 +81,7 @@ impl DataType {
         }
     }
 
-    /// The same scalar, `lanes` of them in each item, as in `float4` of a shader language (DTY-07).
+    /// The same scalar, `lanes` of them in each item, as in `float4` of a shader language.
     ///
     /// ```
     /// assert_eq!(dlpack_core::DataType::F32.with_lanes(4).itemsize_bits(), 128);
@@ -91,7 +91,7 @@ impl DataType {
         Self { lanes, ..self }
     }
 
-    /// The same type, each value in a byte of its own; types of whole bytes stay as they are (DTY-12, FLG-07).
+    /// The same type, each value in a byte of its own; types of whole bytes stay as they are.
     ///
     /// ```
     /// use dlpack_core::DataType;
@@ -192,7 +192,7 @@ impl DataType {
         }
     }
 
-    /// Whether DLPack 1.3 knows this code with this width (DTY-01 to DTY-08).
+    /// Whether DLPack 1.3 knows this code with this width.
     ///
     /// ```
     /// use dlpack_core::DataType;

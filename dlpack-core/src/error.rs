@@ -49,7 +49,7 @@ errors! {
     #[non_exhaustive]
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum Error {
-        /// An extent is negative or does not fit an `i64` (LAY-19).
+        /// An extent is negative or does not fit an `i64`.
         BadExtent { axis: usize = "The axis.", found: i128 = "What the shape says." }
             => "axis {axis} of the shape is {found}; an extent lies between 0 and {}", i64::MAX;
         /// A stride does not fit an `i64`.
@@ -61,7 +61,7 @@ errors! {
         /// There is not one stride for each axis.
         StrideCount { found: usize = "How many strides there are.", needed: usize = "How many axes there are." }
             => "there are {found} strides for {needed} axes; each axis needs one";
-        /// More axes than consumers take (LAY-20).
+        /// More axes than consumers take.
         TooManyAxes { found: usize = "How many axes there are.", most: usize = "How many there may be." }
             => "the tensor has {found} axes; at most {most} are allowed";
         /// A tensor of another rank was needed.
@@ -73,7 +73,7 @@ errors! {
             found: i64 = "The extent of the tensor.",
             needed: String = "What is needed, in words or as a number.",
         } => "axis {axis} of the tensor is {found}, not {needed}";
-        /// The elements take more bytes than memory has (LAY-19).
+        /// The elements take more bytes than memory has.
         TooLarge { shape: Vec<i64> = "The shape." }
             => "a tensor of shape {shape:?} takes more bytes than memory has";
         /// An element lies outside the buffer.
@@ -92,7 +92,7 @@ errors! {
             bytes: usize = "The bytes that the elements have.",
             element_bits: usize = "The bits of one element.",
         } => "{bytes} bytes are no whole number of elements of {element_bits} bits";
-        /// A byte stride is no multiple of the item (LAY-13).
+        /// A byte stride is no multiple of the item.
         PartialStride {
             axis: usize = "The axis.",
             found: i64 = "The stride in bytes.",
@@ -101,7 +101,7 @@ errors! {
         /// The first element does not begin on a byte of its own.
         PartialOffset { bits: i128 = "The offset in bits." }
             => "the first element begins at bit {bits}; it must begin on a byte of its own";
-        /// The first element does not lie where its type has to (LAY-12).
+        /// The first element does not lie where its type has to.
         Misaligned {
             address: usize = "Its address.",
             alignment: usize = "What the address must be a multiple of.",
@@ -119,7 +119,7 @@ errors! {
         /// A byte that stands for a `bool` is neither 0 nor 1.
         NotBool { found: u8 = "The byte." }
             => "a byte of the data is {found}; as bool it must be 0 or 1";
-        /// DLPack 1.3 has no such data type (DTY-08).
+        /// DLPack 1.3 has no such data type.
         UnknownDataType { found: DataType = "What was found." }
             => "DLPack {} has no data type {found}", Version::CURRENT;
         /// A tensor of another data type was needed.
@@ -127,28 +127,28 @@ errors! {
             found: DataType = "The data type of the tensor.",
             needed: DataType = "The data type that is needed.",
         } => "the tensor holds {found} where {needed} is needed";
-        /// DLPack 1.3 has no such device (DEV-14).
+        /// DLPack 1.3 has no such device.
         UnknownDevice { found: Device = "What was found." }
             => "DLPack {} has no {found}", Version::CURRENT;
         /// The data does not lie where the processor can read it.
         NotOnHost { device: Device = "Where it lies." }
             => "the data lies on {device}, where the processor cannot read it";
-        /// The data cannot be brought to that device (DEV-06).
+        /// The data cannot be brought to that device.
         UnreachableDevice { data: Device = "Where it lies.", requested: Device = "Where it was asked for." }
             => "the data lies on {data} and cannot be brought to {requested}";
-        /// A copy on this device was asked for, which is not available (CPY-10).
+        /// A copy on this device was asked for, which is not available.
         CannotCopy { device: Device = "Where the data lies." }
             => "data on {device} cannot be copied by this producer";
-        /// The request can only be served by a copy, and forbids one (CPY-02).
+        /// The request can only be served by a copy, and forbids one.
         CopyForbidden { why: &'static str = "Why a copy is needed." }
             => "copy=False, but {why}";
-        /// The data is read-only, which the legacy struct cannot say (FLG-04).
+        /// The data is read-only, which the legacy struct cannot say.
         LegacyReadOnly
             => "the data is read-only, which a legacy tensor cannot say; ask for DLPack 1.0 or newer, or for a copy";
-        /// The values are padded to bytes, which the legacy struct cannot say (DTY-13).
+        /// The values are padded to bytes, which the legacy struct cannot say.
         LegacyPadded { dtype: DataType = "The data type." }
             => "the items are {dtype}, which a legacy tensor cannot say; ask for DLPack 1.1 or newer";
-        /// The stream means nothing for this device (STC-12).
+        /// The stream means nothing for this device.
         BadStream { found: i64 = "The stream.", device: Device = "Where the data lies." }
             => "stream {found} means nothing for data on {device}; pass {}", streams_of(*device);
         /// Work on this device would have to be ordered against a stream, which is not available: the crate was
@@ -175,13 +175,13 @@ errors! {
         /// A stream is recording a graph, and what was asked for would break that or be broken by it.
         Capturing { what: &'static str = "What is in the way." }
             => "a graph is being captured: {what}";
-        /// The tensor has another major version (NEG-12).
+        /// The tensor has another major version.
         UnsupportedMajor { found: Version = "Its version.", supported: Version = "Ours." }
             => "the tensor has DLPack version {found}; {}.x is supported", supported.major;
         /// A foreign tensor breaks the format.
         Malformed { what: &'static str = "What is wrong with it.", found: i64 = "The number that shows it." }
             => "malformed tensor: {what} ({found})";
-        /// The data is read-only, and writing was asked for (FLG-09).
+        /// The data is read-only, and writing was asked for.
         ReadOnly => "the tensor is read-only";
         /// `writable` was asked for, and the buffer gives only shared access.
         NotWritable => "`writable` needs memory that nobody else holds, and the buffer only gives shared access";

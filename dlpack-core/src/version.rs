@@ -21,7 +21,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version that this crate implements and stamps on what it exports (NEG-08).
+    /// The version that this crate implements and stamps on what it exports.
     pub const CURRENT: Self = Self::new(abi::DLPACK_MAJOR_VERSION, abi::DLPACK_MINOR_VERSION);
 
     /// A version by its numbers.
@@ -75,8 +75,8 @@ pub enum Abi {
 
 /// The struct for a consumer that understands at most `requested`.
 ///
-/// Nothing requested means a consumer from before versions (NEG-02); a lower major gets the legacy
-/// struct (NEG-06); ours or anything newer gets ours (NEG-04, NEG-05).
+/// Nothing requested means a consumer from before versions; a lower major gets the legacy
+/// struct; ours or anything newer gets ours.
 ///
 /// ```
 /// use dlpack_core::Version;

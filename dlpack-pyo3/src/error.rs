@@ -13,7 +13,7 @@ use dlpack_core::{Error, binding::text};
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*};
 
-/// The exception that a consumer expects for an error (ERR-01 to ERR-05).
+/// The exception that a consumer expects for an error.
 ///
 /// `BufferError`, except for a value that makes no sense (`ValueError`) and for no memory (`MemoryError`);
 /// never `TypeError`, upon which consumers ask again for less.

@@ -18,7 +18,7 @@ use crate::{exchange::lookup, export::capsule, hold::attached};
 /// The tensor that an object exports, whatever library it comes from.
 ///
 /// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and for less if
-/// that is a `TypeError`. A DLPack capsule will do as well. What the producer raises is passed on (ERR-07).
+/// that is a `TypeError`. A DLPack capsule will do as well. What the producer raises is passed on.
 ///
 /// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
 /// CUDA, which the processor reads, has been waited for.
@@ -36,7 +36,7 @@ use crate::{exchange::lookup, export::capsule, hold::attached};
 ///
 /// # Errors
 ///
-/// `AttributeError` if the object exports nothing (ERR-08), `BufferError` if its tensor is malformed, and
+/// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, and
 /// whatever the producer raises.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
@@ -67,7 +67,7 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`]; `BufferError` if the wishes cannot be met (ERR-09).
+/// As [`from_dlpack`]; `BufferError` if the wishes cannot be met.
 pub fn from_dlpack_with(
     object: &Bound<'_, PyAny>,
     device: Option<Device>,

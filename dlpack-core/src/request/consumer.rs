@@ -22,12 +22,11 @@ pub enum Consumer {
     Legacy,
     /// Work on the default stream of the thread that asks.
     PerThread,
-    /// Work on the stream with this handle, which is passed on and never looked into (STC-16).
+    /// Work on the stream with this handle, which is passed on and never looked into.
     Stream(usize),
 }
 
-/// Who reads data on `device` first, by the number that they call their stream (STC-01 to STC-07, STC-12, STC-15, STR-01
-/// to STR-06).
+/// Who reads data on `device` first, by the number that they call their stream.
 ///
 /// | data on | none | -1 | 0 | 1 | 2 | more |
 /// |---|---|---|---|---|---|---|

@@ -108,7 +108,7 @@ pub struct Plan {
 /// # Errors
 ///
 /// The first rule that the request breaks: its stream, its device, its copying, the limits of the
-/// legacy struct, in this order. Nothing was done then (ERR-11, ERR-12).
+/// legacy struct, in this order. Nothing was done then.
 pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
     // Most tensors need no more than this look.
     if subject.device.device_type != DeviceType::CPU || request.stream.is_some() {

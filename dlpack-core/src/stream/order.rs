@@ -159,7 +159,7 @@ pub(super) fn remember(device: Device, queue: Option<Queue>) -> Option<Arc<()>> 
 }
 
 /// The stream that the tensor was written on which this thread exported last from a device, without order, if that
-/// tensor still lives; the default stream otherwise (XAP-25).
+/// tensor still lives; the default stream otherwise.
 ///
 /// The handle is the owner's, and so it is given out only while the owner has to keep it alive.
 #[must_use]

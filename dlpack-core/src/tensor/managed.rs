@@ -122,7 +122,7 @@ static_assertions::assert_impl_all!(Managed: Send, Sync);
 impl Managed {
     /// Takes over a tensor in the struct of DLPack 1.0 and later.
     ///
-    /// Another major version is released without a look at anything else (ABI-07, NEG-12).
+    /// Another major version is released without a look at anything else.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};
@@ -359,7 +359,7 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::as_slice`], and [`Error::ReadOnly`] (FLG-09).
+    /// As [`TensorRef::as_slice`], and [`Error::ReadOnly`].
     pub fn as_mut_slice<T: Plain>(&mut self) -> Result<&mut [T], Error> {
         let view = self.view();
         if view.is_read_only() {
