@@ -12,9 +12,9 @@
 //! | file | job |
 //! |---|---|
 //! | `parts` | the builder: what an annotation says, or why the first part of it was refused |
-//! | `check` | every rule over more than one part: extents, strides, offset, bounds, alignment, device, stream, and whether the tensor is read-only |
+//! | `check` | every rule over more than one part: extents, strides, offset, bounds, alignment, device, stream; whether the tensor is read-only is decided here |
 //! | `usual` | the one test of what needs none of these rules, and the tensor as plain values |
-//! | `descriptor` | the outcome |
+//! | `descriptor` | the outcome; also for a tensor that was exported before |
 //! | `record` | columns over a slice of structs |
 
 pub(crate) mod check;

@@ -20,13 +20,13 @@
 //! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
 //! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
 //! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
-//! | `fresh` | copies that the processor makes, and zeros: memory that is new |
-//! | `device` | memory of devices: in the order of streams, or copied by drivers |
-//! | `copies` | copies that drivers make |
-//! | `block` | the allocation: the struct, shape and strides where the consumer finds them, the owner; and the deleter that ends it |
+//! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
+//! | `device` | memory of devices: shared in the order of streams, or who copies it: the processor or a driver |
+//! | `copies` | copies that drivers make: new memory, and the order of streams around it; `stream::visit` moves the bytes |
+//! | `block` | the allocation: the struct, shape and strides where the consumer finds them, the owner; and the deleter, which drops that owner |
 //!
-//! Whether the consumer may write is decided in [`request`](crate::request); the event that makes it wait for the producer
-//! is recorded in [`stream`](crate::stream).
+//! Whether a tensor is read-only is decided in `describe::check`, what its consumer is told in `request::plan`; the event that
+//! makes a consumer wait for the producer is asked for in `stream::order`.
 
 pub(crate) mod block;
 #[cfg(feature = "std")]

@@ -3,6 +3,7 @@
 //! ```text
 //! strided items ──[ gather: which walk ]──[ moves: the inner loops ]── contiguous items
 //!                                                                  └── aligned memory
+//! items that others write ──[ atomic: word by word ]── contiguous items
 //! ```
 //!
 //! | file | job |

@@ -12,7 +12,7 @@
 //! | file | job |
 //! |---|---|
 //! | `consumer` | what the number that Python calls `stream` means on which device |
-//! | `plan` | which struct, shared or copied, on which device, and with which flags: read-only is decided here |
+//! | `plan` | which struct; shared, copied or refused; on which device; and the flags, as what is read-only is told to a consumer |
 
 pub(crate) mod consumer;
 pub(crate) mod plan;

@@ -16,14 +16,14 @@
 //! | `rules` | whose stream is whose: where memory comes from, what must be ordered, and what is already; pure |
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
 //! | `driver` | their entry points, one table for both, and which context is current |
-//! | `visit` | what is done with them: events are recorded and waited for, memory is copied |
-//! | `order` | the left half of the picture: the producer's event; and on which stream a thread exported last |
-//! | `release` | the right half: the consumer's event; and owners that could not be dropped yet |
+//! | `visit` | the calls themselves: here an event is recorded and waited for, and memory copied, for all who ask |
+//! | `order` | the left half of the picture: when the producer's event is needed; and on which stream a thread exported last |
+//! | `release` | the right half: when the consumer's event is needed; and owners that could not be dropped yet |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
 //! | `without_std` | the same in a build without the feature `std`, which finds no driver |
 //!
-//! What the consumer's number means is read in [`request`](crate::request); copies that devices make belong to exports.
+//! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::copies`.
 //!
 //! Nothing of this is linked. The libraries are looked for when an export needs them for the first time, and the
 //! environment can name others: `DLPACK_LIBCUDA`, `DLPACK_LIBAMDHIP64`.

@@ -11,9 +11,9 @@
 //! | file | job |
 //! |---|---|
 //! | `foreign` | whether the struct of somebody else is well formed: ndim, device, type, extents, strides, addresses |
-//! | `managed` | owns a struct of either version, ours or foreign, and releases it |
+//! | `managed` | owns a struct of either version, ours or foreign: looks at its version, and calls its deleter once |
 //! | `accessors` | what can be asked of any tensor; described ones have the same |
-//! | `view` | the elements as a slice or a vector, in the order and type that is asked for |
+//! | `view` | the elements as a slice or a vector, in the order and type that is asked for; and the copy of all items, by `memory::gather` or `memory::atomic` |
 //! | `items` | the elements one by one, in atomic words where others write |
 
 pub(crate) mod accessors;

@@ -13,7 +13,7 @@
 //! | file | job |
 //! |---|---|
 //! | this one | the functions of our table |
-//! | `lookup` | the table of any class, and what marks one of ours |
+//! | `lookup` | the table of any class, checked before it is used, and what marks one of ours |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
 pub(crate) mod lookup;

@@ -18,7 +18,8 @@
 //! | `capsule` | where a capsule is made, where one is consumed, and where one dies unconsumed |
 //! | `buffer` | Python's buffer protocol, over the same exports |
 //!
-//! What goes wrong is raised in `crate::error`, which has the exception for each error of core.
+//! What core refuses is raised by `crate::error`, with core's text. What only Python can get wrong has its text where it is
+//! refused.
 #![expect(unsafe_code, reason = "describes and exports what a borrow keeps")]
 
 pub(crate) mod arguments;
