@@ -107,7 +107,7 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
     label = "expected a number or an array of numbers",
     note = "read other elements with `to_vec`, which builds each of them"
 )]
-pub trait Plain: Element + sealed::Plain {}
+pub trait Plain: Element + Copy + sealed::Plain {}
 
 /// An [`Element`] of which every bit pattern is a value: all that have no `bool` in them.
 ///

@@ -73,6 +73,19 @@ errors! {
             found: i64 = "The extent of the tensor.",
             needed: String = "What is needed, in words or as a number.",
         } => "axis {axis} of the tensor is {found}, not {needed}";
+        /// There is no such axis, or it was named before.
+        NoSuchAxis { axis: usize = "What was named.", rank: usize = "How many axes there are." }
+            => "axis {axis} of {rank} axes; each of 0.. is named once";
+        /// An index or a range leads out of an axis.
+        OutOfRange {
+            axis: usize = "The axis.",
+            start: usize = "The first index.",
+            end: usize = "One past the last.",
+            extent: usize = "The extent of the axis.",
+        } => "indices {start}..{end} of axis {axis}, which has {extent}";
+        /// There are more elements, or fewer, than are needed.
+        Count { found: usize = "How many there are.", needed: usize = "How many are needed." }
+            => "there are {found} elements where {needed} are needed";
         /// The elements take more bytes than memory has.
         TooLarge { shape: Vec<i64> = "The shape." }
             => "a tensor of shape {shape:?} takes more bytes than memory has";
@@ -183,6 +196,11 @@ errors! {
             => "malformed tensor: {what} ({found})";
         /// The data is read-only, and writing was asked for.
         ReadOnly => "the tensor is read-only";
+        /// The memory was promised to be nobody else's, and another such array has it.
+        Borrowed => "another view of this memory lives, and one of the two may write";
+        /// Two indices mean the same element, and writing was asked for.
+        Overlap { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
+            => "a tensor of shape {shape:?} with strides {strides:?} has elements that share memory, so it cannot be written";
         /// `writable` was asked for, and the buffer gives only shared access.
         NotWritable => "`writable` needs memory that nobody else holds, and the buffer only gives shared access";
         /// Others may write to the memory, so it cannot be a slice.
@@ -245,6 +263,14 @@ impl Error {
         let lists = list(shape).and_then(|shape| Ok((shape, list(strides)?)));
         let error = |(shape, strides)| Self::NotContiguous { shape, strides };
         lists.map_or_else(|error| error, error)
+    }
+
+    #[cold]
+    pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Self {
+        match (list(shape), list(strides)) {
+            (Ok(shape), Ok(strides)) => Self::Overlap { shape, strides },
+            (Err(error), _) | (_, Err(error)) => error,
+        }
     }
 
     /// A clone, if there is memory for one, of an error that is remembered.

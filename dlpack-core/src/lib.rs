@@ -51,6 +51,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod abi;
+pub mod array;
 pub mod binding;
 mod describe;
 mod device;

@@ -220,3 +220,17 @@ impl<R> OrRaise<R> for PyResult<R> {
         self.map_err(|error| raise(py, error))
     }
 }
+
+/// A list of numbers, which is shown as Python writes a tuple.
+pub(crate) struct Tuple<'a>(pub(crate) &'a [i64]);
+
+impl Display for Tuple<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (axis, number) in self.0.iter().enumerate() {
+            let before = if axis == 0 { "" } else { ", " };
+            write!(f, "{before}{number}")?;
+        }
+        f.write_str(if self.0.len() == 1 { ",)" } else { ")" })
+    }
+}

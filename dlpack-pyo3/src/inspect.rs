@@ -11,7 +11,7 @@ use dlpack_core::{DataType, Device, DeviceType, Version, binding::list_at};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::{class::tensor::Tuple, exchange::lookup, export::capsule};
+use crate::{error::Tuple, exchange::lookup, export::capsule};
 
 /// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
 ///

@@ -89,6 +89,7 @@ mod hold;
 pub mod import;
 mod inspect;
 mod private;
+pub mod view;
 mod vtable;
 
 /// Named by the patch version, which the derive of the same release writes.
@@ -150,3 +151,4 @@ pub use error::py_err;
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
+pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

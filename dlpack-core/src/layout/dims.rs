@@ -188,6 +188,12 @@ impl DerefMut for Dims {
     }
 }
 
+impl AsRef<[i64]> for Dims {
+    fn as_ref(&self) -> &[i64] {
+        self
+    }
+}
+
 impl From<&[i64]> for Dims {
     #[inline]
     fn from(values: &[i64]) -> Self {

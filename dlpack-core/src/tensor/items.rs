@@ -18,10 +18,10 @@ use crate::{element::Plain, memory::atomic};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Items<'a, S> {
-    pub(super) positions: Positions<'a>,
-    pub(super) data: *mut u8,
-    pub(super) shared: bool,
-    pub(super) lifetime: PhantomData<&'a [S]>,
+    pub(crate) positions: Positions<'a>,
+    pub(crate) data: *mut u8,
+    pub(crate) shared: bool,
+    pub(crate) lifetime: PhantomData<&'a [S]>,
 }
 
 impl<S: Plain> Iterator for Items<'_, S> {
@@ -47,7 +47,7 @@ impl<S: Plain> ExactSizeIterator for Items<'_, S> {}
 ///
 /// `item` is the address of an item of a tensor that is viewed, which is an `S`; `shared` is what its
 /// view says.
-pub(super) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
+pub(crate) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
     if !shared {
         // SAFETY: whoever made the tensor knows its items to be readable, and nobody writes them.
         // Any address will do. A `Plain` value is no more than its bytes, so reading it does not
@@ -70,17 +70,17 @@ pub(super) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
 
 /// The distances in bytes of all items from the first one, in row-major order of their indices.
 #[derive(Clone, Debug)]
-pub(super) struct Positions<'a> {
+pub(crate) struct Positions<'a> {
     shape: &'a [i64],
     strides: &'a [i64],
     itemsize: i64,
     index: Dims,
     at: i64,
-    pub(super) left: usize,
+    pub(crate) left: usize,
 }
 
 impl<'a> Positions<'a> {
-    pub(super) fn new(shape: &'a [i64], strides: &'a [i64], itemsize: usize) -> Self {
+    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], itemsize: usize) -> Self {
         Self {
             shape,
             strides,

@@ -244,7 +244,7 @@ impl<'a> TensorRef<'a> {
 
     /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
     /// that makes `T` fit: sixteen items that share bytes are eight pairs.
-    fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
+    pub(crate) fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
         let group = const { T::Scalar::TRAILING };
         let [items] = *group.extents() else {
             return None;
@@ -265,7 +265,7 @@ impl<'a> TensorRef<'a> {
 
     /// Shape and strides in groups of items, where the scalar is such a group: items that share bytes
     /// cannot be reached one by one.
-    fn groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+    pub(crate) fn groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
         let own = const { S::TRAILING };
         if own.len() == 0 {
             return Ok(None);
@@ -285,7 +285,10 @@ impl<'a> TensorRef<'a> {
         Ok(Some((Dims::from(&self.shape[..leading]), strides)))
     }
 
-    pub(crate) fn not_contiguous(&self) -> Error {
+    /// Why such a tensor is no slice.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn not_contiguous(&self) -> Error {
         Error::not_contiguous(self.shape, self.strides)
     }
 

@@ -20,6 +20,7 @@ mod raw;
 mod several;
 mod streams;
 mod variants;
+mod views;
 
 /// Classes and functions for the tests of dlpack-pyo3.
 #[pyo3::pymodule(gil_used = false)]
@@ -67,6 +68,8 @@ mod dlpack_probe {
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
+    #[pymodule_export]
+    use crate::views::views;
     #[pymodule_export]
     use dlpack_pyo3::Tensor;
 }

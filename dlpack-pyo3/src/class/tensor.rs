@@ -1,13 +1,12 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
-use core::fmt;
-
 use dlpack_core::binding::text;
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
+use crate::class::Protocol;
+use crate::error::{OrRaise, Tuple};
 use crate::import::{from_dlpack, from_dlpack_with};
-use crate::{class::Protocol, error::OrRaise};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
 ///
@@ -183,19 +182,5 @@ impl Tensor {
             if view.is_copied() { ", copied" } else { "" },
         );
         text(words).or_fetch(py)
-    }
-}
-
-/// A list of numbers, which is shown as Python writes a tuple.
-pub(crate) struct Tuple<'a>(pub(crate) &'a [i64]);
-
-impl fmt::Display for Tuple<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(")?;
-        for (axis, number) in self.0.iter().enumerate() {
-            let before = if axis == 0 { "" } else { ", " };
-            write!(f, "{before}{number}")?;
-        }
-        f.write_str(if self.0.len() == 1 { ",)" } else { ")" })
     }
 }

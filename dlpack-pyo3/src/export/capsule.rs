@@ -157,13 +157,18 @@ pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
     })?;
     let managed = if name == VERSIONED {
         // SAFETY: a capsule of this name holds such a tensor, and renaming it made it ours. Nobody
-        // can promise that the producer does not write: `shared` is called right away.
+        // can promise that the producer does not write, but to a copy: `shared` is called right away.
         unsafe { Managed::from_raw(pointer.cast()) }
     } else {
         // SAFETY: as above.
         unsafe { Managed::from_legacy(pointer.cast()) }
     };
-    managed.map(Managed::shared).or_fetch(capsule.py())
+    let shared = |tensor: Managed| match tensor.view().is_copied() {
+        // Made for us, and so ours alone (dlpack.h says it of the flag).
+        true => tensor,
+        false => tensor.shared(),
+    };
+    managed.map(shared).or_fetch(capsule.py())
 }
 
 #[cold]

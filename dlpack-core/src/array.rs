@@ -1,0 +1,135 @@
+//! Arrays of one element type and one rank, over tensors of anybody: to read, to write, and to cut.
+//!
+//! What a tensor is was asked once, when the array was made. From then on there is nothing to refuse but an index.
+//!
+//! ```text
+//! Managed ──[ View::new ]──> View ───deref──> Array ──┬── at, iter, to_vec, as_slice
+//!                            ViewMut ─deref─> ArrayMut │── rows, slice, permute ──> Part ──deref──> Array
+//!                                     set, fill, update└── rows_mut, slice_mut ──> PartMut ─deref─> ArrayMut
+//! ```
+//!
+//! An `Array` says where elements are and nothing of what keeps them. So it is only ever reached through a reference to
+//! what does: a view, which has the tensor, or a part, which has a borrow of it.
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | `Array`, and how one is made of a tensor: type, rank and the axes of an element are checked |
+//! | `rank` | the lists in which a rank keeps its extents, and what an index is |
+//! | `read` | what any array can be asked |
+//! | `cut` | parts: slices, rows, single indices, other axes; and the arithmetic of it |
+//! | `write` | arrays that may be written |
+//! | `view` | the two that own their tensor |
+#![expect(unsafe_code, reason = "says which addresses threads may share")]
+
+pub(crate) mod cut;
+pub(crate) mod rank;
+pub(crate) mod read;
+pub(crate) mod view;
+pub(crate) mod write;
+
+pub use cut::{Part, PartMut};
+pub use rank::{Index, Rank};
+pub use view::{View, ViewMut};
+pub use write::ArrayMut;
+
+use core::{fmt, marker::PhantomData};
+
+use crate::element::Plain;
+use crate::layout::extent;
+use crate::{Element, Error, Order, TensorRef};
+
+/// Elements of type `T` over the axes of `L`: `[i64; N]` for `N` of them, [`Dims`](crate::layout::Dims) for any number.
+///
+/// All that can be read of a [`View`], a [`ViewMut`] or a [`Part`], which lead here.
+///
+/// # Others may write meanwhile
+///
+/// Memory that comes from Python belongs to several. What is read here while somebody writes there is a mixture of old
+/// and new values, in no particular order, and nothing worse ([why](crate::soundness#who-may-write)). So elements come
+/// out as values, and a slice only where nobody else can write.
+pub struct Array<T, L> {
+    data: *mut u8,
+    /// The extents, without those of the element.
+    shape: L,
+    /// How many scalars lie between neighbours.
+    strides: L,
+    /// Others may write.
+    shared: bool,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: an `Array` is reached by reference only, and through it elements are read: plain numbers, in memory that nobody
+// writes, or as `memory/atomic.rs` does.
+unsafe impl<T: Plain, L: Sync> Sync for Array<T, L> {}
+// SAFETY: as above; it is an address and numbers.
+unsafe impl<T: Plain, L: Send> Send for Array<T, L> {}
+
+impl<T: Plain, L: Rank> Array<T, L> {
+    /// The array that a tensor is.
+    ///
+    /// # Errors
+    ///
+    /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
+    pub(crate) fn of(tensor: &TensorRef<'_>) -> Result<Self, Error> {
+        let in_groups = tensor.grouped::<T>();
+        let tensor = in_groups
+            .as_ref()
+            .map_or(*tensor, |(shape, strides)| tensor.with_axes(shape, strides));
+        tensor.check_type::<T>()?;
+        let groups = tensor.groups::<T::Scalar>()?;
+        let (shape, strides) = groups
+            .as_ref()
+            .map_or((tensor.shape, tensor.strides), |(shape, strides)| {
+                (&shape[..], &strides[..])
+            });
+        let own = const { T::TRAILING.len() - T::Scalar::TRAILING.len() };
+        let (shape, tail) = shape.split_at(shape.len() - own);
+        let (strides, steps) = strides.split_at(shape.len());
+        if own > 0 && !extent::same_places(tail, steps, &extent::packed(Order::C, tail, 1)) {
+            return Err(tensor.not_contiguous());
+        }
+        let (Some(lists), Some(strides)) = (L::of(shape), L::of(strides)) else {
+            return Err(Error::Rank {
+                found: shape.len(),
+                needed: L::RANK.unwrap_or_default(),
+            });
+        };
+        Ok(Self {
+            data: tensor.data,
+            shape: lists,
+            strides,
+            shared: tensor.shared,
+            elements: PhantomData,
+        })
+    }
+
+    /// Other elements of the same memory.
+    fn at_lists<M>(&self, first: isize, shape: M, strides: M) -> Array<T, M> {
+        Array {
+            data: self.data.wrapping_offset(first * Self::UNIT),
+            shape,
+            strides,
+            shared: self.shared,
+            elements: PhantomData,
+        }
+    }
+
+    /// The bytes of a scalar, which is what strides count.
+    const UNIT: isize = size_of::<T::Scalar>() as isize;
+
+    /// The scalars in an element.
+    const SCALARS: i64 = match size_of::<T::Scalar>() {
+        0 => 1,
+        bytes => (size_of::<T>() / bytes) as i64,
+    };
+}
+
+impl<T: Plain, L: Rank> fmt::Debug for Array<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Array")
+            .field("dtype", &T::DTYPE)
+            .field("shape", &self.shape.as_ref())
+            .field("strides", &self.strides.as_ref())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,425 @@
+//! Parts of an array: the same memory under fewer indices, or other ones.
+
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut, Range};
+
+use crate::array::Array;
+use crate::array::rank::{Rank, distance, size};
+use crate::array::write::{ArrayMut, Place};
+use crate::element::Plain;
+use crate::layout::{Dims, extent};
+use crate::tensor::items::Positions;
+use crate::{Error, Order};
+
+/// A part of an array that somebody else keeps; reads as an [`Array`].
+pub struct Part<'a, T, L> {
+    array: Array<T, L>,
+    borrow: PhantomData<&'a [T]>,
+}
+
+impl<T, L> Deref for Part<'_, T, L> {
+    type Target = Array<T, L>;
+
+    #[inline]
+    fn deref(&self) -> &Array<T, L> {
+        &self.array
+    }
+}
+
+/// A part of an array that may be written; nobody has another part with the same elements. Reads and writes as an
+/// [`ArrayMut`].
+pub struct PartMut<'a, T, L> {
+    array: Place<T, L>,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+impl<T, L> Deref for PartMut<'_, T, L> {
+    type Target = ArrayMut<T, L>;
+
+    #[inline]
+    fn deref(&self) -> &ArrayMut<T, L> {
+        &self.array
+    }
+}
+
+impl<T, L> DerefMut for PartMut<'_, T, L> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ArrayMut<T, L> {
+        &mut self.array
+    }
+}
+
+/// The first of the scalars that a range of an axis means, counted from the array's, and the extent that is left.
+fn range_of(
+    axis: usize,
+    range: &Range<usize>,
+    shape: &[i64],
+    strides: &[i64],
+) -> Result<(isize, i64), Error> {
+    let extent = extent_of(axis, shape)?;
+    if range.start > range.end || range.end > extent {
+        return Err(Error::OutOfRange {
+            axis,
+            start: range.start,
+            end: range.end,
+            extent,
+        });
+    }
+    let first = if range.is_empty() {
+        0
+    } else {
+        range.start as isize * distance(strides[axis])
+    };
+    Ok((first, range.len() as i64))
+}
+
+fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
+    let extent = shape.get(axis).map(|&extent| size(extent));
+    extent.ok_or(Error::NoSuchAxis {
+        axis,
+        rank: shape.len(),
+    })
+}
+
+/// What another shape has to have for strides, so that its items are the same in the same order; none where they would
+/// have to be moved.
+///
+/// Axes that continue each other are one run of items, and a run can be cut anew.
+pub(crate) fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Option<Dims> {
+    let mut found = Dims::zeroed(new.len());
+    if new.contains(&0) {
+        return Some(extent::packed(Order::C, new, 1));
+    }
+    let mut old = (shape.iter().zip(strides))
+        .filter(|(extent, _)| **extent != 1)
+        .rev()
+        .peekable();
+    let mut at = new.len();
+    while at > 0 {
+        // The next run, from the last axis on ..
+        let Some((&extent, &step)) = old.next() else {
+            // .. behind which only extents of 1 are left.
+            found[..at].fill(1);
+            break;
+        };
+        let mut run = extent;
+        while let Some((&extent, _)) = old.next_if(|(_, stride)| **stride == step.wrapping_mul(run))
+        {
+            run *= extent;
+        }
+        // .. and the new axes that it makes.
+        let mut cut = 1;
+        while at > 0 && (cut < run || new[at - 1] == 1) {
+            at -= 1;
+            found[at] = step.wrapping_mul(cut);
+            cut *= new[at];
+        }
+        if cut != run {
+            return None;
+        }
+    }
+    old.next().is_none().then_some(found)
+}
+
+impl<T: Plain, L: Rank> Array<T, L> {
+    fn part<M>(&self, first: isize, shape: M, strides: M) -> Part<'_, T, M> {
+        Part {
+            array: self.at_lists(first, shape, strides),
+            borrow: PhantomData,
+        }
+    }
+
+    /// The lists under a range of one axis.
+    fn sliced(&self, axis: usize, range: &Range<usize>) -> Result<(isize, L, L), Error> {
+        let (first, extent) = range_of(axis, range, self.shape.as_ref(), self.strides.as_ref())?;
+        let mut shape = Dims::from(self.shape.as_ref());
+        shape[axis] = extent;
+        Ok((
+            first,
+            L::of(&shape).expect("as many axes"),
+            self.strides.clone(),
+        ))
+    }
+
+    /// The lists under one index of an axis.
+    fn indexed(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        let (first, _) = range_of(axis, &(index..index.saturating_add(1)), shape, strides)?;
+        Ok((first, self.shape.without(axis), self.strides.without(axis)))
+    }
+
+    /// The lists in another order of the axes.
+    fn permuted(&self, axes: &[usize]) -> Result<(L, L), Error> {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        let (mut new, mut steps) = (Dims::new(), Dims::new());
+        for (place, &axis) in axes.iter().enumerate() {
+            if axis >= shape.len() || axes[..place].contains(&axis) {
+                return Err(Error::NoSuchAxis {
+                    axis,
+                    rank: shape.len(),
+                });
+            }
+            new.push(shape[axis]);
+            steps.push(strides[axis]);
+        }
+        match (L::of(&new), L::of(&steps)) {
+            (Some(new), Some(steps)) if axes.len() == shape.len() => Ok((new, steps)),
+            _ => Err(Error::Rank {
+                found: axes.len(),
+                needed: shape.len(),
+            }),
+        }
+    }
+
+    /// The elements under a range of one axis.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// assert_eq!(image.slice(1, 1..3)?.to_vec()?, [2, 3, 5, 6]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchAxis`], [`Error::OutOfRange`].
+    pub fn slice(&self, axis: usize, range: Range<usize>) -> Result<Part<'_, T, L>, Error> {
+        let (first, shape, strides) = self.sliced(axis, &range)?;
+        Ok(self.part(first, shape, strides))
+    }
+
+    /// The elements under one index of an axis, which is gone then.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// assert_eq!(image.index(1, 2)?.to_vec()?, [3, 6]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchAxis`], [`Error::OutOfRange`].
+    pub fn index(&self, axis: usize, index: usize) -> Result<Part<'_, T, L::Less>, Error> {
+        let (first, shape, strides) = self.indexed(axis, index)?;
+        Ok(self.part(first, shape, strides))
+    }
+
+    /// The same elements with the axes in another order.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 3]>::new(vec![[[0_u8; 3]; 5]; 4].into_dlpack()?)?;
+    /// assert_eq!(image.permute(&[2, 0, 1])?.shape(), [3, 4, 5]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`] or [`Error::NoSuchAxis`] where not each axis is named once.
+    pub fn permute(&self, axes: &[usize]) -> Result<Part<'_, T, L>, Error> {
+        let (shape, strides) = self.permuted(axes)?;
+        Ok(self.part(0, shape, strides))
+    }
+
+    /// The same elements with the axes in reverse.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// assert_eq!(image.transpose().at([2, 0]), 3);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn transpose(&self) -> Part<'_, T, L> {
+        let reversed = |list: &L| {
+            let mut list = Dims::from(list.as_ref());
+            list.reverse();
+            L::of(&list).expect("as many axes")
+        };
+        self.part(0, reversed(&self.shape), reversed(&self.strides))
+    }
+
+    /// The same elements in the same order, under another shape; where that needs no copy.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// assert_eq!(image.reshape([3, 2])?.index(0, 1)?.to_vec()?, [3, 4]);
+    /// assert!(image.transpose().reshape([6]).is_err());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Count`] if the shape has another number of elements, [`Error::NotContiguous`] where they would have to be
+    /// moved.
+    pub fn reshape<const M: usize>(&self, shape: [usize; M]) -> Result<Part<'_, T, [i64; M]>, Error>
+    where
+        [i64; M]: Rank,
+    {
+        let needed = shape
+            .iter()
+            .try_fold(1, |len: usize, &extent| len.checked_mul(extent));
+        self.same_count(needed.unwrap_or(usize::MAX))?;
+        let new = shape.map(|extent| i64::try_from(extent).unwrap_or(i64::MAX));
+        let strides = reshaped(self.shape.as_ref(), self.strides.as_ref(), &new);
+        let strides = strides.and_then(|strides| <[i64; M]>::of(&strides));
+        let Some(strides) = strides else {
+            return Err(Error::not_contiguous(
+                self.shape.as_ref(),
+                self.strides.as_ref(),
+            ));
+        };
+        Ok(self.part(0, new, strides))
+    }
+
+    /// The runs of elements along the last axis, in order; where there is no axis, one of one element.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// let sums: Vec<u8> = image.rows().map(|row| row.iter().sum()).collect();
+    /// assert_eq!(sums, [6, 15]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    pub fn rows(&self) -> impl Iterator<Item = Part<'_, T, [i64; 1]>> {
+        let (starts, shape, strides) = self.row();
+        starts.map(move |first| self.part(first, shape, strides))
+    }
+
+    /// Where rows start, in scalars, and what each is.
+    fn row(&self) -> (Positions<'_>, [i64; 1], [i64; 1]) {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        let (last, outer) = shape.split_last().unwrap_or((&1, &[]));
+        let stride = strides.last().copied().unwrap_or(Self::SCALARS);
+        (
+            Positions::new(outer, &strides[..outer.len()], 1),
+            [*last],
+            [stride],
+        )
+    }
+
+    /// The parts under each index of an axis, in order.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// let sums: Vec<u8> = image.axis(1)?.map(|column| column.iter().sum()).collect();
+    /// assert_eq!(sums, [5, 7, 9]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchAxis`].
+    pub fn axis(
+        &self,
+        axis: usize,
+    ) -> Result<impl ExactSizeIterator<Item = Part<'_, T, L::Less>>, Error> {
+        let indices = 0..extent_of(axis, self.shape.as_ref())?;
+        Ok(indices.map(move |index| self.index(axis, index).expect("an index of the axis")))
+    }
+}
+
+impl<T: Plain, L: Rank> ArrayMut<T, L> {
+    fn part_mut<M>(&mut self, first: isize, shape: M, strides: M) -> PartMut<'_, T, M> {
+        PartMut {
+            array: Place::new(self.at_lists(first, shape, strides)),
+            borrow: PhantomData,
+        }
+    }
+
+    /// As [`Array::slice`], to be written.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut image = ViewMut::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// image.slice_mut(1, 1..3)?.fill(0);
+    /// assert_eq!(image.to_vec()?, [1, 0, 0, 4, 0, 0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::slice`].
+    pub fn slice_mut(
+        &mut self,
+        axis: usize,
+        range: Range<usize>,
+    ) -> Result<PartMut<'_, T, L>, Error> {
+        let (first, shape, strides) = self.sliced(axis, &range)?;
+        Ok(self.part_mut(first, shape, strides))
+    }
+
+    /// As [`Array::index`], to be written.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut image = ViewMut::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// image.index_mut(1, 0)?.fill(0);
+    /// assert_eq!(image.to_vec()?, [0, 2, 3, 0, 5, 6]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::index`].
+    pub fn index_mut(
+        &mut self,
+        axis: usize,
+        index: usize,
+    ) -> Result<PartMut<'_, T, L::Less>, Error> {
+        let (first, shape, strides) = self.indexed(axis, index)?;
+        Ok(self.part_mut(first, shape, strides))
+    }
+
+    /// As [`Array::permute`], to be written.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut image = ViewMut::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// image.permute_mut(&[1, 0])?.set([2, 0], 9);
+    /// assert_eq!(image.at([0, 2]), 9);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::permute`].
+    pub fn permute_mut(&mut self, axes: &[usize]) -> Result<PartMut<'_, T, L>, Error> {
+        let (shape, strides) = self.permuted(axes)?;
+        Ok(self.part_mut(0, shape, strides))
+    }
+
+    /// As [`Array::rows`], to be written: each has its own elements.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut image = ViewMut::<u8, [i64; 2]>::new(vec![[1_u8, 2, 3], [4, 5, 6]].into_dlpack()?)?;
+    /// for (index, mut row) in (0..).zip(image.rows_mut()) {
+    ///     row.fill(index);
+    /// }
+    /// assert_eq!(image.to_vec()?, [0, 0, 0, 1, 1, 1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = PartMut<'_, T, [i64; 1]>> {
+        let this: &Array<T, L> = self;
+        let (starts, shape, strides) = this.row();
+        starts.map(move |first| PartMut {
+            array: Place::new(this.at_lists(first, shape, strides)),
+            borrow: PhantomData,
+        })
+    }
+}

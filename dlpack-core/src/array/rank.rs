@@ -1,0 +1,119 @@
+//! The lists in which a rank keeps its extents: an array for a fixed one, `Dims` for any.
+
+use core::{array, fmt};
+
+use crate::layout::Dims;
+
+/// A number of axes, and the list that has one number for each: `[i64; N]` for `N` of them, [`Dims`] for any number.
+pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed {
+    /// With one axis less.
+    type Less: Rank;
+
+    /// How many axes, where that is fixed.
+    const RANK: Option<usize>;
+
+    /// The list with these numbers, if they are as many.
+    #[doc(hidden)]
+    fn of(numbers: &[i64]) -> Option<Self>;
+
+    /// All numbers but one.
+    #[doc(hidden)]
+    fn without(&self, axis: usize) -> Self::Less;
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for Dims {}
+
+impl Rank for Dims {
+    type Less = Self;
+
+    const RANK: Option<usize> = None;
+
+    fn of(numbers: &[i64]) -> Option<Self> {
+        Some(Self::from(numbers))
+    }
+
+    fn without(&self, axis: usize) -> Self {
+        let mut less = Self::from(&self[..axis]);
+        less.append(&self[axis + 1..]);
+        less
+    }
+}
+
+macro_rules! ranks {
+    ($($rank:literal $less:literal;)*) => {$(
+        impl sealed::Sealed for [i64; $rank] {}
+
+        impl Rank for [i64; $rank] {
+            type Less = [i64; $less];
+
+            const RANK: Option<usize> = Some($rank);
+
+            #[inline]
+            fn of(numbers: &[i64]) -> Option<Self> {
+                numbers.try_into().ok()
+            }
+
+            #[inline]
+            fn without(&self, axis: usize) -> Self::Less {
+                array::from_fn(|i| self[i + usize::from(i >= axis)])
+            }
+        }
+    )*};
+}
+
+// An array without axes has none to spare, and is never asked.
+impl sealed::Sealed for [i64; 0] {}
+
+impl Rank for [i64; 0] {
+    type Less = Self;
+
+    const RANK: Option<usize> = Some(0);
+
+    fn of(numbers: &[i64]) -> Option<Self> {
+        numbers.try_into().ok()
+    }
+
+    fn without(&self, _: usize) -> Self {
+        *self
+    }
+}
+
+ranks! {
+    1 0;
+    2 1;
+    3 2;
+    4 3;
+    5 4;
+    6 5;
+    7 6;
+    8 7;
+}
+
+/// Where an element is: a number for each axis of `L`.
+pub trait Index<L>: AsRef<[usize]> {}
+
+impl<const N: usize> Index<[i64; N]> for [usize; N] {}
+impl<const N: usize> Index<Dims> for [usize; N] {}
+impl Index<Dims> for &[usize] {}
+
+/// An extent. Memory holds that many elements, or another axis has none and this number means nothing.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as above"
+)]
+pub(super) fn size(extent: i64) -> usize {
+    extent as usize
+}
+
+/// A stride, of which the same holds.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "as above")]
+pub(super) fn distance(stride: i64) -> isize {
+    stride as isize
+}

@@ -1,0 +1,446 @@
+//! What any array can be asked: how it lies, and its elements.
+#![expect(unsafe_code, reason = "reads elements of a checked tensor")]
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::slice;
+
+use crate::array::Array;
+use crate::array::rank::{Index, Rank, distance, size};
+use crate::element::Plain;
+use crate::layout::Dims;
+use crate::tensor::items::{self, Items, Positions};
+use crate::tensor::view::aligned_to;
+use crate::{DataType, Device, Error, TensorRef};
+
+impl<T: Plain, const N: usize> Array<T, [i64; N]> {
+    /// The extents, one an axis.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// let [height, width] = image.shape();
+    /// assert_eq!((height, width), (3, 4));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn shape(&self) -> [usize; N] {
+        self.shape.map(size)
+    }
+
+    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// assert_eq!(image.strides(), [4, 1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn strides(&self) -> [isize; N] {
+        self.strides.map(distance)
+    }
+}
+
+impl<T: Plain> Array<T, Dims> {
+    /// The extents, one an axis.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View, layout::Dims};
+    ///
+    /// let image = View::<u8, Dims>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// assert_eq!(image.shape(), [3, 4]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View, layout::Dims};
+    ///
+    /// let image = View::<u8, Dims>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// assert_eq!(image.strides(), [4, 1]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+}
+
+impl<T: Plain, L: Rank> Array<T, L> {
+    /// The number of axes.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View, layout::Dims};
+    ///
+    /// let image = View::<u8, Dims>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// assert_eq!(image.rank(), 2);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.shape.as_ref().len()
+    }
+
+    /// How many elements there are.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// assert_eq!(image.len(), 12);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        // Their bytes were counted, so none of these overflows but next to an extent of 0.
+        let extents = self.shape.as_ref().iter();
+        extents.fold(1, |len: usize, &extent| len.wrapping_mul(size(extent)))
+    }
+
+    /// Whether there are none.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// assert!(View::<u8, [i64; 1]>::new([0_u8; 0].into_dlpack()?)?.is_empty());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the elements lie one after another, the last axis fastest.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[0_u8; 4]; 3].into_dlpack()?)?;
+    /// assert!(image.is_contiguous() && !image.transpose().is_contiguous());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = Self::SCALARS;
+        for (&extent, &stride) in self.shape.as_ref().iter().zip(self.strides.as_ref()).rev() {
+            if stride != step && extent != 1 {
+                return self.is_empty();
+            }
+            step = step.wrapping_mul(extent);
+        }
+        true
+    }
+
+    /// The address of the first element; whoever reads by it has to know that nobody writes.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let bytes = View::<u8, [i64; 1]>::new(vec![0_u8; 3].into_dlpack()?)?;
+    /// assert!(!bytes.as_ptr().is_null());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn as_ptr(&self) -> *const T {
+        self.data.cast_const().cast()
+    }
+
+    /// The element at an index, if there is one.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2], [3, 4]].into_dlpack()?)?;
+    /// assert_eq!(image.get([1, 0]), Some(3));
+    /// assert_eq!(image.get([2, 0]), None);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: impl Index<L>) -> Option<T> {
+        let place = self.place(index.as_ref())?;
+        // SAFETY: the address of an element.
+        Some(unsafe { items::read(place.cast(), self.shared) })
+    }
+
+    /// The element at an index.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2], [3, 4]].into_dlpack()?)?;
+    /// assert_eq!(image.at([1, 0]), 3);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where there is none, as the index of a slice does.
+    #[must_use]
+    #[inline]
+    pub fn at(&self, index: impl Index<L>) -> T {
+        let index = index.as_ref();
+        let Some(place) = self.place(index) else {
+            self.outside(index)
+        };
+        // SAFETY: the address of an element.
+        unsafe { items::read(place.cast(), self.shared) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn outside(&self, index: &[usize]) -> ! {
+        panic!(
+            "index {index:?} of an array of shape {:?}",
+            self.shape.as_ref()
+        )
+    }
+
+    /// The address of an element, if the index is that of one.
+    #[inline]
+    pub(super) fn place(&self, index: &[usize]) -> Option<*mut u8> {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        if index.len() != shape.len() {
+            return None;
+        }
+        let mut place = 0_isize;
+        for (&at, (&extent, &stride)) in index.iter().zip(shape.iter().zip(strides)) {
+            if at >= size(extent) {
+                return None;
+            }
+            // Wraps only next to an extent of 0, which is refused.
+            place = place.wrapping_add((at as isize).wrapping_mul(distance(stride)));
+        }
+        Some(self.data.wrapping_offset(place.wrapping_mul(Self::UNIT)))
+    }
+
+    /// The elements, in row-major order of their indices.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2], [3, 4]].into_dlpack()?)?;
+    /// assert_eq!(image.iter().max(), Some(4));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[inline]
+    pub fn iter(&self) -> Items<'_, T> {
+        Items {
+            positions: self.positions(),
+            data: self.data,
+            shared: self.shared,
+            lifetime: PhantomData,
+        }
+    }
+
+    pub(super) fn positions(&self) -> Positions<'_> {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        Positions::new(shape, strides, size_of::<T::Scalar>())
+    }
+
+    /// The elements in a vector, in row-major order.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2], [3, 4]].into_dlpack()?)?;
+    /// assert_eq!(image.transpose().to_vec()?, [1, 3, 2, 4]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`].
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let len = self.len();
+        let mut elements = Vec::new();
+        if elements.try_reserve_exact(len).is_err() {
+            let bytes = len * size_of::<T>();
+            return Err(Error::OutOfMemory { bytes });
+        }
+        // SAFETY: room for all elements, which nobody else has.
+        unsafe { self.copy_to(elements.as_mut_ptr()) };
+        // SAFETY: they were written right above.
+        unsafe { elements.set_len(len) };
+        Ok(elements)
+    }
+
+    /// Copies the elements, in row-major order.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[1_u8, 2], [3, 4]].into_dlpack()?)?;
+    /// let mut pixels = [0; 4];
+    /// image.copy_to_slice(&mut pixels)?;
+    /// assert_eq!(pixels, [1, 2, 3, 4]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Count`] if the slice has not as many.
+    pub fn copy_to_slice(&self, elements: &mut [T]) -> Result<(), Error> {
+        self.same_count(elements.len())?;
+        // SAFETY: room for all elements, which is borrowed from its one owner.
+        unsafe { self.copy_to(elements.as_mut_ptr()) };
+        Ok(())
+    }
+
+    pub(super) fn same_count(&self, needed: usize) -> Result<(), Error> {
+        let found = self.len();
+        if found == needed {
+            return Ok(());
+        }
+        Err(Error::Count { found, needed })
+    }
+
+    /// # Safety
+    ///
+    /// There is room for all elements at `to`, which nobody else has.
+    unsafe fn copy_to(&self, to: *mut T) {
+        let bytes = self.len() * size_of::<T>();
+        if bytes == 0 {
+            return;
+        }
+        let (mut shape, mut strides) = (
+            Dims::from(self.shape.as_ref()),
+            Dims::from(self.strides.as_ref()),
+        );
+        if Self::SCALARS != 1 {
+            shape.push(Self::SCALARS);
+            strides.push(1);
+        }
+        let tensor = self.tensor(&shape, &strides);
+        // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many.
+        unsafe { tensor.copy_items(size_of::<T::Scalar>(), to.cast()) };
+        if !T::ANY_BITS {
+            // SAFETY: so many bytes, all written right above.
+            let bytes = unsafe { slice::from_raw_parts_mut(to.cast::<u8>(), bytes) };
+            // Anything may lie where a `bool` belongs.
+            (bytes.iter_mut()).for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+    }
+
+    /// The tensor of these scalars.
+    fn tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
+        TensorRef {
+            data: self.data,
+            byte_offset: 0,
+            shape,
+            strides,
+            dtype: T::DTYPE,
+            device: Device::CPU,
+            read_only: true,
+            shared: self.shared,
+            copied: false,
+            version: None,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The elements, without a copy, where nobody else can write and they lie one after another.
+    ///
+    /// Nobody else can write to a tensor that was moved in, nor to a fresh copy that a producer made for us. Of other
+    /// memory from Python that has to be promised: by the function below, or for all arguments by `dlpack_pyo3::Promise`.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Error, array::View};
+    ///
+    /// let tensor = vec![1_u8, 2].into_dlpack()?;
+    /// assert_eq!(View::<u8, [i64; 1]>::new(tensor)?.as_slice()?, [1, 2]);
+    ///
+    /// let tensor = vec![1_u8, 2].into_dlpack()?.shared();
+    /// assert_eq!(View::<u8, [i64; 1]>::new(tensor)?.as_slice(), Err(Error::MayChange));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MayChange`]; gaps or another order, an address that is not aligned for `T`, a byte that is no `bool`.
+    #[inline]
+    pub fn as_slice(&self) -> Result<&[T], Error> {
+        if self.shared {
+            return Err(Error::MayChange);
+        }
+        // SAFETY: nobody writes, or it would be shared.
+        unsafe { self.as_slice_unchecked() }
+    }
+
+    /// As [`Array::as_slice`], whoever else may have the memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::as_slice`], but for [`Error::MayChange`].
+    ///
+    /// # Safety
+    ///
+    /// While the slice lives, nobody writes to its memory: neither Rust code, nor Python, nor another thread.
+    #[inline]
+    pub unsafe fn as_slice_unchecked(&self) -> Result<&[T], Error> {
+        let len = self.run()?;
+        if len == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: `len` aligned elements one after another (`run`), which stay while the array is borrowed, and which
+        // nobody writes meanwhile, as the caller promises. Any bytes are a `T`, or were looked at.
+        Ok(unsafe { slice::from_raw_parts(self.data.cast(), len) })
+    }
+
+    /// How many elements follow one another at `data`, if that is all there is; 0 where they take no memory.
+    #[inline]
+    pub(super) fn run(&self) -> Result<usize, Error> {
+        let len = self.len();
+        if len == 0 || size_of::<T>() == 0 {
+            return Ok(0);
+        }
+        if !self.is_contiguous() {
+            return Err(Error::not_contiguous(
+                self.shape.as_ref(),
+                self.strides.as_ref(),
+            ));
+        }
+        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        if !T::ANY_BITS {
+            let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
+            self.tensor(&[bytes], &[1]).check_bools()?;
+        }
+        Ok(len)
+    }
+
+    /// The data type of the scalars.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, DataType, array::View};
+    ///
+    /// let points = View::<[f32; 3], [i64; 1]>::new(vec![[0.0_f32; 3]; 4].into_dlpack()?)?;
+    /// assert_eq!(points.dtype(), DataType::F32);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        T::DTYPE
+    }
+}
+
+impl<'a, T: Plain, L: Rank> IntoIterator for &'a Array<T, L> {
+    type Item = T;
+    type IntoIter = Items<'a, T>;
+
+    fn into_iter(self) -> Items<'a, T> {
+        self.iter()
+    }
+}

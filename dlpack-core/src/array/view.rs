@@ -1,0 +1,214 @@
+//! Arrays that own their tensor: kept in a struct, sent to a thread.
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use crate::array::write::{ArrayMut, Place};
+use crate::array::{Array, Rank};
+use crate::element::Plain;
+use crate::layout::extent;
+use crate::{Error, FromDLPack, Managed, TensorRef};
+
+/// A tensor whose elements are `T`, with the axes of `L`: `[i64; N]` for `N` of them,
+/// [`Dims`](crate::layout::Dims) for any number. Reads as an [`Array`].
+///
+/// ```
+/// use dlpack_core::{DLPack, array::View};
+///
+/// let image = View::<f32, [i64; 2]>::new(vec![[1.0_f32, 2.0], [3.0, 4.0]].into_dlpack()?)?;
+/// assert_eq!(image.shape(), [2, 2]);
+/// assert_eq!(image.iter().sum::<f32>(), 10.0);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub struct View<T, L> {
+    array: Array<T, L>,
+    tensor: Managed,
+}
+
+impl<T: Plain, L: Rank> View<T, L> {
+    /// The array that a tensor is.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let error = View::<f64, [i64; 2]>::new(vec![0.0_f32].into_dlpack()?).unwrap_err();
+    /// assert_eq!(error.to_string(), "the tensor holds float32 where float64 is needed");
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
+    #[inline]
+    pub fn new(tensor: Managed) -> Result<Self, Error> {
+        Self::try_new(tensor).map_err(|(error, _)| error)
+    }
+
+    /// As [`View::new`]; where the tensor is no such array, its caller has it back.
+    ///
+    /// # Errors
+    ///
+    /// As [`View::new`].
+    #[inline]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the tensor goes back to its caller"
+    )]
+    pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
+        match Array::of(&tensor.view()) {
+            Ok(array) => Ok(Self { array, tensor }),
+            Err(error) => Err((error, tensor)),
+        }
+    }
+
+    /// The same, whose elements are then lent as slices, and read as fast as those.
+    ///
+    /// # Safety
+    ///
+    /// While it lives, nobody writes to the elements: neither Rust code, nor Python, nor another thread.
+    #[must_use]
+    pub unsafe fn assume_unshared(mut self) -> Self {
+        self.array.shared = false;
+        self
+    }
+
+    /// The tensor.
+    #[must_use]
+    pub fn into_managed(self) -> Managed {
+        self.tensor
+    }
+}
+
+impl<T, L> Deref for View<T, L> {
+    type Target = Array<T, L>;
+
+    #[inline]
+    fn deref(&self) -> &Array<T, L> {
+        &self.array
+    }
+}
+
+/// A [`View`] that may be written. Reads and writes as an [`ArrayMut`].
+///
+/// ```
+/// use dlpack_core::{DLPack, array::ViewMut};
+///
+/// let mut image = ViewMut::<f32, [i64; 2]>::new(vec![[1.0_f32, 2.0], [3.0, 4.0]].into_dlpack()?)?;
+/// image.update(|pixel| pixel * 2.0);
+/// assert_eq!(image.at([1, 1]), 8.0);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub struct ViewMut<T, L> {
+    array: Place<T, L>,
+    tensor: Managed,
+}
+
+impl<T: Plain, L: Rank> ViewMut<T, L> {
+    /// The array that a tensor is.
+    ///
+    /// # Errors
+    ///
+    /// As [`View::new`]; [`Error::ReadOnly`]; [`Error::Overlap`] where two indices mean one element.
+    #[inline]
+    pub fn new(tensor: Managed) -> Result<Self, Error> {
+        Self::try_new(tensor).map_err(|(error, _)| error)
+    }
+
+    /// As [`ViewMut::new`]; where the tensor is no such array, its caller has it back.
+    ///
+    /// # Errors
+    ///
+    /// As [`ViewMut::new`].
+    #[inline]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the tensor goes back to its caller"
+    )]
+    pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
+        match Array::of(&tensor.view()).and_then(|array| writable(&tensor.view(), array)) {
+            Ok(array) => Ok(Self { array, tensor }),
+            Err(error) => Err((error, tensor)),
+        }
+    }
+
+    /// The same, whose elements are then lent as slices, and read and written as fast as those.
+    ///
+    /// # Safety
+    ///
+    /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
+    #[must_use]
+    pub unsafe fn assume_unshared(mut self) -> Self {
+        self.array.share(false);
+        self
+    }
+
+    /// The tensor.
+    #[must_use]
+    pub fn into_managed(self) -> Managed {
+        self.tensor
+    }
+}
+
+impl<T, L> Deref for ViewMut<T, L> {
+    type Target = ArrayMut<T, L>;
+
+    #[inline]
+    fn deref(&self) -> &ArrayMut<T, L> {
+        &self.array
+    }
+}
+
+impl<T, L> DerefMut for ViewMut<T, L> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ArrayMut<T, L> {
+        &mut self.array
+    }
+}
+
+impl<T: Plain, L: Rank> fmt::Debug for View<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("View").field(&self.array).finish()
+    }
+}
+
+impl<T: Plain, L: Rank> fmt::Debug for ViewMut<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let array: &Array<T, L> = self;
+        f.debug_tuple("ViewMut").field(array).finish()
+    }
+}
+
+impl<T: Plain, L: Rank> FromDLPack for View<T, L> {
+    fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
+        Self::new(tensor)
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        Array::<T, L>::of(tensor).is_ok()
+    }
+}
+
+impl<T: Plain, L: Rank> FromDLPack for ViewMut<T, L> {
+    fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
+        Self::new(tensor)
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        Array::<T, L>::of(tensor).is_ok()
+    }
+}
+
+/// The array of a tensor, for writing.
+fn writable<T: Plain, L: Rank>(
+    tensor: &TensorRef<'_>,
+    array: Array<T, L>,
+) -> Result<Place<T, L>, Error> {
+    if tensor.is_read_only() {
+        return Err(Error::ReadOnly);
+    }
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    if !array.is_contiguous() && extent::may_overlap(shape, strides) {
+        return Err(Error::overlap(shape, strides));
+    }
+    Ok(Place::new(array))
+}

@@ -1,0 +1,199 @@
+//! Functions over typed arguments.
+
+/// As a user writes them.
+#[pyo3::pymodule]
+pub(crate) mod views {
+    use std::sync::{Mutex, PoisonError};
+    use std::thread;
+
+    use dlpack_pyo3::view::{Contiguous, Convert, Promise};
+    use dlpack_pyo3::{FromDLPack, Imported, Managed, View, ViewDyn, ViewMut, ViewMutDyn, py_err};
+    use pyo3::prelude::*;
+
+    /// The tests call these functions from one thread, or write nothing meanwhile.
+    struct Undisturbed;
+    // SAFETY: as said above; what else lives in the arrays' memory is told apart by the views.
+    #[expect(unsafe_code, reason = "what a user writes")]
+    unsafe impl Promise for Undisturbed {}
+
+    #[pyfunction]
+    fn shape(image: View<f32, 2>) -> [usize; 2] {
+        image.shape()
+    }
+
+    #[pyfunction]
+    fn strides(image: View<f32, 2>) -> [isize; 2] {
+        image.strides()
+    }
+
+    #[pyfunction]
+    fn at(image: View<f32, 2>, row: usize, column: usize) -> Option<f32> {
+        image.get([row, column])
+    }
+
+    #[pyfunction]
+    fn total(samples: ViewDyn<f64>) -> f64 {
+        samples.iter().sum()
+    }
+
+    #[pyfunction]
+    fn flags(mask: ViewDyn<bool>) -> PyResult<Vec<bool>> {
+        mask.to_vec().map_err(py_err)
+    }
+
+    #[pyfunction]
+    fn elements(samples: ViewDyn<i32>) -> PyResult<Vec<i32>> {
+        let elements = samples.to_vec().map_err(py_err)?;
+        assert!(samples.iter().eq(elements.iter().copied()));
+        Ok(elements)
+    }
+
+    #[pyfunction]
+    fn sums(samples: View<i32, 2>) -> PyResult<(Vec<i32>, Vec<i32>)> {
+        let rows = samples.rows().map(|row| row.iter().sum()).collect();
+        let columns = samples.axis(1).map_err(py_err)?;
+        Ok((rows, columns.map(|column| column.iter().sum()).collect()))
+    }
+
+    /// A fixed extent.
+    #[pyfunction]
+    fn colors(image: View<[u8; 3], 2>) -> PyResult<Vec<[u8; 3]>> {
+        let colors = image.to_vec().map_err(py_err)?;
+        assert!(image.iter().eq(colors.iter().copied()));
+        Ok(colors)
+    }
+
+    #[pyfunction]
+    fn crop(image: View<i32, 2>, rows: (usize, usize), column: usize) -> PyResult<Vec<i32>> {
+        let part = image.slice(0, rows.0..rows.1).map_err(py_err)?;
+        let column = part.index(1, column).map_err(py_err)?;
+        column.to_vec().map_err(py_err)
+    }
+
+    #[pyfunction]
+    fn scale(mut samples: ViewMutDyn<f64>, factor: f64) {
+        samples.update(|sample| sample * factor);
+    }
+
+    #[pyfunction]
+    fn number_rows(mut image: ViewMut<i32, 2>) {
+        for (index, mut row) in (0..).zip(image.rows_mut()) {
+            row.fill(index);
+        }
+    }
+
+    #[pyfunction]
+    fn copy(mut to: ViewMut<i32, 2>, from: View<i32, 2>) -> PyResult<()> {
+        to.copy_from(&from).map_err(py_err)
+    }
+
+    #[pyfunction]
+    fn negate(mut mask: ViewMutDyn<bool>) {
+        mask.update(|flag| !flag);
+    }
+
+    #[pyfunction]
+    fn packed(samples: View<f32, 2, Contiguous>) -> bool {
+        samples.is_contiguous()
+    }
+
+    #[pyfunction]
+    fn converted(samples: View<f64, 1, Convert>) -> PyResult<Vec<f64>> {
+        samples.to_vec().map_err(py_err)
+    }
+
+    #[pyfunction]
+    fn both(samples: View<f32, 2, (Contiguous, Convert)>) -> PyResult<Vec<f32>> {
+        assert!(samples.is_contiguous());
+        samples.to_vec().map_err(py_err)
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (samples=None))]
+    fn maybe(samples: Option<View<f32, 1>>) -> Option<usize> {
+        samples.map(|samples| samples.len())
+    }
+
+    #[pyfunction]
+    fn lent(samples: View<f64, 1>) -> PyResult<f64> {
+        Ok(samples.as_slice().map_err(py_err)?.iter().sum())
+    }
+
+    #[pyfunction]
+    fn sort(mut samples: ViewMut<f64, 1, Undisturbed>) -> PyResult<()> {
+        let samples = samples.as_mut_slice().map_err(py_err)?;
+        samples.sort_by(f64::total_cmp);
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn add(mut to: ViewMut<f64, 1, Undisturbed>, from: View<f64, 1, Undisturbed>) -> PyResult<()> {
+        for (index, item) in from.iter().enumerate().take(to.len()) {
+            let sum = to.at([index]) + item;
+            to.set([index], sum);
+        }
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn dot(a: View<f64, 1, Undisturbed>, b: View<f64, 1, Undisturbed>) -> PyResult<f64> {
+        let (a, b) = (a.as_slice().map_err(py_err)?, b.as_slice().map_err(py_err)?);
+        Ok(a.iter().zip(b).map(|(a, b)| a * b).sum())
+    }
+
+    /// One of two data types.
+    #[derive(FromPyObject)]
+    enum Real {
+        Single(View<f32, 1>),
+        Double(View<f64, 1>),
+    }
+
+    #[pyfunction]
+    fn either(samples: Real) -> f64 {
+        match samples {
+            Real::Single(samples) => samples.iter().map(f64::from).sum(),
+            Real::Double(samples) => samples.iter().sum(),
+        }
+    }
+
+    /// The same, asked for once.
+    #[derive(FromDLPack)]
+    enum Integer {
+        Small(View<i32, 1>),
+        Large(View<i64, 1>),
+    }
+
+    #[pyfunction]
+    fn bytes(samples: Imported<Integer>) -> usize {
+        match samples.0 {
+            Integer::Small(samples) => samples.len() * 4,
+            Integer::Large(samples) => samples.len() * 8,
+        }
+    }
+
+    static KEPT: Mutex<Vec<View<f64, 1, Undisturbed>>> = Mutex::new(Vec::new());
+
+    fn kept() -> std::sync::MutexGuard<'static, Vec<View<f64, 1, Undisturbed>>> {
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[pyfunction]
+    fn keep(samples: View<f64, 1, Undisturbed>) {
+        kept().push(samples);
+    }
+
+    #[pyfunction]
+    fn let_go(py: Python<'_>) -> Option<f64> {
+        let samples = core::mem::take(&mut *kept());
+        // On a thread that has no interpreter.
+        let sum = thread::spawn(move || samples.iter().flat_map(|samples| samples.iter()).sum());
+        py.detach(|| sum.join().ok())
+    }
+
+    /// The tensor behind a view, which others may write again.
+    #[pyfunction]
+    fn unwrapped(samples: View<f64, 1, Undisturbed>) -> bool {
+        let managed: Managed = samples.into_managed();
+        managed.view().as_slice::<f64>().is_ok()
+    }
+}

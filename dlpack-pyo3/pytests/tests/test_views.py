@@ -1,0 +1,314 @@
+"""Typed arguments: `View`, `ViewMut` and their options."""
+
+import gc
+import re
+import sys
+import threading
+
+import capi
+import dlpack_probe as p
+import numpy as np
+import pytest
+
+v = p.views
+
+
+class Refused:
+    """A `TypeError` with this text, for this argument, which PyO3 names in front of it or in a note."""
+
+    def __init__(self, argument, text):
+        self.argument, self.text = argument, text
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, _):
+        assert kind is TypeError, error
+        notes = " ".join(getattr(error, "__notes__", []))
+        assert f"'{self.argument}'" in str(error) + notes, (error, notes)
+        assert re.search(self.text, str(error)), error
+        return True
+
+
+def image(*shape, dtype="f4"):
+    return np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+
+
+def test_an_array_where_it_lies():
+    a = image(3, 4)
+    assert v.shape(a) == [3, 4]
+    assert v.strides(a) == [4, 1]
+    assert v.strides(a.T) == [1, 4]
+    assert v.strides(a[::-1, ::2]) == [-4, 2]
+    assert v.at(a[::-1, ::2], 0, 1) == 10
+    assert v.at(a, 3, 0) is None
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda a: a,
+        lambda a: a.T,
+        lambda a: a[::2],
+        lambda a: a[:, ::-1],
+        lambda a: a[1:, 1:3],
+        lambda a: a[:0],
+        lambda a: a[:, :, 2],
+        lambda a: a[0, 0, 0, ...],
+        lambda a: np.broadcast_to(a[0], (3, 4, 5)),
+        lambda a: a.swapaxes(0, 1)[::-1],
+    ],
+)
+@pytest.mark.parametrize("size", [3, 40])
+def test_elements_are_those_of_numpy(cut, size):
+    a = cut(np.arange(size * 20, dtype="i4").reshape(size, 4, 5))
+    assert v.elements(a) == a.ravel().tolist()
+
+
+def test_any_rank():
+    for rank in range(9):
+        assert v.total(np.ones((2,) * rank)) == 2**rank
+
+
+def test_rows_and_axes():
+    a = image(3, 4, dtype="i4")
+    for a in (a, a.T, a[::-1], a[:, :0]):
+        rows, columns = v.sums(a)
+        assert rows == a.sum(1).tolist()
+        assert columns == a.sum(0).tolist()
+
+
+def test_parts():
+    a = image(5, 4, dtype="i4")
+    assert v.crop(a, (1, 4), 2) == a[1:4, 2].tolist()
+    with pytest.raises(BufferError, match=r"indices 4\.\.6 of axis 0, which has 5"):
+        v.crop(a, (4, 6), 0)
+    with pytest.raises(BufferError, match=r"indices 9\.\.10 of axis 1, which has 4"):
+        v.crop(a, (0, 1), 9)
+
+
+def test_a_fixed_extent():
+    a = image(2, 3, 3, dtype="u1")
+    assert [*map(list, v.colors(a))] == a.reshape(-1, 3).tolist()
+    assert [*map(list, v.colors(a[::-1]))] == a[::-1].reshape(-1, 3).tolist()
+    # Pixels of four bytes, of which three are wanted.
+    a = image(2, 3, 4, dtype="u1")[..., :3]
+    assert [*map(list, v.colors(a))] == a.reshape(-1, 3).tolist()
+    with Refused("image", r"^(argument 'image': )?expected an array of uint8 of shape \(_, _, 3\), found .* \(2, 3, 4\)"):
+        v.colors(image(2, 3, 4, dtype="u1"))
+
+
+def test_bools_are_made_of_bytes():
+    a = np.array([0, 1, 2, 255], "u1").view("?")
+    assert v.flags(a) == [False, True, True, True]
+    b = np.array([[True, False], [False, False]])
+    v.negate(b.T)
+    assert b.tolist() == [[False, True], [True, True]]
+
+
+def test_writing():
+    a = image(3, 4, dtype="f8")
+    expected = a * 2.0
+    v.scale(a, 2.0)
+    assert (a == expected).all()
+    v.scale(a[::2, ::-1], 0.0)
+    expected[::2] = 0
+    assert (a == expected).all()
+
+    a = np.zeros((40, 300), "i4")
+    v.number_rows(a)
+    assert (a == np.arange(40)[:, None]).all()
+    v.number_rows(a[:, ::2].T)
+    assert (a[:, ::2] == np.arange(150)).all() and (a[:, 1::2] == np.arange(40)[:, None]).all()
+
+
+def test_copying_one_array_into_another():
+    a, b = image(30, 40, dtype="i4"), np.zeros((40, 30), "i4")
+    v.copy(b, a.T)
+    assert (b == a.T).all()
+    v.copy(b.T, a[::-1])
+    assert (b.T == a[::-1]).all()
+    with pytest.raises(BufferError, match="axis 0 of the tensor is 30, not 40"):
+        v.copy(b, a)
+
+
+def test_a_view_over_the_memory_that_is_written():
+    a = np.arange(16, dtype="i4").reshape(4, 4)
+    before = a.copy()
+    v.copy(a, a)
+    assert (a == before).all()
+    # Any mixture is right, and nothing else.
+    v.copy(a, a.T)
+    assert all(a[i, j] in (before[i, j], before[j, i]) for i in range(4) for j in range(4))
+
+
+def test_read_only_is_refused_at_the_call():
+    a = image(3, 4, dtype="f8")
+    a.flags.writeable = False
+    with Refused("samples", "expected an array of float64 .* to write to, found a read-only one"):
+        v.scale(a, 2.0)
+    with Refused("samples", "elements that share memory"):
+        v.scale(np.lib.stride_tricks.as_strided(np.zeros(4), (3, 2), (8, 8)), 2.0)
+
+
+@pytest.mark.parametrize(
+    "argument, text",
+    [
+        (image(3, 4, dtype="f8"), r"found one of float64 of shape \(3, 4\)"),
+        (image(3), r"found one of float32 of shape \(3,\)"),
+        ([[1.0]], r"found <class 'list'>; pass an array of NumPy.*numpy\.asarray\(x, dtype='float32'\)"),
+        (None, "found <class 'NoneType'>"),
+        (1.0, "found <class 'float'>"),
+    ],
+)
+def test_what_does_not_fit(argument, text):
+    with Refused("image", rf"expected an array of float32 of shape \(_, _\), {text}"):
+        v.shape(argument)
+
+
+def test_what_lies_elsewhere():
+    with Refused("image", r"in host memory, found one on .*; copy it to the host first"):
+        v.shape(p.Elsewhere(2))
+
+
+def test_what_a_producer_raises_is_passed_on():
+    class Broken:
+        def __dlpack__(self, **_):
+            raise RuntimeError("out of order")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises(RuntimeError, match="out of order"):
+        v.shape(Broken())
+
+
+def test_contiguous():
+    a = image(3, 4)
+    assert v.packed(a) and v.packed(a[1:])
+    with pytest.raises(TypeError, match=r"contiguous in row-major order, found one of shape \(4, 3\) with strides \(1, 4\); pass"):
+        v.packed(a.T)
+
+
+def test_conversion():
+    assert v.converted([1, 2.5]) == [1.0, 2.5]
+    assert v.converted(range(3)) == [0.0, 1.0, 2.0]
+    assert v.converted(np.arange(3)) == [0.0, 1.0, 2.0]
+    assert v.converted(np.arange(4.0)[::2]) == [0.0, 2.0]
+    with pytest.raises(TypeError, match=r"shape \(_,\), found one of float64 of shape \(1, 1\)"):
+        v.converted([[1.0]])
+    with pytest.raises((TypeError, ValueError)):
+        v.converted("text")
+    a = image(3, 4)
+    assert v.both(a.T) == a.T.ravel().tolist()
+    assert v.both([[1, 2]]) == [1.0, 2.0]
+
+
+def test_optional_and_several_types():
+    assert v.maybe() is None and v.maybe(None) is None
+    assert v.maybe(np.zeros(3, "f4")) == 3
+    assert v.either(np.ones(3, "f4")) == v.either(np.ones(3)) == 3.0
+    assert v.bytes(np.ones(3, "i4")) == 12 and v.bytes(np.ones(3, "i8")) == 24
+    with pytest.raises(TypeError):
+        v.either(np.ones(3, "i4"))
+
+
+def test_slices_need_a_promise_or_a_copy():
+    a = image(4, dtype="f8")
+    with pytest.raises(BufferError, match="others may write"):
+        v.lent(a)
+
+    class Copied:
+        """As a producer that copies unasked."""
+
+        def __dlpack__(self, **request):
+            return a.__dlpack__(max_version=(1, 0), copy=True)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    assert v.lent(Copied()) == 6.0
+    b = np.array([3.0, 1.0, 2.0])
+    v.sort(b)
+    assert b.tolist() == [1.0, 2.0, 3.0]
+    assert v.dot(b, b) == 14.0
+    assert not v.unwrapped(b)
+
+
+def test_views_with_a_promise_do_not_meet():
+    a = np.arange(8.0)
+    with Refused("from", "another view of this memory lives, and one of the two may write"):
+        v.add(a, a)
+    with Refused("from", "another view"):
+        v.add(a[:5], a[4:])
+    # What does not meet, may go.
+    v.add(a[:4], a[4:])
+    assert a.tolist() == [4, 6, 8, 10, 4, 5, 6, 7]
+    v.add(a[::2], a[1::2])
+    assert a.tolist() == [10, 6, 18, 10, 9, 5, 13, 7]
+    matrix = np.ones((3, 2))
+    v.add(matrix[:, 0], matrix[::-1, 1])
+    assert matrix[:, 0].tolist() == [2.0] * 3
+    with Refused("from", "another view"):
+        v.add(matrix[:, 0], matrix[::-1, 0])
+
+    v.keep(a)
+    with Refused("samples", "another view"):
+        v.sort(a)
+    assert v.dot(a, a) > 0
+    assert v.let_go() == a.sum()
+    v.sort(a)
+
+
+def test_a_view_keeps_its_array():
+    a = np.arange(4.0)
+    count = sys.getrefcount(a)
+    v.keep(a)
+    gc.collect()
+    assert sys.getrefcount(a) > count
+    del a
+    assert v.let_go() == 6.0
+    a = np.arange(4.0)
+    v.keep(a)
+    v.let_go()
+    assert sys.getrefcount(a) == count
+
+
+def test_nothing_is_kept_of_what_is_refused():
+    a = np.arange(4.0)
+    count = sys.getrefcount(a)
+    for refuse in (v.shape, v.elements, v.packed, v.either):
+        with pytest.raises((TypeError, RuntimeError)):
+            refuse(a.reshape(2, 2)) if refuse is v.either else refuse(a)
+    assert sys.getrefcount(a) == count
+
+
+def test_while_others_write():
+    a = np.zeros(5000)
+    stop = threading.Event()
+
+    def write():
+        while not stop.is_set():
+            a[:] = 1.0
+            a[:] = 0.0
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(200):
+            assert 0.0 <= v.total(a) <= 5000.0
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_objects_of_ours():
+    """Through the exchange table, and back to one of ours."""
+    a = image(3, 4)
+    tensor = p.take(a)
+    assert v.shape(tensor) == [3, 4]
+    assert v.at(tensor, 1, 1) == 5.0
+    foreign = capi.Foreign()
+    with pytest.raises(TypeError, match="expected an array of float32"):
+        v.maybe(foreign)
+    del foreign

@@ -1,0 +1,187 @@
+//! Arrays as arguments: of one element type and rank, from any library, as they lie.
+//!
+//! ```text
+//! object ──from_dlpack──> Managed ──fits?──> View<T, N, O> ──deref──> dlpack_core::array::Array
+//!                                     │ no              └─ with a promise: a lease of its addresses
+//!                                     └─> numpy.asarray(object, dtype), with `Convert`; else a `TypeError`
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | the four types |
+//! | `leased` | how each is made of an argument |
+//! | `needs` | what an argument has to be, and the text where it is something else |
+//! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
+//! | `lease` | which addresses views with a promise have, so that no two of them meet |
+
+mod lease;
+mod leased;
+mod needs;
+mod options;
+
+pub use options::{Contiguous, Convert, Options, Promise};
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use dlpack_core::array::{self, Array, ArrayMut, Rank};
+use dlpack_core::element::Plain;
+use dlpack_core::layout::Dims;
+use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
+use pyo3::prelude::*;
+
+use crate::view::leased::Leased;
+
+/// The views: the name, the rank as a parameter and as an argument, and core's view of it.
+macro_rules! views {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] over $view:ident<$list:ty> as $array:ident;
+    )*) => {$(
+        $(#[$doc])*
+        pub struct $name<T: Plain, $($parameter)* O: Options = ()>(Leased<array::$view<T, $list>, O>)
+        where $($bound)*;
+
+        impl<T: Plain, $($parameter)* O: Options> $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            /// The tensor. Others may write to it again, whatever was promised of the view.
+            #[must_use]
+            pub fn into_managed(self) -> Managed {
+                self.0.view.into_managed()
+            }
+        }
+
+        impl<T: Plain, $($parameter)* O: Options> Deref for $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            type Target = $array<T, $list>;
+
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0.view
+            }
+        }
+
+        impl<'a, 'py, T: Plain, $($parameter)* O: Options> FromPyObject<'a, 'py> for $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            type Error = PyErr;
+
+            #[inline]
+            fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+                Leased::extract(&object).map(Self)
+            }
+        }
+
+        /// For enums over data types: [`Imported`](crate::Imported) takes the first variant that fits.
+        impl<T: Plain, $($parameter)* O: Options> FromDLPack for $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
+                Leased::of(tensor).map(Self).map_err(|(error, _)| error)
+            }
+
+            fn fits(tensor: &TensorRef<'_>) -> bool {
+                array::View::<T, $list>::fits(tensor)
+            }
+        }
+
+        impl<T: Plain, $($parameter)* O: Options> fmt::Debug for $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0.view).finish()
+            }
+        }
+    )*};
+}
+
+views! {
+    /// An argument: an array of `T` with `N` axes, of NumPy, torch, JAX or any other library, where it lies.
+    ///
+    /// It derefs to an [`Array`], which has shape and strides, elements by index, iterators over elements, rows and axes,
+    /// and copies. It is `'static` and `Send`: it can be kept in a struct, or go to a thread.
+    ///
+    /// ```no_run,standalone_crate
+    /// use dlpack_pyo3::View;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn brightest(image: View<f32, 2>) -> f32 {
+    ///     let [height, width] = image.shape();
+    ///     println!("{height} rows of {width}");
+    ///     image.iter().fold(f32::MIN, f32::max)
+    /// }
+    /// ```
+    ///
+    /// Anything else is a `TypeError` that says what was found and what is needed, with the name of the argument.
+    ///
+    /// | for | write |
+    /// |---|---|
+    /// | an array that may be written | [`ViewMut<f32, 2>`](ViewMut) |
+    /// | any number of axes | [`ViewDyn<f32>`](ViewDyn) |
+    /// | shape `(h, w, 3)` | `View<[u8; 3], 2>` |
+    /// | elements one after another | `View<f32, 2, Contiguous>` ([`Contiguous`]) |
+    /// | lists, numbers, other dtypes too | `View<f32, 2, Convert>` ([`Convert`]) |
+    /// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
+    /// | `None` too | `Option<View<f32, 2>>` |
+    /// | one of several dtypes | an enum over views with `#[derive(FromPyObject)]` |
+    View [const N: usize,] [N,] [[i64; N]: Rank] over View<[i64; N]> as Array;
+
+    /// As a [`View`], for an array that is written in place. It derefs to an [`ArrayMut`]. A read-only array is refused.
+    ///
+    /// ```no_run,standalone_crate
+    /// use dlpack_pyo3::ViewMut;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn double(mut samples: ViewMut<f64, 1>) {
+    ///     samples.update(|sample| sample * 2.0);
+    /// }
+    /// ```
+    ViewMut [const N: usize,] [N,] [[i64; N]: Rank] over ViewMut<[i64; N]> as ArrayMut;
+
+    /// As a [`View`], for any number of axes.
+    ///
+    /// ```no_run,standalone_crate
+    /// use dlpack_pyo3::ViewDyn;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn mean(samples: ViewDyn<f64>) -> f64 {
+    ///     samples.iter().sum::<f64>() / samples.len() as f64
+    /// }
+    /// ```
+    ViewDyn [] [] [] over View<Dims> as Array;
+
+    /// As a [`ViewMut`], for any number of axes.
+    ///
+    /// ```no_run,standalone_crate
+    /// use dlpack_pyo3::ViewMutDyn;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn clear(mut samples: ViewMutDyn<f64>) {
+    ///     samples.fill(0.0);
+    /// }
+    /// ```
+    ViewMutDyn [] [] [] over ViewMut<Dims> as ArrayMut;
+}
+
+impl<T: Plain, const N: usize, O: Options> DerefMut for ViewMut<T, N, O>
+where
+    [i64; N]: Rank,
+{
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0.view
+    }
+}
+
+impl<T: Plain, O: Options> DerefMut for ViewMutDyn<T, O> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0.view
+    }
+}

@@ -1,0 +1,134 @@
+//! What an argument has to be, and the text where it is something else.
+
+use core::fmt;
+
+use dlpack_core::element::Axes;
+use dlpack_core::{DataType, Error, Managed, TensorRef};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::{intern, prelude::*, types::PyDict};
+
+use crate::error::{Tuple, fail, refuse};
+use crate::from_dlpack;
+
+/// What a view needs of its argument.
+#[derive(Debug)]
+pub(super) struct Needs {
+    pub(super) dtype: DataType,
+    /// How many axes in front of those of an element; any number, if none.
+    pub(super) rank: Option<usize>,
+    /// The axes of an element.
+    pub(super) element: Axes,
+    pub(super) contiguous: bool,
+    pub(super) convert: bool,
+}
+
+impl Needs {
+    /// The tensor of an argument, or of what it was converted to.
+    pub(super) fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+        from_dlpack(object).or_else(|error| match self.convert {
+            true => self.converted(object),
+            false => Err(self.no_array(object, error)),
+        })
+    }
+
+    /// One that may fit, after the tensor that was found does not.
+    #[cold]
+    pub(super) fn another(
+        &self,
+        object: &Bound<'_, PyAny>,
+        error: &Error,
+        found: &TensorRef<'_>,
+    ) -> PyResult<Managed> {
+        if self.convert && !matches!(error, Error::Borrowed | Error::OutOfMemory { .. }) {
+            return self.converted(object);
+        }
+        Err(self.refusal(object.py(), error, found))
+    }
+
+    /// `numpy.asarray(object, dtype)`, in row-major order where that is needed.
+    #[cold]
+    fn converted(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+        let py = object.py();
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "dtype"), self.dtype.to_string())?;
+        if self.contiguous {
+            options.set_item(intern!(py, "order"), intern!(py, "C"))?;
+        }
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let asarray = intern!(py, "asarray");
+        from_dlpack(&numpy.call_method(asarray, (object,), Some(&options))?)
+    }
+
+    /// What is raised for an object that is no array. What a producer raised of its own is passed on.
+    #[cold]
+    fn no_array(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+        let py = object.py();
+        if !error.is_instance_of::<PyAttributeError>(py) {
+            return error;
+        }
+        let (class, dtype) = (object.get_type(), self.dtype);
+        let raised = fail!(py, PyTypeError:
+            "expected {self}, found {class}; pass an array of NumPy, torch, JAX or another library with `__dlpack__`, \
+             such as numpy.asarray(x, dtype='{dtype}')");
+        let told = raised.fetch(py);
+        told.set_cause(py, Some(error));
+        told
+    }
+
+    /// What is raised for an array that does not fit. `TypeError`, to which PyO3 adds the name of the argument.
+    #[cold]
+    pub(super) fn refusal(&self, py: Python<'_>, error: &Error, found: &TensorRef<'_>) -> PyErr {
+        let (dtype, shape) = (found.dtype(), Tuple(found.shape()));
+        let raised = match error {
+            Error::WrongDataType { .. } | Error::Rank { .. } | Error::Extent { .. } => {
+                fail!(py, PyTypeError: "expected {self}, found one of {dtype} of shape {shape}")
+            }
+            Error::NotOnHost { device } => {
+                fail!(py, PyTypeError: "expected {self} in host memory, found one on {device}; copy it to the host first")
+            }
+            Error::ReadOnly if found.version().is_none() => fail!(py, PyTypeError:
+                "expected {self} to write to, found one that cannot say whether it may be written, as its library asks for \
+                 DLPack from before 1.0; pass a NumPy array"),
+            Error::ReadOnly => {
+                fail!(py, PyTypeError: "expected {self} to write to, found a read-only one; pass a copy of it")
+            }
+            Error::NotContiguous { .. } => fail!(py, PyTypeError:
+                "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
+                 numpy.ascontiguousarray(x)", Tuple(found.strides())),
+            Error::OutOfMemory { .. } => refuse(py, error),
+            _ => fail!(py, PyTypeError: "expected {self}, found one of shape {shape}: {error}"),
+        };
+        raised.fetch(py)
+    }
+}
+
+/// As in "an array of float32 of shape (_, _, 3)".
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an array of {} of shape (", self.dtype)?;
+        let mut before = "";
+        match self.rank {
+            None => {
+                f.write_str("..")?;
+                before = ", ";
+            }
+            Some(rank) => {
+                for _ in 0..rank {
+                    write!(f, "{before}_")?;
+                    before = ", ";
+                }
+            }
+        }
+        for extent in self.element.extents() {
+            write!(f, "{before}{extent}")?;
+            before = ", ";
+        }
+        f.write_str(
+            if self.rank == Some(1) && self.element.extents().is_empty() {
+                ",)"
+            } else {
+                ")"
+            },
+        )
+    }
+}

@@ -1,0 +1,112 @@
+//! What a view may ask beside type and rank.
+#![expect(unsafe_code, reason = "a promise is an unsafe trait")]
+
+/// What a [`View`](crate::View) asks beside type and rank: nothing (`()`), [`Contiguous`], [`Convert`], a [`Promise`], or a
+/// tuple of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no option of a view",
+    label = "expected `Contiguous`, `Convert`, a type with a `Promise`, or a tuple of these",
+    note = "to give the promise, write `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}`"
+)]
+pub trait Options: sealed::Options {}
+
+impl<O: sealed::Options> Options for O {}
+
+/// The elements have to lie one after another, the last axis fastest.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{View, view::Contiguous};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn checksum(data: View<u8, 1, Contiguous>) -> u32 {
+///     data.iter().map(u32::from).sum()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Contiguous;
+
+/// What is no such array is made one: a list, a number, an array of another type. NumPy does it
+/// (`numpy.asarray(x, dtype)`), with a copy, and cuts off fractions where integers are needed.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{View, view::Convert};
+/// use pyo3::prelude::*;
+///
+/// /// Takes `[1, 2, 3]`, too.
+/// #[pyfunction]
+/// fn norm(vector: View<f64, 1, Convert>) -> f64 {
+///     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Convert;
+
+/// A promise that your crate gives once, on a type of its own: nobody writes to the arrays of its views while these live,
+/// and to those that it writes nobody else has access.
+///
+/// Then `as_slice`, `as_mut_slice`, `as_ndarray` and the like work for every argument, and all reading is as fast as that of
+/// a slice. Two views with a promise over the same memory, one of which is a [`ViewMut`](crate::ViewMut), are refused when
+/// the second is made. That one function gets the same array twice is no reason not to give it, then.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{ViewMut, View, py_err, view::Promise};
+/// use pyo3::prelude::*;
+///
+/// /// The functions of this module hold the GIL, keep no views, and call no Python.
+/// struct Undisturbed;
+/// // SAFETY: so no Python code runs while they do. Other threads that write without the GIL are documented to be an error.
+/// unsafe impl Promise for Undisturbed {}
+///
+/// #[pyfunction]
+/// fn sort(mut values: ViewMut<f64, 1, Undisturbed>) -> PyResult<()> {
+///     values.as_mut_slice().map_err(py_err)?.sort_by(f64::total_cmp);
+///     Ok(())
+/// }
+/// ```
+///
+/// # Safety
+///
+/// While a [`View`](crate::View) with this option lives, nobody writes to its elements, but Rust code through that view; while
+/// a [`ViewMut`](crate::ViewMut) does, nobody else reads them either. Nobody is Rust code, Python code, other libraries, other
+/// threads. Other views with a promise need not be thought of: they are kept apart.
+pub unsafe trait Promise {}
+
+pub(crate) mod sealed {
+    pub trait Options {
+        /// Elements one after another.
+        const CONTIGUOUS: bool = false;
+        /// What does not fit goes through `numpy.asarray`.
+        const CONVERT: bool = false;
+        /// Somebody promised that nobody else has the memory.
+        const PROMISE: bool = false;
+    }
+}
+
+impl sealed::Options for () {}
+
+impl sealed::Options for Contiguous {
+    const CONTIGUOUS: bool = true;
+}
+
+impl sealed::Options for Convert {
+    const CONVERT: bool = true;
+}
+
+impl<P: Promise> sealed::Options for P {
+    const PROMISE: bool = true;
+}
+
+macro_rules! tuples {
+    ($(($($option:ident)+);)+) => {$(
+        impl<$($option: sealed::Options),+> sealed::Options for ($($option,)+) {
+            const CONTIGUOUS: bool = false $(|| $option::CONTIGUOUS)+;
+            const CONVERT: bool = false $(|| $option::CONVERT)+;
+            const PROMISE: bool = false $(|| $option::PROMISE)+;
+        }
+    )+};
+}
+tuples! {
+    (A B);
+    (A B C);
+}
