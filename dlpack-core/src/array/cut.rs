@@ -1,4 +1,5 @@
 //! Parts of an array: the same memory under fewer indices, or other ones.
+#![expect(unsafe_code, reason = "passes on what its caller promises")]
 
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut, Range};
@@ -271,12 +272,31 @@ impl<T: Plain, L: Rank> Array<T, L> {
         let strides = reshaped(self.shape.as_ref(), self.strides.as_ref(), &new);
         let strides = strides.and_then(|strides| <[i64; M]>::of(&strides));
         let Some(strides) = strides else {
-            return Err(Error::not_contiguous(
-                self.shape.as_ref(),
-                self.strides.as_ref(),
-            ));
+            return Err(self.not_contiguous());
         };
         Ok(self.part(0, new, strides))
+    }
+
+    /// The same, whose elements are lent as slices, whoever else may have the memory.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let samples = View::<u8, [i64; 1]>::new(vec![1_u8, 2].into_dlpack()?.shared())?;
+    /// // SAFETY: nobody else has the tensor.
+    /// let samples = unsafe { samples.unshared() };
+    /// assert_eq!(samples.as_slice()?, [1, 2]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// While it lives, nobody writes to the elements: neither Rust code, nor Python, nor another thread.
+    #[must_use]
+    pub unsafe fn unshared(&self) -> Part<'_, T, L> {
+        let mut part = self.part(0, self.shape.clone(), self.strides.clone());
+        part.array.shared = false;
+        part
     }
 
     /// The runs of elements along the last axis, in order; where there is no axis, one of one element.
@@ -335,6 +355,19 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             array: Place::new(self.at_lists(first, shape, strides)),
             borrow: PhantomData,
         }
+    }
+
+    /// As [`Array::unshared`], to be written.
+    ///
+    /// # Safety
+    ///
+    /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
+    #[must_use]
+    pub unsafe fn unshared_mut(&mut self) -> PartMut<'_, T, L> {
+        let (shape, strides) = (self.shape.clone(), self.strides.clone());
+        let mut part = self.part_mut(0, shape, strides);
+        part.array.share(false);
+        part
     }
 
     /// As [`Array::slice`], to be written.

@@ -12,6 +12,8 @@ use crate::layout::Dims;
 use crate::tensor::items::{self, Items, Positions};
 use crate::tensor::view::aligned_to;
 use crate::{DataType, Device, Error, TensorRef};
+#[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+use crate::{Order, layout::extent};
 
 impl<T: Plain, const N: usize> Array<T, [i64; N]> {
     /// The extents, one an axis.
@@ -408,10 +410,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             return Ok(0);
         }
         if !self.is_contiguous() {
-            return Err(Error::not_contiguous(
-                self.shape.as_ref(),
-                self.strides.as_ref(),
-            ));
+            return Err(self.not_contiguous());
         }
         aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
@@ -419,6 +418,41 @@ impl<T: Plain, L: Rank> Array<T, L> {
             self.tensor(&[bytes], &[1]).check_bools()?;
         }
         Ok(len)
+    }
+
+    /// The extents, and the strides in elements, where these may be read as plain values that lie where a `T` has to: what a
+    /// matrix of another crate is made of.
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::as_slice`], but any strides will do.
+    #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+    pub(crate) fn plain(&self) -> Result<(&[i64], Dims), Error> {
+        if self.shared {
+            return Err(Error::MayChange);
+        }
+        let shape = self.shape.as_ref();
+        let mut strides = Dims::from(self.strides.as_ref());
+        if self.is_empty() {
+            // Nothing is reached; what is there need not make sense to others.
+            return Ok((shape, extent::packed(Order::C, shape, 1)));
+        }
+        for stride in strides.iter_mut() {
+            // An element of no bytes lies anywhere.
+            if *stride % Self::SCALARS.max(1) != 0 {
+                return Err(self.not_contiguous());
+            }
+            *stride /= Self::SCALARS.max(1);
+        }
+        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        if !T::ANY_BITS {
+            self.tensor(shape, self.strides.as_ref()).check_bools()?;
+        }
+        Ok((shape, strides))
+    }
+
+    pub(crate) fn not_contiguous(&self) -> Error {
+        Error::not_contiguous(self.shape.as_ref(), self.strides.as_ref())
     }
 
     /// The data type of the scalars.

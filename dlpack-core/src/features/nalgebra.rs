@@ -1,8 +1,11 @@
 //! The matrices of `nalgebra`: column by column, as buffers; those of fixed size also as elements.
 //!
 //! What is one column by its type (`DVector`, `Vector3`) is a list, with one axis; everything else has
-//! the axes row and column, even where there happens to be one column.
+//! the axes row and column, even where there happens to be one column. Typed arrays as views of
+//! `nalgebra` are in `views`.
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
+
+mod views;
 
 use core::array::from_fn;
 

@@ -1,5 +1,7 @@
-//! The arrays of `ndarray`, which know their shape and strides.
+//! The arrays of `ndarray`, which know their shape and strides. Typed arrays as views of `ndarray` are in `views`.
 #![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
+
+mod views;
 
 use alloc::vec::Vec;
 use core::slice;

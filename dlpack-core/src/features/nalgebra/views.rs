@@ -1,0 +1,129 @@
+//! Typed arrays as views of `nalgebra`.
+#![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
+
+use core::ptr::NonNull;
+
+use ::nalgebra::{Dyn, MatrixView, MatrixViewMut, Scalar, U1, ViewStorage, ViewStorageMut};
+
+use crate::array::{Array, ArrayMut, Rank};
+use crate::{Error, element::Plain};
+
+/// The first element, the extents and the strides of a matrix: `nalgebra` knows no negative ones.
+type Frame<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
+
+fn frame<T: Plain, const N: usize>(array: &Array<T, [i64; N]>) -> Result<Frame<T, N>, Error>
+where
+    [i64; N]: Rank,
+{
+    let (_, steps) = array.plain()?;
+    let shape = array.shape();
+    let mut strides = [0; N];
+    for (axis, stride) in strides.iter_mut().enumerate() {
+        match usize::try_from(steps[axis]) {
+            Ok(step) => *stride = step,
+            Err(_) if shape[axis] <= 1 => {}
+            Err(_) => return Err(array.not_contiguous()),
+        }
+    }
+    let start = if array.is_empty() {
+        NonNull::dangling().as_ptr()
+    } else {
+        array.as_ptr().cast_mut()
+    };
+    Ok((start, shape, strides))
+}
+
+impl<T: Plain + Scalar> Array<T, [i64; 2]> {
+    /// As a view of `nalgebra`, without a copy, where nobody else can write.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let matrix = View::<f32, [i64; 2]>::new(vec![[1.0_f32, 2.0], [3.0, 4.0]].into_dlpack()?)?;
+    /// assert_eq!(matrix.as_matrix()?.trace(), 5.0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::as_slice`], but any strides will do that are not negative.
+    pub fn as_matrix(&self) -> Result<MatrixView<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
+        let (start, [rows, columns], [down, right]) = frame(self)?;
+        let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
+        // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody writes (`plain`).
+        let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
+        Ok(MatrixView::from_data(storage))
+    }
+}
+
+impl<T: Plain + Scalar> Array<T, [i64; 1]> {
+    /// As a column of `nalgebra`, without a copy, where nobody else can write.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let vector = View::<f32, [i64; 1]>::new(vec![3.0_f32, 4.0].into_dlpack()?)?;
+    /// assert_eq!(vector.as_vector()?.sum(), 7.0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::as_matrix`].
+    pub fn as_vector(&self) -> Result<MatrixView<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
+        let (start, [rows], [down]) = frame(self)?;
+        let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
+        // SAFETY: as in `as_matrix`.
+        let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
+        Ok(MatrixView::from_data(storage))
+    }
+}
+
+impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
+    /// As a view of `nalgebra` to be written, without a copy, where nobody else has the memory.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut matrix = ViewMut::<f32, [i64; 2]>::new(vec![[1.0_f32, 2.0], [3.0, 4.0]].into_dlpack()?)?;
+    /// matrix.as_matrix_mut()?.fill_with_identity();
+    /// assert_eq!(matrix.to_vec()?, [1.0, 0.0, 0.0, 1.0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::as_matrix`].
+    pub fn as_matrix_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
+        let (start, [rows, columns], [down, right]) = frame(self)?;
+        let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
+        // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody else has (`plain`);
+        // no two indices mean the same one (`ViewMut`).
+        let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
+        Ok(MatrixViewMut::from_data(storage))
+    }
+}
+
+impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
+    /// As a column of `nalgebra` to be written, without a copy, where nobody else has the memory.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut vector = ViewMut::<f32, [i64; 1]>::new(vec![3.0_f32, 4.0].into_dlpack()?)?;
+    /// vector.as_vector_mut()?.add_scalar_mut(1.0);
+    /// assert_eq!(vector.to_vec()?, [4.0, 5.0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::as_matrix`].
+    pub fn as_vector_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
+        let (start, [rows], [down]) = frame(self)?;
+        let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
+        // SAFETY: as in `as_matrix_mut`.
+        let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
+        Ok(MatrixViewMut::from_data(storage))
+    }
+}

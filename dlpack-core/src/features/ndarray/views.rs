@@ -1,0 +1,112 @@
+//! Typed arrays as views of `ndarray`.
+#![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
+
+use core::ptr::NonNull;
+
+use ::ndarray::{ArrayView, ArrayViewMut, Axis, Dim, Dimension, IxDyn, ShapeBuilder, StrideShape};
+
+use crate::array::{Array, ArrayMut, Rank};
+use crate::layout::{Dims, extent};
+use crate::{Error, element::Plain};
+
+/// What a view of `ndarray` is made of.
+struct Frame<T, D: Dimension> {
+    /// The lowest element.
+    start: *mut T,
+    shape: StrideShape<D>,
+    /// A bit for each axis whose stride is negative, which `ndarray` takes only afterwards.
+    reversed: u64,
+}
+
+impl<T: Plain, D: Dimension> Frame<T, D> {
+    fn of<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
+        let (shape, strides) = array.plain()?;
+        let (mut extents, mut steps) = (D::zeros(shape.len()), D::zeros(shape.len()));
+        let mut start = array.as_ptr().cast_mut();
+        let mut reversed = 0;
+        for (axis, (&extent, &stride)) in shape.iter().zip(&strides[..]).enumerate() {
+            // Each lies in memory, or nothing does, and the check below is the one that counts.
+            extents[axis] = usize::try_from(extent).unwrap_or(usize::MAX);
+            steps[axis] = 1;
+            if extent > 1 {
+                steps[axis] = usize::try_from(stride.unsigned_abs()).unwrap_or(usize::MAX);
+                if stride < 0 {
+                    start = start.wrapping_sub((extents[axis] - 1).wrapping_mul(steps[axis]));
+                    reversed |= 1 << axis;
+                }
+            }
+        }
+        if array.is_empty() {
+            start = NonNull::dangling().as_ptr();
+            // ndarray counts an empty shape without its zeros.
+            let mut others = Dims::from(shape);
+            others
+                .iter_mut()
+                .for_each(|extent| *extent = (*extent).max(1));
+            let elements = extent::count(&others).filter(|count| isize::try_from(*count).is_ok());
+            elements.ok_or_else(|| Error::too_large(shape))?;
+        }
+        Ok(Self {
+            start,
+            shape: extents.strides(steps),
+            reversed,
+        })
+    }
+}
+
+/// The views of an array whose rank `ndarray` writes as `$dimension`.
+macro_rules! views {
+    ([$($parameter:tt)*] $list:ty, $dimension:ty $(, where $($bound:tt)*)?) => {
+        impl<T: Plain, $($parameter)*> Array<T, $list> $(where $($bound)*)? {
+            /// As a view of `ndarray`, without a copy, where nobody else can write.
+            ///
+            /// ```
+            /// use dlpack_core::{DLPack, array::View};
+            ///
+            /// let image = View::<f32, [i64; 2]>::new(vec![[1.0_f32, 2.0], [3.0, 4.0]].into_dlpack()?)?;
+            /// assert_eq!(image.as_ndarray()?.sum(), 10.0);
+            /// # Ok::<(), dlpack_core::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// As [`Array::as_slice`], but any strides will do.
+            pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
+                let frame = Frame::<T, $dimension>::of(self)?;
+                // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody writes
+                // (`plain`).
+                let mut view = unsafe { ArrayView::from_shape_ptr(frame.shape, frame.start) };
+                (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
+                Ok(view)
+            }
+        }
+
+        impl<T: Plain, $($parameter)*> ArrayMut<T, $list> $(where $($bound)*)? {
+            /// As a view of `ndarray` to be written, without a copy, where nobody else has the memory.
+            ///
+            /// ```
+            /// use dlpack_core::{DLPack, array::ViewMut};
+            ///
+            /// let mut image = ViewMut::<f32, [i64; 2]>::new(vec![[1.0_f32, 2.0]].into_dlpack()?)?;
+            /// image.as_ndarray_mut()?.mapv_inplace(|pixel| pixel + 1.0);
+            /// assert_eq!(image.to_vec()?, [2.0, 3.0]);
+            /// # Ok::<(), dlpack_core::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// As [`Array::as_ndarray`].
+            pub fn as_ndarray_mut(&mut self) -> Result<ArrayViewMut<'_, T, $dimension>, Error> {
+                let frame = Frame::<T, $dimension>::of(self)?;
+                // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody else has
+                // (`plain`); no two indices mean the same one (`ViewMut`).
+                let mut view = unsafe { ArrayViewMut::from_shape_ptr(frame.shape, frame.start) };
+                (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
+                Ok(view)
+            }
+        }
+    };
+}
+
+views!([const N: usize] [i64; N], Dim<[usize; N]>, where [i64; N]: Rank, Dim<[usize; N]>: Dimension);
+views!([] Dims, IxDyn);

@@ -1,0 +1,577 @@
+//! Typed arrays: what they read, write and cut is what plain arithmetic over indices says, whatever the strides.
+
+#![expect(unsafe_code, reason = "makes foreign tensors by hand")]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "small numbers, and random ones of which a part will do"
+)]
+
+mod dice;
+mod made;
+
+use dice::Dice;
+use dlpack_core::abi::DLDataType;
+use dlpack_core::array::{Array, Part, PartMut, Rank, View, ViewMut};
+use dlpack_core::element::Plain;
+use dlpack_core::layout::Dims;
+use dlpack_core::{DLPack, Error, Managed};
+use made::{BOOL, F32, Foreign, I32, U8, dtype};
+
+static_assertions::assert_impl_all!(View<f32, [i64; 2]>: Send, Sync);
+static_assertions::assert_impl_all!(ViewMut<f32, Dims>: Send, Sync);
+static_assertions::assert_not_impl_any!(Array<f32, [i64; 2]>: Clone, Copy, Default);
+
+/// Memory, and a tensor in it: where each index leads was found in the simplest way.
+#[derive(Debug)]
+struct Case {
+    memory: Vec<u8>,
+    dtype: DLDataType,
+    itemsize: usize,
+    shape: Vec<usize>,
+    strides: Vec<i64>,
+    /// The first byte of the first item.
+    start: usize,
+    shared: bool,
+}
+
+impl Case {
+    fn draw(dice: &mut Dice, dtype: DLDataType, trailing: &[usize], repeats: bool) -> Self {
+        let itemsize = usize::from(dtype.bits) / 8;
+        let rank = dice.below(5);
+        let mut shape: Vec<usize> = (0..rank)
+            .map(|_| dice.one_of(&[0, 1, 1, 2, 3, 3, 4, 5]))
+            .collect();
+        if dice.below(4) == 0 && rank > 0 && rank < 3 {
+            // Longer than what is read at a time.
+            shape[dice.below(rank)] = 600 + dice.below(1000);
+        }
+        shape.extend(trailing);
+        // Packed axes in some order, with gaps, some of them backwards.
+        let mut order: Vec<usize> = (0..rank).collect();
+        if dice.below(2) == 0 {
+            order.reverse();
+        }
+        let mut strides = vec![0_i64; shape.len()];
+        let mut step = 1;
+        for axis in (rank..shape.len()).rev() {
+            strides[axis] = step;
+            step *= shape[axis] as i64;
+        }
+        for &axis in order.iter().rev() {
+            strides[axis] = step;
+            step *= shape[axis].max(1) as i64 + dice.one_of(&[0, 0, 0, 1, 3]);
+            if dice.below(4) == 0 {
+                strides[axis] = -strides[axis];
+            }
+            if repeats && dice.below(8) == 0 {
+                strides[axis] = 0;
+            }
+        }
+        let (mut low, mut high) = (0, 0);
+        if !shape.contains(&0) {
+            for (&extent, &stride) in shape.iter().zip(&strides) {
+                let far = (extent as i64 - 1) * stride;
+                low += far.min(0);
+                high += far.max(0);
+            }
+        }
+        // At any address.
+        let skew = dice.one_of(&[0, 0, 1, 8, 61]);
+        let start = skew + low.unsigned_abs() as usize * itemsize;
+        let memory = (0..start + (high as usize + 1) * itemsize)
+            .map(|_| dice.draw() as u8)
+            .collect();
+        Self {
+            memory,
+            dtype,
+            itemsize,
+            shape,
+            strides,
+            start,
+            shared: dice.below(2) == 0,
+        }
+    }
+
+    fn tensor(&mut self) -> Managed {
+        let shape: Vec<i64> = self.shape.iter().map(|&extent| extent as i64).collect();
+        let data = self.memory.as_mut_ptr().wrapping_add(self.start);
+        let foreign = Foreign::new(data, self.dtype, &shape).strides(&self.strides);
+        // SAFETY: all items lie in the memory, which outlives it.
+        let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+        if self.shared { tensor.shared() } else { tensor }
+    }
+
+    /// Where the items are, in row-major order.
+    fn places(&self) -> Vec<usize> {
+        let axes: Vec<_> = self
+            .shape
+            .iter()
+            .copied()
+            .zip(self.strides.iter().copied())
+            .collect();
+        places(self.start, self.itemsize, &axes)
+    }
+
+    fn bytes_at(&self, places: &[usize]) -> Vec<u8> {
+        places
+            .iter()
+            .flat_map(|&place| &self.memory[place..place + self.itemsize])
+            .copied()
+            .collect()
+    }
+}
+
+fn places(start: usize, itemsize: usize, axes: &[(usize, i64)]) -> Vec<usize> {
+    let mut places = vec![start as i64];
+    for &(extent, stride) in axes {
+        places = places
+            .iter()
+            .flat_map(|place| {
+                (0..extent as i64).map(move |index| place + index * stride * itemsize as i64)
+            })
+            .collect();
+    }
+    places
+        .into_iter()
+        .map(|place| usize::try_from(place).unwrap())
+        .collect()
+}
+
+/// The bytes of elements.
+fn bytes<T: Plain>(elements: &[T]) -> Vec<u8> {
+    // SAFETY: plain numbers are their bytes.
+    unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) }
+        .to_vec()
+}
+
+/// That an array has these elements, by each way of asking.
+fn same<T: Plain + PartialEq + core::fmt::Debug, L: Rank>(array: &Array<T, L>, expected: &[u8]) {
+    assert_eq!(array.len() * size_of::<T>(), expected.len());
+    let elements = array.to_vec().unwrap();
+    assert_eq!(bytes(&elements), expected);
+    assert_eq!(bytes(&array.iter().collect::<Vec<_>>()), expected);
+    assert_eq!(array.iter().len(), elements.len());
+    // By folds, from the start and from the middle.
+    let mut folded = Vec::new();
+    array.iter().for_each(|element| folded.push(element));
+    assert_eq!(bytes(&folded), expected);
+    let mut items = array.iter();
+    let mut first: Vec<T> = items.by_ref().take(elements.len() / 3).collect();
+    items.for_each(|element| first.push(element));
+    assert_eq!(bytes(&first), expected);
+    let mut copies = elements.clone();
+    copies.reverse();
+    array.copy_to_slice(&mut copies).unwrap();
+    assert_eq!(bytes(&copies), expected);
+    let rows: Vec<T> = array
+        .rows()
+        .flat_map(|row| row.iter().collect::<Vec<_>>())
+        .collect();
+    assert_eq!(bytes(&rows), expected);
+    if let Ok(slice) = array.as_slice() {
+        assert_eq!(bytes(slice), expected);
+    }
+}
+
+fn reads<T: Plain + PartialEq + core::fmt::Debug>(
+    dice: &mut Dice,
+    dtype: DLDataType,
+    trailing: &[usize],
+) {
+    let mut case = Case::draw(dice, dtype, trailing, true);
+    let expected = case.bytes_at(&case.places());
+    let tensor = case.tensor();
+    let array = View::<T, Dims>::new(tensor).unwrap();
+    same(&array, &expected);
+    let rank = array.rank();
+    let axes: Vec<(usize, i64)> = case
+        .shape
+        .iter()
+        .copied()
+        .zip(case.strides.iter().copied())
+        .collect();
+    let (leading, tail) = axes.split_at(rank);
+    let at = |start: usize, leading: &[(usize, i64)]| {
+        let axes: Vec<_> = leading.iter().chain(tail).copied().collect();
+        case.bytes_at(&places(start, case.itemsize, &axes))
+    };
+    let step = |axis: usize, index: usize| {
+        let far = leading[axis].1 * index as i64 * case.itemsize as i64;
+        usize::try_from(case.start as i64 + far).unwrap()
+    };
+    same(
+        &array.transpose(),
+        &at(
+            case.start,
+            &leading.iter().rev().copied().collect::<Vec<_>>(),
+        ),
+    );
+    for axis in 0..rank {
+        let extent = leading[axis].0;
+        // Nothing is outside.
+        assert!(array.index(axis, extent).is_err());
+        assert!(array.slice(axis, 0..extent + 1).is_err());
+        let (from, to) = (dice.below(extent + 1), dice.below(extent + 1));
+        if from > to {
+            assert!(array.slice(axis, from..to).is_err());
+            continue;
+        }
+        let mut part = leading.to_vec();
+        part[axis].0 = to - from;
+        let start = if from < to && !case.shape.contains(&0) {
+            step(axis, from)
+        } else {
+            case.start
+        };
+        same(&array.slice(axis, from..to).unwrap(), &at(start, &part));
+        part.remove(axis);
+        if from < extent && !case.shape.contains(&0) {
+            same(
+                &array.index(axis, from).unwrap(),
+                &at(step(axis, from), &part),
+            );
+        }
+        assert_eq!(array.axis(axis).unwrap().len(), extent);
+        let of_axis: usize = array
+            .axis(axis)
+            .unwrap()
+            .map(|part: Part<'_, T, Dims>| part.len())
+            .sum();
+        assert_eq!(of_axis, array.len());
+    }
+    assert!(array.index(rank, 0).is_err() && array.axis(rank).is_err());
+    // Single elements.
+    let index: Vec<usize> = leading
+        .iter()
+        .map(|&(extent, _)| dice.below(extent + 1))
+        .collect();
+    let inside = index
+        .iter()
+        .zip(leading)
+        .all(|(&index, &(extent, _))| index < extent);
+    let far = index
+        .iter()
+        .zip(leading)
+        .map(|(&index, &(_, stride))| index as i64 * stride * case.itemsize as i64);
+    match array.get(&index[..]) {
+        Some(element) => {
+            assert!(inside);
+            let start = usize::try_from(case.start as i64 + far.sum::<i64>()).unwrap();
+            assert_eq!(bytes(&[element]), at(start, &[]));
+        }
+        None => assert!(!inside),
+    }
+    assert!(array.get(&vec![0; rank + 1][..]).is_none());
+    // Another shape: the same elements, or none at all.
+    let len = array.len();
+    for (rows, columns) in [(len, 1), (1, len), (2, len / 2), (len / 3, 3)] {
+        if rows * columns == len {
+            if let Ok(part) = array.reshape([rows, columns]) {
+                same(&part, &expected);
+            } else {
+                assert!(!array.is_contiguous());
+            }
+        }
+    }
+    assert!(matches!(array.reshape([len + 1]), Err(Error::Count { .. })));
+}
+
+fn writes<T: Plain + PartialEq + core::fmt::Debug>(
+    dice: &mut Dice,
+    dtype: DLDataType,
+    trailing: &[usize],
+    value: fn(u64) -> T,
+) {
+    let mut case = Case::draw(dice, dtype, trailing, false);
+    let before = case.memory.clone();
+    let places = case.places();
+    let tensor = case.tensor();
+    let Ok(mut array) = ViewMut::<T, Dims>::new(tensor) else {
+        // Axes that interleave without meeting are taken for ones that meet.
+        return;
+    };
+    let len = array.len();
+    let mut expected = before.clone();
+    let mut put = |elements: &[T]| {
+        for (place, byte) in places.iter().zip(bytes(elements).chunks(case.itemsize)) {
+            expected[*place..place + case.itemsize].copy_from_slice(byte);
+        }
+        expected.clone()
+    };
+    let elements: Vec<T> = (0..len).map(|_| value(dice.draw())).collect();
+    let mut other = Vec::new();
+    let expected = match dice.below(6) {
+        0 => {
+            array.copy_from_slice(&elements).unwrap();
+            assert!(matches!(
+                array.copy_from_slice(&vec![value(0); len + 1]),
+                Err(Error::Count { .. })
+            ));
+            put(&elements)
+        }
+        1 => {
+            let one = value(dice.draw());
+            array.fill(one);
+            put(&vec![one; len])
+        }
+        2 => {
+            let mut next = elements.iter();
+            let mut old = Vec::new();
+            array.update(|element| {
+                old.push(element);
+                *next.next().unwrap()
+            });
+            let found: Vec<u8> = places
+                .iter()
+                .flat_map(|&place| &before[place..place + case.itemsize])
+                .copied()
+                .collect();
+            assert_eq!(bytes(&old), found);
+            put(&elements)
+        }
+        3 => {
+            // From an array of other strides.
+            let shape: Vec<i64> = case.shape.iter().map(|&extent| extent as i64).collect();
+            other = bytes(&elements);
+            other.push(0);
+            let foreign = Foreign::new(other.as_mut_ptr(), dtype, &shape);
+            // SAFETY: all items lie in the memory, which outlives it.
+            let from = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+            array
+                .copy_from(&View::<T, Dims>::new(from).unwrap())
+                .unwrap();
+            put(&elements)
+        }
+        4 => {
+            let mut next = elements.iter();
+            for mut row in array.rows_mut() {
+                let len = row.len();
+                let elements: Vec<T> = next.by_ref().take(len).copied().collect();
+                let row: &mut PartMut<'_, T, [i64; 1]> = &mut row;
+                row.copy_from_slice(&elements).unwrap();
+            }
+            put(&elements)
+        }
+        _ => {
+            if let Ok(slice) = array.as_mut_slice() {
+                slice.copy_from_slice(&elements);
+                put(&elements)
+            } else {
+                before
+            }
+        }
+    };
+    drop(array);
+    drop(other);
+    // Nothing else was touched.
+    assert_eq!(case.memory, expected);
+}
+
+fn cases() -> u64 {
+    std::env::var("DLPACK_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(4000)
+}
+
+#[test]
+fn reads_what_the_indices_say() {
+    for seed in 0..cases() {
+        let dice = &mut Dice(seed);
+        match seed % 6 {
+            0 => reads::<u8>(dice, U8, &[]),
+            1 => reads::<i32>(dice, I32, &[]),
+            2 => reads::<u64>(dice, dtype(1, 64, 1), &[]),
+            3 => reads::<[u8; 3]>(dice, U8, &[3]),
+            4 => reads::<u16>(dice, dtype(1, 16, 1), &[]),
+            _ => reads::<[[u32; 2]; 3]>(dice, dtype(1, 32, 1), &[3, 2]),
+        }
+    }
+}
+
+#[test]
+fn writes_what_the_indices_say() {
+    for seed in 0..cases() {
+        let dice = &mut Dice(seed);
+        match seed % 5 {
+            0 => writes::<u8>(dice, U8, &[], |bits| bits as u8),
+            1 => writes::<i32>(dice, I32, &[], |bits| bits as i32),
+            2 => writes::<u64>(dice, dtype(1, 64, 1), &[], |bits| bits),
+            3 => writes::<[u8; 3]>(dice, U8, &[3], |bits| [bits as u8, 1, 2]),
+            _ => writes::<u16>(dice, dtype(1, 16, 1), &[], |bits| bits as u16),
+        }
+    }
+}
+
+fn foreign<T>(memory: &mut [T], dtype: DLDataType, shape: &[i64]) -> Foreign {
+    Foreign::new(memory.as_mut_ptr().cast(), dtype, shape)
+}
+
+fn import(foreign: &Foreign) -> Managed {
+    // SAFETY: a good tensor, whose memory outlives it.
+    unsafe { Managed::from_raw(foreign.versioned()) }.unwrap()
+}
+
+#[test]
+fn what_does_not_fit_is_given_back() {
+    let mut memory = [0.0_f32; 6];
+    let tensor = foreign(&mut memory, F32, &[2, 3]);
+    let deleted = tensor.deleted.clone();
+    let (error, tensor) = View::<f32, [i64; 1]>::try_new(import(&tensor)).unwrap_err();
+    assert_eq!(
+        error,
+        Error::Rank {
+            found: 2,
+            needed: 1
+        }
+    );
+    let (error, tensor) = View::<f64, [i64; 2]>::try_new(tensor).unwrap_err();
+    assert!(matches!(error, Error::WrongDataType { .. }));
+    let (error, tensor) = View::<[f32; 2], [i64; 1]>::try_new(tensor).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::Extent {
+            axis: 1,
+            found: 3,
+            ..
+        }
+    ));
+    assert_eq!(deleted.times(), 0);
+    assert_eq!(
+        View::<[f32; 3], [i64; 1]>::new(tensor).unwrap().shape(),
+        [2]
+    );
+    assert_eq!(deleted.times(), 1);
+}
+
+/// An element has no gaps, but there may be some between elements.
+#[test]
+fn gaps_in_an_element_are_refused() {
+    let mut memory = [0_u8; 24];
+    let wide = foreign(&mut memory, U8, &[2, 3]).strides(&[12, 1]);
+    assert!(View::<[u8; 3], [i64; 1]>::new(import(&wide)).is_ok());
+    let gaps = foreign(&mut memory, U8, &[2, 3]).strides(&[12, 2]);
+    assert!(matches!(
+        View::<[u8; 3], [i64; 1]>::new(import(&gaps)),
+        Err(Error::NotContiguous { .. })
+    ));
+}
+
+#[test]
+fn writing_needs_leave_and_places_of_their_own() {
+    let mut memory = [0.0_f32; 6];
+    let mut readonly = foreign(&mut memory, F32, &[6]);
+    readonly.flags = 1;
+    assert!(matches!(
+        ViewMut::<f32, [i64; 1]>::new(import(&readonly)),
+        Err(Error::ReadOnly)
+    ));
+    let overlap = foreign(&mut memory, F32, &[2, 3]).strides(&[1, 1]);
+    assert!(View::<f32, [i64; 2]>::new(import(&overlap)).is_ok());
+    assert!(matches!(
+        ViewMut::<f32, [i64; 2]>::new(import(&overlap)),
+        Err(Error::Overlap { .. })
+    ));
+    // An axis that is not walked does not matter.
+    let one = foreign(&mut memory, F32, &[1, 6]).strides(&[0, 1]);
+    assert!(ViewMut::<f32, [i64; 2]>::new(import(&one)).is_ok());
+}
+
+/// Whatever byte lies there, a `bool` is one.
+#[test]
+fn bools() {
+    let mut memory = [0_u8, 1, 2, 255, 0];
+    let tensor = foreign(&mut memory, BOOL, &[5]);
+    let flags = View::<bool, [i64; 1]>::new(import(&tensor).shared()).unwrap();
+    let expected = [false, true, true, true, false];
+    assert_eq!(flags.to_vec().unwrap(), expected);
+    assert!(flags.iter().eq(expected));
+    assert!(flags.at([3]));
+    // SAFETY: nobody writes.
+    let slice = unsafe { flags.as_slice_unchecked() };
+    assert!(matches!(slice, Err(Error::NotBool { found: 2 })));
+    drop(flags);
+    let mut flags = ViewMut::<bool, [i64; 1]>::new(import(&tensor).shared()).unwrap();
+    flags.update(|flag| !flag);
+    drop(flags);
+    assert_eq!(memory, [1, 0, 0, 0, 1]);
+}
+
+#[test]
+fn slices_of_what_nobody_shares() {
+    let mut array =
+        ViewMut::<f32, [i64; 2]>::new(vec![[1.0_f32; 3]; 2].into_dlpack().unwrap()).unwrap();
+    array.as_mut_slice().unwrap()[5] = 2.0;
+    assert_eq!(array.as_slice().unwrap(), [1.0, 1.0, 1.0, 1.0, 1.0, 2.0]);
+    let mut rows = array.rows_mut();
+    let (mut first, mut second) = (rows.next().unwrap(), rows.next().unwrap());
+    core::mem::swap(
+        &mut first.as_mut_slice().unwrap()[0],
+        &mut second.as_mut_slice().unwrap()[2],
+    );
+    drop(rows);
+    assert_eq!(array.to_vec().unwrap(), [2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    let shared = ViewMut::<f32, [i64; 1]>::new(vec![0.0_f32].into_dlpack().unwrap().shared());
+    let mut shared = shared.unwrap();
+    assert_eq!(shared.as_mut_slice(), Err(Error::MayChange));
+    // SAFETY: nobody else has the tensor.
+    let mut part = unsafe { shared.unshared_mut() };
+    part.as_mut_slice().unwrap()[0] = 3.0;
+    assert_eq!(shared.at([0]), 3.0);
+}
+
+#[test]
+#[should_panic(expected = "index [2, 0] of an array of shape [2, 3]")]
+fn an_index_outside() {
+    let array = View::<u8, [i64; 2]>::new(vec![[0_u8; 3]; 2].into_dlpack().unwrap()).unwrap();
+    let _ = array.at([2, 0]);
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn ndarray_sees_the_same() {
+    for seed in 0..cases() / 4 {
+        let mut case = Case::draw(&mut Dice(seed), dtype(1, 16, 1), &[], true);
+        case.shared = false;
+        let expected = case.bytes_at(&case.places());
+        let array = View::<u16, Dims>::new(case.tensor()).unwrap();
+        match array.as_ndarray() {
+            Ok(view) => {
+                assert_eq!(view.shape(), case.shape);
+                assert_eq!(bytes(&view.iter().copied().collect::<Vec<_>>()), expected);
+            }
+            Err(error) => assert!(matches!(error, Error::Misaligned { .. }), "{error}"),
+        }
+    }
+    // Nothing that ndarray would count as more than memory.
+    let huge = foreign(&mut [0_u8; 1], U8, &[0, 1 << 40, 1 << 40]);
+    let huge = View::<u8, [i64; 3]>::new(import(&huge)).unwrap();
+    assert!(matches!(huge.as_ndarray(), Err(Error::TooLarge { .. })));
+    assert!(huge.to_vec().unwrap().is_empty() && huge.transpose().iter().next().is_none());
+    let shared = View::<u8, [i64; 1]>::new(vec![0_u8].into_dlpack().unwrap().shared()).unwrap();
+    assert_eq!(shared.as_ndarray().unwrap_err(), Error::MayChange);
+}
+
+#[cfg(feature = "nalgebra")]
+#[test]
+fn nalgebra_sees_the_same() {
+    for seed in 0..cases() / 4 {
+        let mut case = Case::draw(&mut Dice(seed), dtype(1, 16, 1), &[], true);
+        case.shared = false;
+        let expected = case.bytes_at(&case.places());
+        let Ok(array) = View::<u16, [i64; 2]>::new(case.tensor()) else {
+            continue;
+        };
+        match array.as_matrix() {
+            Ok(view) => {
+                assert_eq!(view.shape(), array.shape().into());
+                let rows = view.transpose();
+                assert_eq!(bytes(&rows.iter().copied().collect::<Vec<_>>()), expected);
+            }
+            Err(Error::NotContiguous { .. }) => {
+                assert!(case.strides.iter().any(|&stride| stride < 0))
+            }
+            Err(error) => assert!(matches!(error, Error::Misaligned { .. }), "{error}"),
+        }
+    }
+}
