@@ -103,9 +103,9 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
 /// may_be_a_slice::<[f32; 3]>();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a slice over a tensor cannot hold `{Self}`",
-    label = "expected a number or an array of numbers",
-    note = "read other elements with `to_vec`, which builds each of them"
+    message = "slices and typed arrays over a tensor cannot hold `{Self}`",
+    label = "expected a number, such as `f32`, or an array of numbers, such as `[u8; 3]`",
+    note = "read other elements with `TensorRef::to_vec`, which builds each of them"
 )]
 pub trait Plain: Element + Copy + sealed::Plain {}
 

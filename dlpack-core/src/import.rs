@@ -48,7 +48,8 @@ use crate::{element::Plain, import::reader::Import};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made from a DLPack tensor",
     label = "expected a type that owns its elements",
-    note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`, or add `#[derive(FromDLPack)]` to it"
+    note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`, or add `#[derive(FromDLPack)]` to it",
+    note = "to read an array where it lies, use `dlpack_core::array::View`; as an argument of a Python function, `dlpack_pyo3::View<T, N>`"
 )]
 pub trait FromDLPack: Sized {
     /// The value that the tensor holds.
@@ -120,6 +121,7 @@ pub(crate) mod sealed {
 impl<T, const N: usize> sealed::Sealed for [T; N] {}
 impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 
+#[diagnostic::do_not_recommend]
 impl<D: FromTensor> FromDLPack for D {
     fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
         Import::new::<D>(tensor)?.data::<D>()

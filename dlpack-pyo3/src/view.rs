@@ -32,16 +32,81 @@ use pyo3::prelude::*;
 
 use crate::view::leased::Leased;
 
-/// The views: the name, the rank as a parameter and as an argument, and core's view of it.
+/// An argument: an array of `T` with `N` axes, of NumPy, torch, JAX or any other library, where it lies.
+///
+/// It derefs to an [`Array`], which has shape and strides, elements by index, iterators over elements, rows and axes,
+/// and copies. It is `'static` and `Send`: it can be kept in a struct, or go to a thread.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::View;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn brightest(image: View<f32, 2>) -> f32 {
+///     let [height, width] = image.shape();
+///     println!("{height} rows of {width}");
+///     image.iter().fold(f32::MIN, f32::max)
+/// }
+/// ```
+///
+/// Anything else is a `TypeError` that says what was found and what is needed, with the name of the argument.
+///
+/// | for | write |
+/// |---|---|
+/// | an array that may be written | [`ViewMut<f32, 2>`](ViewMut) |
+/// | any number of axes | [`ViewDyn<f32>`](ViewDyn) |
+/// | shape `(h, w, 3)` | `View<[u8; 3], 2>` |
+/// | elements one after another | `View<f32, 2, Contiguous>` ([`Contiguous`]) |
+/// | lists, numbers, other dtypes too | `View<f32, 2, Convert>` ([`Convert`]) |
+/// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
+/// | `None` too | `Option<View<f32, 2>>` |
+/// | one of several dtypes | an enum over views with `#[derive(FromPyObject)]` |
+pub struct View<T, const N: usize, O = ()>(Leased<array::View<T, [i64; N]>, O>);
+
+/// As a [`View`], for an array that is written in place. It derefs to an [`ArrayMut`]. A read-only array is refused.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::ViewMut;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn double(mut samples: ViewMut<f64, 1>) {
+///     samples.update(|sample| sample * 2.0);
+/// }
+/// ```
+pub struct ViewMut<T, const N: usize, O = ()>(Leased<array::ViewMut<T, [i64; N]>, O>);
+
+/// As a [`View`], for any number of axes.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::ViewDyn;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn mean(samples: ViewDyn<f64>) -> f64 {
+///     samples.iter().sum::<f64>() / samples.len() as f64
+/// }
+/// ```
+pub struct ViewDyn<T, O = ()>(Leased<array::View<T, Dims>, O>);
+
+/// As a [`ViewMut`], for any number of axes.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::ViewMutDyn;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn clear(mut samples: ViewMutDyn<f64>) {
+///     samples.fill(0.0);
+/// }
+/// ```
+pub struct ViewMutDyn<T, O = ()>(Leased<array::ViewMut<T, Dims>, O>);
+
+/// What all views do: the name, the rank as a parameter and as an argument, core's view, and what it leads to.
 macro_rules! views {
     ($(
-        $(#[$doc:meta])*
         $name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] over $view:ident<$list:ty> as $array:ident;
     )*) => {$(
-        $(#[$doc])*
-        pub struct $name<T: Plain, $($parameter)* O: Options = ()>(Leased<array::$view<T, $list>, O>)
-        where $($bound)*;
-
         impl<T: Plain, $($parameter)* O: Options> $name<T, $($argument)* O>
         where $($bound)*
         {
@@ -52,9 +117,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain, $($parameter)* O: Options> Deref for $name<T, $($argument)* O>
-        where $($bound)*
-        {
+        impl<T, $($parameter)* O> Deref for $name<T, $($argument)* O> {
             type Target = $array<T, $list>;
 
             #[inline]
@@ -98,88 +161,20 @@ macro_rules! views {
 }
 
 views! {
-    /// An argument: an array of `T` with `N` axes, of NumPy, torch, JAX or any other library, where it lies.
-    ///
-    /// It derefs to an [`Array`], which has shape and strides, elements by index, iterators over elements, rows and axes,
-    /// and copies. It is `'static` and `Send`: it can be kept in a struct, or go to a thread.
-    ///
-    /// ```no_run,standalone_crate
-    /// use dlpack_pyo3::View;
-    /// use pyo3::prelude::*;
-    ///
-    /// #[pyfunction]
-    /// fn brightest(image: View<f32, 2>) -> f32 {
-    ///     let [height, width] = image.shape();
-    ///     println!("{height} rows of {width}");
-    ///     image.iter().fold(f32::MIN, f32::max)
-    /// }
-    /// ```
-    ///
-    /// Anything else is a `TypeError` that says what was found and what is needed, with the name of the argument.
-    ///
-    /// | for | write |
-    /// |---|---|
-    /// | an array that may be written | [`ViewMut<f32, 2>`](ViewMut) |
-    /// | any number of axes | [`ViewDyn<f32>`](ViewDyn) |
-    /// | shape `(h, w, 3)` | `View<[u8; 3], 2>` |
-    /// | elements one after another | `View<f32, 2, Contiguous>` ([`Contiguous`]) |
-    /// | lists, numbers, other dtypes too | `View<f32, 2, Convert>` ([`Convert`]) |
-    /// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
-    /// | `None` too | `Option<View<f32, 2>>` |
-    /// | one of several dtypes | an enum over views with `#[derive(FromPyObject)]` |
     View [const N: usize,] [N,] [[i64; N]: Rank] over View<[i64; N]> as Array;
-
-    /// As a [`View`], for an array that is written in place. It derefs to an [`ArrayMut`]. A read-only array is refused.
-    ///
-    /// ```no_run,standalone_crate
-    /// use dlpack_pyo3::ViewMut;
-    /// use pyo3::prelude::*;
-    ///
-    /// #[pyfunction]
-    /// fn double(mut samples: ViewMut<f64, 1>) {
-    ///     samples.update(|sample| sample * 2.0);
-    /// }
-    /// ```
     ViewMut [const N: usize,] [N,] [[i64; N]: Rank] over ViewMut<[i64; N]> as ArrayMut;
-
-    /// As a [`View`], for any number of axes.
-    ///
-    /// ```no_run,standalone_crate
-    /// use dlpack_pyo3::ViewDyn;
-    /// use pyo3::prelude::*;
-    ///
-    /// #[pyfunction]
-    /// fn mean(samples: ViewDyn<f64>) -> f64 {
-    ///     samples.iter().sum::<f64>() / samples.len() as f64
-    /// }
-    /// ```
     ViewDyn [] [] [] over View<Dims> as Array;
-
-    /// As a [`ViewMut`], for any number of axes.
-    ///
-    /// ```no_run,standalone_crate
-    /// use dlpack_pyo3::ViewMutDyn;
-    /// use pyo3::prelude::*;
-    ///
-    /// #[pyfunction]
-    /// fn clear(mut samples: ViewMutDyn<f64>) {
-    ///     samples.fill(0.0);
-    /// }
-    /// ```
     ViewMutDyn [] [] [] over ViewMut<Dims> as ArrayMut;
 }
 
-impl<T: Plain, const N: usize, O: Options> DerefMut for ViewMut<T, N, O>
-where
-    [i64; N]: Rank,
-{
+impl<T, const N: usize, O> DerefMut for ViewMut<T, N, O> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0.view
     }
 }
 
-impl<T: Plain, O: Options> DerefMut for ViewMutDyn<T, O> {
+impl<T, O> DerefMut for ViewMutDyn<T, O> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0.view

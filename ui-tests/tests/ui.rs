@@ -21,6 +21,8 @@ fn mistakes_are_named_where_they_are_made() {
     cases.compile_fail("ui/type/*.rs");
     // What is refused of Python's classes, by the attribute above their methods or by the types behind it.
     cases.compile_fail("ui/python/*.rs");
+    // What is refused of the arguments of functions.
+    cases.compile_fail("ui/argument/*.rs");
 }
 
 /// The neighbours of the mistakes: right code that a check which is too strict would refuse.

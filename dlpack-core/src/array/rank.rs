@@ -4,6 +4,11 @@ use core::{array, fmt};
 
 use crate::layout::Dims;
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the list of extents of a typed array",
+    label = "expected a rank of 0 to 8",
+    note = "any number of axes has the list `dlpack_core::layout::Dims`; as an argument of a Python function that is `ViewDyn<T>`, or `ViewMutDyn<T>`"
+)]
 /// A number of axes, and the list that has one number for each: `[i64; N]` for `N` of them, [`Dims`] for any number.
 pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed {
     /// With one axis less.
@@ -93,6 +98,11 @@ ranks! {
     8 7;
 }
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an index of this array",
+    label = "expected as many `usize` as the array has axes",
+    note = "for a list of `N` extents that is `[usize; N]`; for `Dims`, `&[usize]` will do"
+)]
 /// Where an element is: a number for each axis of `L`.
 pub trait Index<L>: AsRef<[usize]> {}
 

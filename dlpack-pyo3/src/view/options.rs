@@ -3,11 +3,6 @@
 
 /// What a [`View`](crate::View) asks beside type and rank: nothing (`()`), [`Contiguous`], [`Convert`], a [`Promise`], or a
 /// tuple of these.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no option of a view",
-    label = "expected `Contiguous`, `Convert`, a type with a `Promise`, or a tuple of these",
-    note = "to give the promise, write `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}`"
-)]
 pub trait Options: sealed::Options {}
 
 impl<O: sealed::Options> Options for O {}
@@ -42,6 +37,11 @@ pub struct Contiguous;
 #[derive(Debug)]
 pub struct Convert;
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no option of a view",
+    label = "expected `Contiguous`, `Convert`, a type of yours with a `Promise`, or a tuple of these",
+    note = "with `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}` you promise that nobody else writes; its documentation says more"
+)]
 /// A promise that your crate gives once, on a type of its own: nobody writes to the arrays of its views while these live,
 /// and to those that it writes nobody else has access.
 ///
