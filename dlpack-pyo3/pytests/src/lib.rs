@@ -17,6 +17,7 @@ mod mutable;
 mod panics;
 mod probe;
 mod raw;
+mod rust_numpy;
 mod several;
 mod streams;
 mod variants;
@@ -60,6 +61,8 @@ mod dlpack_probe {
     use crate::probe::{Probe, WProbe};
     #[pymodule_export]
     use crate::raw::{loose, status_of_export, status_of_import};
+    #[pymodule_export]
+    use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
     use crate::several::{Batch, Owned, Tables};
     #[pymodule_export]

@@ -312,3 +312,12 @@ def test_objects_of_ours():
     with pytest.raises(TypeError, match="expected an array of float32"):
         v.maybe(foreign)
     del foreign
+
+
+def test_the_examples_of_rust_numpy():
+    x, y = np.arange(6.0).reshape(2, 3), np.ones((3, 2)).T
+    z = np.from_dlpack(p.rust_ext.axpy(2.0, x, y))
+    assert (z == 2 * x + y).all()
+    p.rust_ext.mult(3.0, x[:, ::-1])
+    assert (x == 3 * np.arange(6.0).reshape(2, 3)).all()
+    p.evaluate()
