@@ -1,6 +1,8 @@
 """Typed arguments: `View`, `ViewMut` and their options."""
 
 import gc
+import os
+import random
 import re
 import sys
 import threading
@@ -258,6 +260,37 @@ def test_views_with_a_promise_do_not_meet():
     assert v.dot(a, a) > 0
     assert v.let_go() == a.sum()
     v.sort(a)
+
+
+def test_no_two_of_them_have_an_element_in_common():
+    """Whatever NumPy says shares memory is refused; of plain slices, nothing else is."""
+    draw = random.Random(7)
+    memory = np.arange(64.0)
+    refused = 0
+    for _ in range(3000):
+        a, b = (memory[slice(*sorted(draw.sample(range(64), 2)), draw.randint(1, 5))] for _ in "ab")
+        if draw.random() < 0.3:
+            b = b[::-1]
+        try:
+            v.add(a, b)
+        except TypeError:
+            refused += 1
+            assert np.shares_memory(a, b) or abs(a.strides[0]) + abs(b.strides[0]) > 16
+        else:
+            assert not np.shares_memory(a, b)
+    assert 100 < refused < 2900
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_is_not_bound_by_the_views_of_its_parent():
+    a = np.arange(4.0)
+    v.keep(a)
+    child = os.fork()
+    if child == 0:
+        v.sort(a)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    v.let_go()
 
 
 def test_a_view_keeps_its_array():

@@ -3,7 +3,9 @@
 //! A promise speaks of everybody but these views: no two of them may meet where one writes. They are kept apart here, as
 //! the same array can be two arguments of one call.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::{process, thread};
 
 use dlpack_core::{Error, TensorRef};
 
@@ -21,13 +23,25 @@ struct Span {
     step: usize,
     width: usize,
     writes: bool,
+    /// A forked child has memory of its own, and nobody who gives back the leases of its parent.
+    process: u32,
 }
 
 static LEASES: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 
-/// Nothing in here panics between two changes.
-fn leases() -> MutexGuard<'static, Vec<Span>> {
-    LEASES.lock().unwrap_or_else(PoisonError::into_inner)
+/// The list, which is held for a few instructions at a time; none where it stays locked, as it does in a child that was
+/// forked in between.
+fn leases() -> Option<MutexGuard<'static, Vec<Span>>> {
+    for turn in 0..2000 {
+        match LEASES.try_lock() {
+            Ok(leases) => return Some(leases),
+            // Nothing in here panics between two changes.
+            Err(TryLockError::Poisoned(leases)) => return Some(leases.into_inner()),
+            Err(TryLockError::WouldBlock) if turn < 1000 => thread::yield_now(),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    None
 }
 
 impl Lease {
@@ -38,7 +52,9 @@ impl Lease {
     /// [`Error::Borrowed`] if another view has one of them, and one of the two may write.
     pub(super) fn take(tensor: &TensorRef<'_>, writes: bool) -> Result<Self, Error> {
         let span = Span::of(tensor, writes);
-        let mut leases = leases();
+        let Some(mut leases) = leases() else {
+            return Err(Error::Borrowed);
+        };
         if leases
             .iter()
             .any(|other| (writes || other.writes) && span.meets(other))
@@ -56,7 +72,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut leases = leases();
+        let Some(mut leases) = leases() else {
+            return;
+        };
         // Equal ones are as good as each other.
         if let Some(at) = leases.iter().rposition(|span| *span == self.0) {
             leases.swap_remove(at);
@@ -75,6 +93,7 @@ impl Span {
             step: 0,
             width,
             writes,
+            process: process::id(),
         };
         if tensor.shape().contains(&0) {
             span.end = data;
@@ -116,7 +135,8 @@ impl Span {
                 behind >= self.width && step - behind >= other.width
             }
         };
-        self.start < other.end && other.start < self.end && !apart
+        let near = self.start < other.end && other.start < self.end;
+        near && !apart && self.process == other.process
     }
 }
 
