@@ -63,11 +63,20 @@
 //! consumer calls the deleter is attached: there Python waits too.) [`from_dlpack`] names the default stream, so that
 //! what it gives may be used in work on that stream.
 //!
+//! # Arrays as arguments
+//!
+//! | argument | what it takes |
+//! |---|---|
+//! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, where it lies, to read or to write |
+//! | [`Imported<Points>`](Imported) | what becomes a value of yours, by [`FromDLPack`](macro@FromDLPack) |
+//! | [`Tensor`] | any tensor, on any device |
+//!
+//! Each takes arrays of every library.
+//!
 //! # The rest of the crate
 //!
-//! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Tensor`] is the way in: a function
-//! that takes one accepts any producer, as [`Imported`] does for types that derive
-//! [`FromDLPack`](macro@FromDLPack). [`Protocol`] adds the methods to a class without a macro.
+//! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
+//! a macro.
 //!
 //! # Features
 //!
