@@ -71,7 +71,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
     pub(crate) fn of(tensor: &TensorRef<'_>) -> Result<Self, Error> {
-        let in_groups = tensor.grouped::<T>();
+        let in_groups = tensor.grouped::<T>()?;
         let tensor = in_groups
             .as_ref()
             .map_or(*tensor, |(shape, strides)| tensor.with_axes(shape, strides));
@@ -85,15 +85,10 @@ impl<T: Plain, L: Rank> Array<T, L> {
         let own = const { T::TRAILING.len() - T::Scalar::TRAILING.len() };
         let (shape, tail) = shape.split_at(shape.len() - own);
         let (strides, steps) = strides.split_at(shape.len());
-        if own > 0 && !extent::same_places(tail, steps, &extent::packed(Order::C, tail, 1)) {
+        if own > 0 && !extent::same_places(tail, steps, &extent::packed(Order::C, tail, 1)?) {
             return Err(tensor.not_contiguous());
         }
-        let (Some(lists), Some(strides)) = (L::of(shape), L::of(strides)) else {
-            return Err(Error::Rank {
-                found: shape.len(),
-                needed: L::RANK.unwrap_or_default(),
-            });
-        };
+        let (lists, strides) = (L::of(shape)?, L::of(strides)?);
         Ok(Self {
             data: tensor.data,
             shape: lists,

@@ -253,6 +253,12 @@ impl core::error::Error for Error {}
 
 /// The errors that hold lists, if there is memory for those.
 impl Error {
+    /// Takes it out of where it is not needed any more.
+    #[cold]
+    pub(crate) fn take(&mut self) -> Self {
+        core::mem::replace(self, Self::ReadOnly)
+    }
+
     #[cold]
     pub(crate) fn too_large(shape: &[i64]) -> Self {
         list(shape).map_or_else(|error| error, |shape| Self::TooLarge { shape })
@@ -314,13 +320,25 @@ pub fn text(value: impl fmt::Display) -> Result<String, Error> {
     written.map_or(Err(Error::OutOfMemory { bytes }), |()| Ok(text.0))
 }
 
+/// That there is so much memory just now: asked before what would end the process without.
+pub(crate) fn room(bytes: usize) -> Result<(), Error> {
+    let room = Vec::<u8>::new().try_reserve_exact(bytes);
+    room.map_err(|_| Error::OutOfMemory { bytes })
+}
+
 /// `values.to_vec()`, where there is memory for it.
 pub(crate) fn list(values: &[i64]) -> Result<Vec<i64>, Error> {
+    joined(values, &[])
+}
+
+/// `[values, more].concat()`, likewise.
+pub(crate) fn joined(values: &[i64], more: &[i64]) -> Result<Vec<i64>, Error> {
     let mut list = Vec::new();
-    if list.try_reserve_exact(values.len()).is_err() {
-        let bytes = size_of_val(values);
+    if list.try_reserve_exact(values.len() + more.len()).is_err() {
+        let bytes = size_of_val(values) + size_of_val(more);
         return Err(Error::OutOfMemory { bytes });
     }
     list.extend_from_slice(values);
+    list.extend_from_slice(more);
     Ok(list)
 }

@@ -22,7 +22,7 @@ pub use list::{FromInt, FromList};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
-use crate::{element::Plain, import::reader::Import};
+use crate::{element::Plain, error::room, import::reader::Import};
 
 /// A type that a tensor can become.
 ///
@@ -149,7 +149,19 @@ macro_rules! lists {
 lists! {
     Vec<T>;
     Box<[T]>;
-    Arc<[T]>;
+}
+
+impl<T> sealed::Sealed for Arc<[T]> {}
+
+impl<T: Element> FromTensor for Arc<[T]> {
+    type Element = T;
+
+    fn from_tensor(import: Import) -> Result<Self, Error> {
+        let elements = import.elements()?;
+        // They are copied behind two counts.
+        room(size_of_val(&elements[..]).saturating_add(2 * size_of::<usize>()))?;
+        Ok(Self::from(elements))
+    }
 }
 
 impl<T: Element, const N: usize> FromTensor for [T; N] {

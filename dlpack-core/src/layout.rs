@@ -119,7 +119,7 @@ impl<const N: usize> Layout<N> {
         if extent::count(&shape).is_none() {
             return Err(Error::too_large(&shape));
         }
-        let strides = array(&extent::packed(order, &shape, 1));
+        let strides = array(&extent::packed(order, &shape, 1)?);
         let shape = array(&shape);
         Ok(Self { shape, strides })
     }

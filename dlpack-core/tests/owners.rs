@@ -1,13 +1,9 @@
 //! Every way an export can begin and end: its owner is dropped once, and all memory is given back, whatever fails or panics.
-//!
-//! The allocator of this binary counts, and fails on demand, for each thread apart.
+#![expect(unsafe_code, reason = "calls deleters as C code does")]
 
-#![expect(
-    unsafe_code,
-    reason = "is an allocator, and calls deleters as C code does"
-)]
+mod allocator;
 
-use core::alloc::{GlobalAlloc, Layout};
+use allocator::{ALLOCATIONS, LIVE, with_budget};
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
@@ -23,45 +19,8 @@ use dlpack_core::{
     Buffer, DLPack, DLPackTensors, Descriptor, Device, Error, ExportRequest, FromDLPack, Loan,
     Managed, Parts, Record, SharedBuffer, Version,
 };
-use std::alloc::System;
 use std::panic::catch_unwind;
 use std::sync::Arc;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    /// How many allocations still succeed.
-    static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-// SAFETY: the system's allocator, which sometimes is not asked.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let budget = BUDGET.get();
-        // No machine has so much; a sanitizer stops at the attempt.
-        if budget == 0 || layout.size() >> 40 != 0 {
-            return core::ptr::null_mut();
-        }
-        if budget != usize::MAX {
-            BUDGET.set(budget - 1);
-        }
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        LIVE.set(LIVE.get() + layout.size() as isize);
-        // SAFETY: passed on to the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        LIVE.set(LIVE.get() - layout.size() as isize);
-        // SAFETY: passed on to the caller.
-        unsafe { System.dealloc(start, layout) };
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Runs `work`: its result, the allocations it made, and the bytes that it left behind on this thread.
 fn counted<R>(work: impl FnOnce() -> R) -> (R, usize, isize) {
@@ -69,14 +28,6 @@ fn counted<R>(work: impl FnOnce() -> R) -> (R, usize, isize) {
     let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
     let result = work();
     (result, ALLOCATIONS.get() - allocations, LIVE.get() - live)
-}
-
-/// Runs `work` while only so many allocations succeed.
-fn with_budget<R>(allocations: usize, work: impl FnOnce() -> R) -> R {
-    BUDGET.set(allocations);
-    let result = work();
-    BUDGET.set(usize::MAX);
-    result
 }
 
 thread_local! {
@@ -307,12 +258,19 @@ fn an_error_needs_no_memory() {
             parts.strides([3, 1]).describe(self.0.lend())
         }
     }
-    let strided = Strided([0.0; 6]).into_dlpack().unwrap();
-    let refusals: [(usize, &dyn Fn() -> Error); 2] = [
-        (1, &|| {
+    struct Endless([f32; 6]);
+    impl DLPack for Endless {
+        fn describe(&self) -> Result<Descriptor<'_>, Error> {
             let parts = Parts::new().shape([1_u64 << 62, 1 << 62]);
-            parts.describe([0.0_f32; 6].lend()).unwrap_err()
-        }),
+            parts.describe(self.0.lend())
+        }
+    }
+    let strided = Strided([0.0; 6]).into_dlpack().unwrap();
+    let endless = Arc::new(Endless([0.0; 6]));
+    let refusals: [(usize, &dyn Fn() -> Error); 4] = [
+        (1, &|| endless.describe().unwrap_err()),
+        (1, &|| endless.to_dlpack().unwrap_err()),
+        (2, &|| Endless([0.0; 6]).into_dlpack().unwrap_err()),
         (2, &|| strided.view().as_slice::<f32>().unwrap_err()),
     ];
     for (needed, refuse) in refusals {
@@ -502,6 +460,16 @@ fn out_of_memory_at_every_allocation_of_an_import() {
             }
             assert_eq!(failures, needed, "{name}, {strided}: {expected:?}");
         }
+    }
+}
+
+/// Own faults 15: an `Arc` cannot say that there is no memory for it, so what it will take is asked for first.
+#[test]
+fn an_arc_asks_first() {
+    for (budget, there) in [(0, false), (1, false), (3, true)] {
+        let tensor = Drops::default().owner().into_dlpack().unwrap();
+        let arc = with_budget(budget, || Arc::<[f32]>::from_dlpack(tensor));
+        assert_eq!(arc.is_ok_and(|items| items[5] == 6.0), there, "{budget}");
     }
 }
 

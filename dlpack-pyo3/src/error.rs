@@ -32,7 +32,12 @@ use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*};
 #[must_use]
 #[expect(clippy::needless_pass_by_value, reason = "stands in `map_err`")]
 pub fn py_err(error: Error) -> PyErr {
-    (class_of(&error).0)(error.to_string())
+    // PyO3 boxes it, and cannot say that there is no memory for that.
+    let room = Vec::<String>::new().try_reserve_exact(1);
+    match (text(&error), room) {
+        (Ok(words), Ok(())) => (class_of(&error).0)(words),
+        _ => PyMemoryError::new_err(()),
+    }
 }
 
 /// How an exception is made without Python, and its class there.
@@ -117,6 +122,18 @@ fn out_of_memory() -> Raised {
     // SAFETY: attached. It needs no memory.
     unsafe { ffi::PyErr_NoMemory() };
     Raised
+}
+
+/// A list of so many values, where there is memory for it.
+pub(crate) fn list<T>(
+    _: Python<'_>,
+    of: impl ExactSizeIterator<Item = T>,
+) -> Result<Vec<T>, Raised> {
+    let mut list = Vec::new();
+    let room = list.try_reserve_exact(of.len());
+    room.map_err(|_| out_of_memory())?;
+    list.extend(of);
+    Ok(list)
 }
 
 /// Sets an exception of PyO3's.

@@ -21,13 +21,14 @@ pub(crate) mod lookup;
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use std::{ffi::CString, panic::catch_unwind};
+use std::panic::catch_unwind;
 
 use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
 };
 use dlpack_core::binding::{
-    Handover, Offer, aligned, current_stream as work_stream, lists, usual as usual_of, zeroed_like,
+    Handover, Offer, aligned, current_stream as work_stream, lists, text, usual as usual_of,
+    zeroed_like,
 };
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -345,13 +346,15 @@ unsafe extern "C" fn allocate(
     set_error: DLPackSetError,
 ) -> c_int {
     let allocated = catch_unwind(AssertUnwindSafe(|| {
-        let lacks = |what| (c"ValueError", format!("the allocator was given no {what}"));
+        let lacks = |what| (c"ValueError", Ok(what));
         let failed = |error: Error| match error {
-            Error::OutOfMemory { .. } => (c"MemoryError", error.to_string()),
-            _ => (c"BufferError", error.to_string()),
+            Error::OutOfMemory { .. } => (c"MemoryError", Err(error)),
+            _ => (c"BufferError", Err(error)),
         };
-        let prototype = NonNull::new(prototype).ok_or_else(|| lacks("prototype"))?;
-        let out = NonNull::new(out).ok_or_else(|| lacks("place for its result"))?;
+        let prototype = NonNull::new(prototype);
+        let prototype = prototype.ok_or(lacks(c"the allocator was given no prototype"))?;
+        let out = NonNull::new(out);
+        let out = out.ok_or(lacks(c"the allocator was given no place for its result"))?;
         aligned(prototype).map_err(failed)?;
         // SAFETY: a consumer passes a prototype.
         let prototype = unsafe { prototype.as_ref() };
@@ -362,15 +365,20 @@ unsafe extern "C" fn allocate(
         Ok(())
     }));
     let unforeseen = |_| {
-        let message = "the allocator failed in an unforeseen way".to_owned();
-        Err((c"RuntimeError", message))
+        let words = c"the allocator failed in an unforeseen way";
+        Err((c"RuntimeError", Ok(words)))
     };
-    let Err((kind, message)) = allocated.unwrap_or_else(unforeseen) else {
+    let Err((kind, words)) = allocated.unwrap_or_else(unforeseen) else {
         return 0;
     };
     if let Some(set_error) = set_error {
-        let message = CString::new(message).unwrap_or_default();
-        let (kind, message): (*const c_char, _) = (kind.as_ptr(), message.as_ptr());
+        let words = words.map_err(|error| text(format_args!("{error}\0")));
+        let message: *const c_char = match &words {
+            Ok(words) => words.as_ptr(),
+            Err(Ok(words)) => words.as_ptr().cast(),
+            Err(Err(_)) => c"there is no memory for the reason".as_ptr(),
+        };
+        let kind: *const c_char = kind.as_ptr();
         // SAFETY: the function and its context belong together; the strings outlive the call.
         unsafe { set_error(context, kind, message) };
     }

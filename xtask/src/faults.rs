@@ -91,6 +91,7 @@ fn campaigns(sh: &Shell, words: &[std::ffi::OsString]) -> Result<()> {
     let (_, newest) = pythons.pop().context("no Python is found")?;
     for python in [usual, newest] {
         let run = Run::new(sh, &python)?;
+        driver = driver.env("DLPACK_SIMULATOR", &run.driver);
         driver = driver.arg("--python").args([run.venv.python(), run.module]);
     }
     Ok(driver.run()?)

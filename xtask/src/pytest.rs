@@ -30,7 +30,7 @@ pub(crate) fn steps() -> impl Iterator<Item = Step> {
 pub(crate) struct Run {
     pub(crate) venv: Venv,
     pub(crate) module: PathBuf,
-    driver: PathBuf,
+    pub(crate) driver: PathBuf,
 }
 
 impl Run {

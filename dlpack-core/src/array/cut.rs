@@ -86,10 +86,10 @@ fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
 /// have to be moved.
 ///
 /// Axes that continue each other are one run of items, and a run can be cut anew.
-pub(crate) fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Option<Dims> {
-    let mut found = Dims::zeroed(new.len());
+pub(crate) fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
+    let mut found = Dims::zeroed(new.len()).whole()?;
     if new.contains(&0) {
-        return Some(extent::packed(Order::C, new, 1));
+        return extent::packed(Order::C, new, 1).map(Some);
     }
     let mut old = (shape.iter().zip(strides))
         .filter(|(extent, _)| **extent != 1)
@@ -116,10 +116,10 @@ pub(crate) fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Option<Di
             cut *= new[at];
         }
         if cut != run {
-            return None;
+            return Ok(None);
         }
     }
-    old.next().is_none().then_some(found)
+    Ok(old.next().is_none().then_some(found))
 }
 
 impl<T: Plain, L: Rank> Array<T, L> {
@@ -133,20 +133,20 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// The lists under a range of one axis.
     fn sliced(&self, axis: usize, range: &Range<usize>) -> Result<(isize, L, L), Error> {
         let (first, extent) = range_of(axis, range, self.shape.as_ref(), self.strides.as_ref())?;
-        let mut shape = Dims::from(self.shape.as_ref());
+        let mut shape = Dims::from(self.shape.as_ref()).whole()?;
         shape[axis] = extent;
-        Ok((
-            first,
-            L::of(&shape).expect("as many axes"),
-            self.strides.clone(),
-        ))
+        Ok((first, L::of(&shape)?, L::of(self.strides.as_ref())?))
     }
 
     /// The lists under one index of an axis.
     fn indexed(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (first, _) = range_of(axis, &(index..index.saturating_add(1)), shape, strides)?;
-        Ok((first, self.shape.without(axis), self.strides.without(axis)))
+        Ok((
+            first,
+            self.shape.without(axis)?,
+            self.strides.without(axis)?,
+        ))
     }
 
     /// The lists in another order of the axes.
@@ -160,16 +160,14 @@ impl<T: Plain, L: Rank> Array<T, L> {
                     rank: shape.len(),
                 });
             }
-            new.push(shape[axis]);
-            steps.push(strides[axis]);
+            new.append(&[shape[axis]])?;
+            steps.append(&[strides[axis]])?;
         }
-        match (L::of(&new), L::of(&steps)) {
-            (Some(new), Some(steps)) if axes.len() == shape.len() => Ok((new, steps)),
-            _ => Err(Error::Rank {
-                found: axes.len(),
-                needed: shape.len(),
-            }),
+        if axes.len() != shape.len() {
+            let (found, needed) = (axes.len(), shape.len());
+            return Err(Error::Rank { found, needed });
         }
+        Ok((L::of(&new)?, L::of(&steps)?))
     }
 
     /// The elements under a range of one axis.
@@ -240,7 +238,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         let reversed = |list: &L| {
             let mut list = Dims::from(list.as_ref());
             list.reverse();
-            L::of(&list).expect("as many axes")
+            L::of(&list).expect("memory for a list of axes")
         };
         self.part(0, reversed(&self.shape), reversed(&self.strides))
     }
@@ -269,12 +267,11 @@ impl<T: Plain, L: Rank> Array<T, L> {
             .try_fold(1, |len: usize, &extent| len.checked_mul(extent));
         self.same_count(needed.unwrap_or(usize::MAX))?;
         let new = shape.map(|extent| i64::try_from(extent).unwrap_or(i64::MAX));
-        let strides = reshaped(self.shape.as_ref(), self.strides.as_ref(), &new);
-        let strides = strides.and_then(|strides| <[i64; M]>::of(&strides));
+        let strides = reshaped(self.shape.as_ref(), self.strides.as_ref(), &new)?;
         let Some(strides) = strides else {
             return Err(self.not_contiguous());
         };
-        Ok(self.part(0, new, strides))
+        Ok(self.part(0, new, <[i64; M]>::of(&strides)?))
     }
 
     /// The same, whose elements are lent as slices, whoever else may have the memory.

@@ -2,7 +2,7 @@
 
 use core::{array, fmt};
 
-use crate::layout::Dims;
+use crate::{Error, layout::Dims};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the list of extents of a typed array",
@@ -17,13 +17,21 @@ pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed
     /// How many axes, where that is fixed.
     const RANK: Option<usize>;
 
-    /// The list with these numbers, if they are as many.
+    /// The list with these numbers, if they are as many, and if there is memory for it.
     #[doc(hidden)]
-    fn of(numbers: &[i64]) -> Option<Self>;
+    fn of(numbers: &[i64]) -> Result<Self, Error>;
 
     /// All numbers but one.
     #[doc(hidden)]
-    fn without(&self, axis: usize) -> Self::Less;
+    fn without(&self, axis: usize) -> Result<Self::Less, Error>;
+}
+
+#[inline]
+fn fixed<const N: usize>(numbers: &[i64]) -> Result<[i64; N], Error> {
+    let (found, needed) = (numbers.len(), N);
+    numbers
+        .try_into()
+        .map_err(|_| Error::Rank { found, needed })
 }
 
 pub(crate) mod sealed {
@@ -37,14 +45,14 @@ impl Rank for Dims {
 
     const RANK: Option<usize> = None;
 
-    fn of(numbers: &[i64]) -> Option<Self> {
-        Some(Self::from(numbers))
+    fn of(numbers: &[i64]) -> Result<Self, Error> {
+        Self::from(numbers).whole()
     }
 
-    fn without(&self, axis: usize) -> Self {
-        let mut less = Self::from(&self[..axis]);
-        less.append(&self[axis + 1..]);
-        less
+    fn without(&self, axis: usize) -> Result<Self, Error> {
+        let mut less = Self::from(&self[..axis]).whole()?;
+        less.append(&self[axis + 1..])?;
+        Ok(less)
     }
 }
 
@@ -58,13 +66,13 @@ macro_rules! ranks {
             const RANK: Option<usize> = Some($rank);
 
             #[inline]
-            fn of(numbers: &[i64]) -> Option<Self> {
-                numbers.try_into().ok()
+            fn of(numbers: &[i64]) -> Result<Self, Error> {
+                fixed(numbers)
             }
 
             #[inline]
-            fn without(&self, axis: usize) -> Self::Less {
-                array::from_fn(|i| self[i + usize::from(i >= axis)])
+            fn without(&self, axis: usize) -> Result<Self::Less, Error> {
+                Ok(array::from_fn(|i| self[i + usize::from(i >= axis)]))
             }
         }
     )*};
@@ -78,12 +86,12 @@ impl Rank for [i64; 0] {
 
     const RANK: Option<usize> = Some(0);
 
-    fn of(numbers: &[i64]) -> Option<Self> {
-        numbers.try_into().ok()
+    fn of(numbers: &[i64]) -> Result<Self, Error> {
+        fixed(numbers)
     }
 
-    fn without(&self, _: usize) -> Self {
-        *self
+    fn without(&self, _: usize) -> Result<Self, Error> {
+        Ok(*self)
     }
 }
 

@@ -274,7 +274,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             return Err(Error::OutOfMemory { bytes });
         }
         // SAFETY: room for all elements, which nobody else has.
-        unsafe { self.copy_to(elements.as_mut_ptr()) };
+        unsafe { self.copy_to(elements.as_mut_ptr()) }?;
         // SAFETY: they were written right above.
         unsafe { elements.set_len(len) };
         Ok(elements)
@@ -298,8 +298,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     pub fn copy_to_slice(&self, elements: &mut [T]) -> Result<(), Error> {
         self.same_count(elements.len())?;
         // SAFETY: room for all elements, which is borrowed from its one owner.
-        unsafe { self.copy_to(elements.as_mut_ptr()) };
-        Ok(())
+        unsafe { self.copy_to(elements.as_mut_ptr()) }
     }
 
     pub(super) fn same_count(&self, needed: usize) -> Result<(), Error> {
@@ -313,18 +312,18 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// # Safety
     ///
     /// There is room for all elements at `to`, which nobody else has.
-    unsafe fn copy_to(&self, to: *mut T) {
+    unsafe fn copy_to(&self, to: *mut T) -> Result<(), Error> {
         let bytes = self.len() * size_of::<T>();
         if bytes == 0 {
-            return;
+            return Ok(());
         }
         let (mut shape, mut strides) = (
-            Dims::from(self.shape.as_ref()),
-            Dims::from(self.strides.as_ref()),
+            Dims::from(self.shape.as_ref()).whole()?,
+            Dims::from(self.strides.as_ref()).whole()?,
         );
         if Self::SCALARS != 1 {
-            shape.push(Self::SCALARS);
-            strides.push(1);
+            shape.append(&[Self::SCALARS])?;
+            strides.append(&[1])?;
         }
         let tensor = self.tensor(&shape, &strides);
         // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many.
@@ -335,6 +334,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             // Anything may lie where a `bool` belongs.
             (bytes.iter_mut()).for_each(|byte| *byte = u8::from(*byte != 0));
         }
+        Ok(())
     }
 
     /// The tensor of these scalars.
@@ -432,10 +432,10 @@ impl<T: Plain, L: Rank> Array<T, L> {
             return Err(Error::MayChange);
         }
         let shape = self.shape.as_ref();
-        let mut strides = Dims::from(self.strides.as_ref());
+        let mut strides = Dims::from(self.strides.as_ref()).whole()?;
         if self.is_empty() {
             // Nothing is reached; what is there need not make sense to others.
-            return Ok((shape, extent::packed(Order::C, shape, 1)));
+            return Ok((shape, extent::packed(Order::C, shape, 1)?));
         }
         for stride in strides.iter_mut() {
             // An element of no bytes lies anywhere.

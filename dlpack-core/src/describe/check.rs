@@ -104,8 +104,8 @@ impl Annotation {
             return Err(Error::BadExtent { axis, found });
         }
         let mut strides = self.leading_strides(&memory, &reading, &shape, pitch)?;
-        shape.append(reading.axes.extents());
-        strides.append(reading.axes.strides());
+        shape.append(reading.axes.extents())?;
+        strides.append(reading.axes.strides())?;
         shape.check_rank()?;
 
         let mut descriptor = Descriptor {
@@ -125,7 +125,7 @@ impl Annotation {
         };
         if descriptor.shape.contains(&0) {
             // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
-            descriptor.strides = extent::packed(Order::C, &descriptor.shape, 1);
+            descriptor.strides = extent::packed(Order::C, &descriptor.shape, 1)?;
             return Ok(descriptor);
         }
         self.place(&mut descriptor, &memory, &reading, start)?;
@@ -167,18 +167,19 @@ impl Annotation {
                     element_bits: reading.element_bits,
                 });
             }
+            let known = layout.shape.clone().whole()?;
             if let Some(given) = &self.shape {
-                let mut axes = given.iter().zip(layout.shape.iter());
+                let mut axes = given.iter().zip(known.iter());
                 let agree = axes.all(|(given, known)| *given == HOLE || given == known);
-                if given.len() != layout.shape.len() || !agree {
-                    return Err(conflict("shape", &layout.shape, given));
+                if given.len() != known.len() || !agree {
+                    return Err(conflict("shape", &known, given));
                 }
             }
-            return Ok(layout.shape.clone());
+            return Ok(known);
         }
         let elements = || whole_elements(memory, reading, start);
         match &self.shape {
-            Some(given) if !given.contains(&HOLE) => Ok(given.clone()),
+            Some(given) if !given.contains(&HOLE) => given.clone().whole(),
             Some(given) => fill_hole(given, elements()?),
             None => Ok(Dims::from([to_i64(elements()?)])),
         }
@@ -196,7 +197,7 @@ impl Annotation {
         let item_bits = to_i64(reading.dtype.itemsize_bits());
         let given = match &self.strides {
             StrideRule::None => None,
-            StrideRule::Order(order) => Some(extent::packed(*order, shape, pitch)),
+            StrideRule::Order(order) => Some(extent::packed(*order, shape, pitch)?),
             StrideRule::Elements(given) => Some(in_items(fill_strides(given, shape, 1)?, pitch)?),
             StrideRule::Bytes(given) => {
                 let mut strides = fill_strides(given, shape, to_i64(reading.element_bits / 8))?;
@@ -215,10 +216,10 @@ impl Annotation {
             }
         };
         let Some(layout) = &memory.layout else {
-            return Ok(given.unwrap_or_else(|| extent::packed(Order::C, shape, pitch)));
+            return given.map_or_else(|| extent::packed(Order::C, shape, pitch), Ok);
         };
-        one_each(&layout.strides, shape)?;
-        let known = in_items(layout.strides.clone(), pitch)?;
+        let known = in_items(layout.strides.clone().whole()?, pitch)?;
+        one_each(&known, shape)?;
         match given {
             Some(given) if given != known => {
                 let what = match self.strides {
@@ -356,7 +357,7 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
         Some(0) => wide / others,
         _ => return Err(Error::NotInferable { elements, others }),
     };
-    let mut shape = given.clone();
+    let mut shape = given.clone().whole()?;
     for (axis, extent) in shape.iter_mut().enumerate() {
         if *extent == HOLE {
             *extent = shape::extent(axis, inferred)?;
@@ -367,8 +368,8 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
 
 /// Strides with each `_` packed against the axis to its right, `unit` for the last.
 fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
-    one_each(given, shape)?;
-    let mut strides = given.clone();
+    let mut strides = given.clone().whole()?;
+    one_each(&strides, shape)?;
     let mut packed = i128::from(unit);
     for axis in (0..strides.len()).rev() {
         if strides[axis] == HOLE {

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::layout::{Dims, extent};
 use crate::stream::{Queue, rules::Origin};
-use crate::{DataType, Device, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef};
 use crate::{Version, loan::access::Access, tensor::accessors::accessors};
 
 /// A tensor that was checked against the memory it lies in.
@@ -67,15 +67,15 @@ impl Descriptor<'_> {
     }
 
     /// A tensor that belongs to its descriptor.
-    pub(crate) fn owning(mut tensor: Managed) -> Self {
+    pub(crate) fn owning(mut tensor: Managed) -> Result<Self, Error> {
         let described = Descriptor {
             lifetime: PhantomData,
-            ..Descriptor::of_mut(&mut tensor)
+            ..Descriptor::of_mut(&mut tensor)?
         };
-        Self {
+        Ok(Self {
             own: Some(tensor),
             ..described
-        }
+        })
     }
 
     /// What is described, to be looked at.
@@ -125,14 +125,14 @@ impl Descriptor<'_> {
 
 impl<'a> Descriptor<'a> {
     /// A tensor that somebody exported, as it is seen through a shared reference.
-    pub(crate) fn of(tensor: &'a Managed) -> Self {
+    pub(crate) fn of(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view();
         let access = tensor.access;
-        Self {
+        Ok(Self {
             data: view.data,
             byte_offset: view.byte_offset,
-            shape: Dims::from(view.shape),
-            strides: Dims::from(view.strides),
+            shape: Dims::from(view.shape).whole()?,
+            strides: Dims::from(view.strides).whole()?,
             dtype: view.dtype,
             device: view.device,
             stream: tensor.stream(),
@@ -147,16 +147,16 @@ impl<'a> Descriptor<'a> {
             release: ReleasePolicy::Safe,
             own: None,
             lifetime: PhantomData,
-        }
+        })
     }
 
     /// The same through an exclusive reference.
-    pub(crate) fn of_mut(tensor: &'a mut Managed) -> Self {
+    pub(crate) fn of_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
         let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
-        Self {
+        Ok(Self {
             read_only,
             access,
-            ..Self::of(tensor)
-        }
+            ..Self::of(tensor)?
+        })
     }
 }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
 use alloc::alloc::{alloc, dealloc};
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
 use core::{alloc::Layout, ffi::c_void};
@@ -12,7 +12,7 @@ use crate::layout::{Dims, dims::INLINE, extent};
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::managed::{BlockTable, Ours, Struct};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
-use crate::{loan::access::Access, memory::aligned::AlignedBytes};
+use crate::{error::joined, loan::access::Access, memory::aligned::AlignedBytes};
 use crate::{panics::contain_panic, version::Abi};
 
 /// What goes into the block beside the owner.
@@ -30,17 +30,17 @@ pub(crate) struct Contents {
 impl Contents {
     /// The tensor as it is described.
     #[inline]
-    pub(super) fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Self {
-        Self {
+    pub(super) fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Self, Error> {
+        Ok(Self {
             data: descriptor.data,
             byte_offset: descriptor.byte_offset,
             ndim: descriptor.shape.len(),
-            lists: Lists::new(&descriptor.shape, &descriptor.strides),
+            lists: Lists::new(&descriptor.shape, &descriptor.strides)?,
             dtype: descriptor.dtype.into(),
             device: plan.device.into(),
             legacy: descriptor.legacy,
             access: descriptor.access,
-        }
+        })
     }
 
     /// The usual tensor, for a struct that nobody asks for its policies.
@@ -65,8 +65,8 @@ impl Contents {
         shape: &[i64],
         dtype: DataType,
         device: Device,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        Ok(Self {
             data: if memory.is_empty() {
                 core::ptr::null_mut()
             } else {
@@ -74,12 +74,12 @@ impl Contents {
             },
             byte_offset: 0,
             ndim: shape.len(),
-            lists: Lists::row_major(shape),
+            lists: Lists::row_major(shape)?,
             dtype: dtype.into(),
             device: device.into(),
             legacy: LegacyPolicy::Copy,
             access: Access::Exclusive,
-        }
+        })
     }
 }
 
@@ -93,17 +93,17 @@ pub(crate) struct Lists {
 
 impl Lists {
     #[inline]
-    pub(crate) fn new(shape: &Dims, strides: &Dims) -> Self {
+    pub(crate) fn new(shape: &Dims, strides: &Dims) -> Result<Self, Error> {
         let ((few, rest), (few_strides, _)) = (shape.parts(), strides.parts());
-        Self {
+        Ok(Self {
             shape: one_by_one(few),
             strides: one_by_one(few_strides),
             heap: if rest.is_empty() {
                 Box::default()
             } else {
-                long(shape, strides)
+                long(shape, strides)?
             },
-        }
+        })
     }
 
     /// Those of few axes.
@@ -118,18 +118,18 @@ impl Lists {
 
     /// Those of items that lie one after another, the last axis fastest.
     #[inline]
-    pub(crate) fn row_major(shape: &[i64]) -> Self {
+    pub(crate) fn row_major(shape: &[i64]) -> Result<Self, Error> {
         let mut lists = Self::few([0; INLINE], [0; INLINE]);
         let rank = shape.len();
         let (extents, strides) = if rank <= INLINE {
             (&mut lists.shape[..rank], &mut lists.strides[..rank])
         } else {
-            lists.heap = long(shape, shape);
+            lists.heap = long(shape, shape)?;
             lists.heap.split_at_mut(rank)
         };
         extents.copy_from_slice(shape);
         extent::fill_row_major(strides, shape, 1);
-        lists
+        Ok(lists)
     }
 
     /// Where they are.
@@ -153,8 +153,8 @@ fn one_by_one(values: &[i64; INLINE]) -> [i64; INLINE] {
 }
 
 #[cold]
-fn long(shape: &[i64], strides: &[i64]) -> Box<[i64]> {
-    [shape, strides].concat().into_boxed_slice()
+fn long(shape: &[i64], strides: &[i64]) -> Result<Box<[i64]>, Error> {
+    joined(shape, strides).map(Vec::into_boxed_slice)
 }
 
 /// The C struct of either version; which one is fixed by the deleter in it.

@@ -24,7 +24,7 @@ pub(super) fn copy(
         let tensor = Contents {
             data: without_provenance_mut(data),
             access: Access::Exclusive,
-            ..Contents::of(descriptor, plan)
+            ..Contents::of(descriptor, plan)?
         };
         return Ok(Unfinished::new(memory)?.finish_streamed(tensor, plan));
     }

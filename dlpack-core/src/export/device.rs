@@ -23,11 +23,12 @@ pub(crate) fn finish<O: Send + 'static>(
     let origin = descriptor.origin();
     match (way, origin) {
         (Way::Share, Some(origin)) => {
-            let tensor = Contents::of(descriptor, plan);
+            let tensor = Contents::of(descriptor, plan)?;
             finish_streamed(owner, origin, tensor, plan, request)
         }
         (Way::Share, None) => {
-            Ok(Unfinished::new(owner)?.finish(Contents::of(descriptor, plan), plan))
+            let tensor = Contents::of(descriptor, plan)?;
+            Ok(Unfinished::new(owner)?.finish(tensor, plan))
         }
         (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
             let tensor = without_owner(descriptor, plan, request);
@@ -98,5 +99,5 @@ pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Res
 ///
 /// What the driver says.
 pub fn settle(tensor: &Managed) -> Result<(), Error> {
-    order_only(&Descriptor::of(tensor), Consumer::Host)
+    order_only(&Descriptor::of(tensor)?, Consumer::Host)
 }

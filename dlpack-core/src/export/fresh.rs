@@ -67,7 +67,7 @@ pub(crate) fn over_copy(
 ) -> Result<Managed, Error> {
     let contents = Contents {
         legacy,
-        ..Contents::over(&mut memory, tensor.shape, tensor.dtype, plan.device)
+        ..Contents::over(&mut memory, tensor.shape, tensor.dtype, plan.device)?
     };
     Ok(Unfinished::new(memory)?.finish(contents, plan))
 }
@@ -109,7 +109,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     });
     let contents = Contents {
         access: Access::Shared,
-        ..Contents::over(&mut memory, &extents, dtype, plan.device)
+        ..Contents::over(&mut memory, &extents, dtype, plan.device)?
     };
     Ok(Unfinished::new(memory)?.finish(contents, &plan))
 }

@@ -59,7 +59,7 @@ impl Offer {
     /// [`Error::OutOfMemory`].
     pub fn take(&self) -> Result<Managed, Error> {
         let tensor = self.0.as_ref().expect("until the end");
-        let descriptor = Descriptor::of(tensor);
+        let descriptor = Descriptor::of(tensor)?;
         let request = unordered_request(descriptor.device);
         // SAFETY: the owner keeps the tensor where it is, and the tensor its memory, which all may write.
         unsafe { export_with(tensor.clone(), descriptor, &request) }

@@ -97,7 +97,7 @@ pub(crate) fn export_moved<T: Send + 'static>(
     // tensor keeps. It is last used by `finish`, before that gives the tensor away.
     let value = unsafe { block.owner_in_place() };
     let mut described = describe(value);
-    let descriptor = described.as_mut().map_err(|error| error.clone())?;
+    let descriptor = described.as_mut().map_err(Error::take)?;
     let plan = planned(descriptor, request)?;
     // SAFETY: the block is the owner, and the value stays in it, where it was described through the one way to it.
     unsafe { finish(|| block, Ok, descriptor, &plan, request) }
@@ -112,7 +112,7 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let mut described = describe(value);
-    let descriptor = described.as_mut().map_err(|error| error.clone())?;
+    let descriptor = described.as_mut().map_err(Error::take)?;
     if request.is_none() {
         if let Some(shared) = share(value, &unordered_request(descriptor.device)) {
             return shared;
@@ -202,7 +202,7 @@ pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
         return device::finish(owner(), way, descriptor, plan, request);
     }
     match way(descriptor, plan) {
-        Way::Share => Ok(block(owner())?.finish(Contents::of(descriptor, plan), plan)),
+        Way::Share => Ok(block(owner())?.finish(Contents::of(descriptor, plan)?, plan)),
         Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied => {
             without_owner(descriptor, plan, request)
         }
@@ -225,7 +225,7 @@ pub(super) fn without_owner(
     let copy = copy.expect("only called for a copy");
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.
-        let tensor = Contents::of(descriptor, plan);
+        let tensor = Contents::of(descriptor, plan)?;
         return device::finish_streamed(copy, origin, tensor, plan, request);
     }
     if plan.abi == Abi::Legacy && copy.flags_matter() {
@@ -313,11 +313,11 @@ impl Managed {
 /// A tensor from elsewhere is exported again: its deleter runs when the new consumer is done.
 impl DLPack for Managed {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        Ok(Descriptor::of(self))
+        Descriptor::of(self)
     }
 
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
-        Ok(Descriptor::of_mut(self))
+        Descriptor::of_mut(self)
     }
 
     fn into_dlpack(self) -> Result<Self, Error> {
@@ -328,7 +328,7 @@ impl DLPack for Managed {
     }
 
     fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {
-        let subject = subject(&Descriptor::of_mut(&mut self));
+        let subject = subject(&Descriptor::of_mut(&mut self)?);
         let plan = plan(request, &subject)?;
         let as_it_is = plan.abi == Abi::Versioned
             && self.abi() == Abi::Versioned
@@ -346,7 +346,7 @@ impl<'a> Parts<'a> {
     /// The tensor that `tensor` is, computed on request: the descriptor owns it.
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
-        let mut descriptor = Descriptor::owning(tensor.into_dlpack()?);
+        let mut descriptor = Descriptor::owning(tensor.into_dlpack()?)?;
         (descriptor.legacy, descriptor.release) = self.policies()?;
         Ok(descriptor)
     }

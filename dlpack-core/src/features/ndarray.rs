@@ -187,10 +187,11 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
         let extents: Vec<usize> = import.shape()?;
         let shape = IxDyn(&extents).set_f(import.order() == Order::F);
         // Where there are elements, memory holds them; an empty shape can be larger than ndarray allows.
-        let array =
-            ArrayD::from_shape_vec(shape, import.elements()?).map_err(|_| Error::TooLarge {
-                shape: extents.iter().map(|&extent| small(extent)).collect(),
-            })?;
+        let Ok(array) = ArrayD::from_shape_vec(shape, import.elements()?) else {
+            return Err(Error::TooLarge {
+                shape: import.shape()?,
+            });
+        };
         Ok(array.into_dimensionality().expect("the rank was compared"))
     }
 

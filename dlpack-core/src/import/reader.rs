@@ -87,17 +87,11 @@ impl Import {
 
     /// Whether the memory has the order that the struct wants, without gaps.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
-        let packed = self.packed_strides(view.shape());
-        extent::same_places(view.shape(), view.strides(), &packed)
-    }
-
-    /// The strides in items of a tensor in the order that the struct wants, without gaps.
-    fn packed_strides(&self, shape: &[i64]) -> Dims {
-        let (leading, trailing) = shape.split_at(shape.len() - self.axes.len());
-        let pitch = trailing.iter().product();
-        let mut strides = extent::packed(self.order, leading, pitch);
-        strides.append(&extent::packed(Order::C, trailing, 1));
-        strides
+        let (shape, steps) = view.shape().split_at(self.leading());
+        let (strides, inner) = view.strides().split_at(self.leading());
+        let pitch = steps.iter().product();
+        extent::is_packed(self.order, shape, strides, pitch)
+            && extent::is_packed(Order::C, steps, inner, 1)
     }
 
     /// That there are so many axes.
@@ -128,24 +122,24 @@ impl Import {
     fn element_strides(&self) -> Result<Dims, Error> {
         self.strides_read.set(true);
         let view = self.tensor.view();
-        let strides = if self.adopts {
-            Dims::from(view.strides())
+        let pitch = i64::try_from(self.pitch()).unwrap_or(i64::MAX);
+        let mut strides = if self.adopts {
+            Dims::from(&view.strides()[..self.leading()]).whole()?
         } else {
-            self.packed_strides(view.shape())
+            extent::packed(self.order, &view.shape()[..self.leading()], pitch)?
         };
-        let pitch = i64::try_from(self.pitch()).unwrap_or(i64::MAX).max(1);
-        let mut elements = Dims::new();
-        for (axis, &stride) in strides[..self.leading()].iter().enumerate() {
-            if stride % pitch != 0 {
+        let pitch = pitch.max(1);
+        for (axis, stride) in strides.iter_mut().enumerate() {
+            if *stride % pitch != 0 {
                 return Err(Error::PartialStride {
                     axis,
-                    found: stride,
+                    found: *stride,
                     itemsize: self.pitch(),
                 });
             }
-            elements.push(stride / pitch);
+            *stride /= pitch;
         }
-        Ok(elements)
+        Ok(strides)
     }
 
     fn element_byte_strides(&self) -> Result<Dims, Error> {
@@ -224,8 +218,8 @@ impl Import {
             return view.to_vec();
         }
         let leading = self.leading();
-        let mut shape = Dims::from(view.shape());
-        let mut strides = Dims::from(view.strides());
+        let mut shape = Dims::from(view.shape()).whole()?;
+        let mut strides = Dims::from(view.strides()).whole()?;
         shape[..leading].reverse();
         strides[..leading].reverse();
         view.with_axes(&shape, &strides).to_vec()

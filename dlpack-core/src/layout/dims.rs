@@ -59,7 +59,8 @@ impl Few {
 
 /// The extents or the strides of a tensor, one `i64` an axis.
 ///
-/// Reads as a slice. [`Dims::extents`] and [`Dims::strides`] make one from whatever integers a struct keeps.
+/// Reads as a slice. [`Dims::extents`] and [`Dims::strides`] make one from whatever integers a struct keeps. A long list
+/// that there was no memory for reads as empty, and a tensor that is described with it is [`Error::OutOfMemory`].
 ///
 /// ```
 /// use dlpack_core::layout::Dims;
@@ -68,8 +69,8 @@ impl Few {
 /// assert_eq!(dims[..], [480, 640, 3]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-#[derive(Clone)]
 pub struct Dims {
+    /// Of a list that there was no memory for: unknown, and how many bytes that was.
     inline: Few,
     /// All the values, where there are more than those; else empty.
     heap: Vec<i64>,
@@ -112,14 +113,41 @@ impl Dims {
         (&self.inline.values, &self.heap)
     }
 
+    #[inline]
     pub(crate) fn zeroed(len: usize) -> Self {
         let mut dims = Self::new();
         if len <= INLINE {
             dims.inline.len = len;
-        } else {
+        } else if dims.has_room(len) {
             dims.heap.resize(len, 0);
         }
         dims
+    }
+
+    /// The list, unless there was no memory for it.
+    #[inline(always)]
+    pub(crate) fn whole(self) -> Result<Self, Error> {
+        self.check().map(|()| self)
+    }
+
+    #[inline(always)]
+    fn check(&self) -> Result<(), Error> {
+        if self.inline.len <= INLINE {
+            return Ok(());
+        }
+        let bytes = usize::try_from(self.inline.values[0]).unwrap_or(usize::MAX);
+        Err(Error::OutOfMemory { bytes })
+    }
+
+    /// Whether there is memory for so many values more. Without it the list is lost.
+    #[cold]
+    fn has_room(&mut self, more: usize) -> bool {
+        let room = self.heap.try_reserve(more).is_ok();
+        if !room {
+            let bytes = i64::try_from(8 * (self.len() + more)).unwrap_or(i64::MAX);
+            *self = Self::of_few([bytes; INLINE], usize::MAX);
+        }
+        room
     }
 
     #[inline]
@@ -144,17 +172,30 @@ impl Dims {
     }
 
     #[inline]
-    pub(crate) fn append(&mut self, values: &[i64]) {
+    pub(crate) fn append(&mut self, values: &[i64]) -> Result<(), Error> {
         values.iter().for_each(|&value| self.push(value));
+        self.check()
     }
 
     #[cold]
     fn push_to_heap(&mut self, value: i64) {
-        if self.heap.is_empty() {
-            self.heap.reserve(2 * INLINE);
-            self.heap.extend_from_slice(&self.inline.values);
+        let lost = self.inline.len > INLINE;
+        if !lost && self.has_room(2 * INLINE) {
+            if self.heap.is_empty() {
+                self.heap.extend_from_slice(&self.inline.values);
+            }
+            self.heap.push(value);
         }
-        self.heap.push(value);
+    }
+}
+
+impl Clone for Dims {
+    #[inline]
+    fn clone(&self) -> Self {
+        if self.heap.is_empty() {
+            return Self::of_few(self.inline.values, self.inline.len);
+        }
+        Self::from(&self.heap[..])
     }
 }
 
@@ -170,7 +211,7 @@ impl Deref for Dims {
     #[inline]
     fn deref(&self) -> &[i64] {
         if self.heap.is_empty() {
-            &self.inline.values[..self.inline.len]
+            self.inline.values.get(..self.inline.len).unwrap_or(&[])
         } else {
             &self.heap
         }
@@ -181,7 +222,8 @@ impl DerefMut for Dims {
     #[inline]
     fn deref_mut(&mut self) -> &mut [i64] {
         if self.heap.is_empty() {
-            &mut self.inline.values[..self.inline.len]
+            let values = self.inline.values.get_mut(..self.inline.len);
+            values.unwrap_or_default()
         } else {
             &mut self.heap
         }
@@ -198,7 +240,10 @@ impl From<&[i64]> for Dims {
     #[inline]
     fn from(values: &[i64]) -> Self {
         let mut dims = Self::zeroed(values.len());
-        dims.copy_from_slice(values);
+        // There are none where there was no memory.
+        for (place, value) in dims.iter_mut().zip(values) {
+            *place = *value;
+        }
         dims
     }
 }

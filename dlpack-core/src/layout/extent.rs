@@ -1,6 +1,6 @@
 //! Arithmetic over extents and strides: how many items, which ones are reached, whether two share a place. Pure and exact.
 
-use crate::{DataType, Order, layout::dims::Dims};
+use crate::{DataType, Error, Order, layout::dims::Dims};
 
 /// The items of a tensor of this shape, or `None` where no `i64` holds their number.
 #[inline]
@@ -71,13 +71,13 @@ pub(crate) fn reach_saturating(shape: &[i64], strides: &[i64]) -> (i128, i128) {
 /// An extent of 0 counts as 1 (LAY-18). Too large a product saturates: only a tensor without
 /// elements can have one and stay in its buffer.
 #[inline]
-pub(crate) fn packed(order: Order, shape: &[i64], unit: i64) -> Dims {
-    let mut strides = Dims::zeroed(shape.len());
+pub(crate) fn packed(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Error> {
+    let mut strides = Dims::zeroed(shape.len()).whole()?;
     match order {
         Order::C => fill_row_major(&mut strides, shape, unit),
         Order::F => fill(strides.iter_mut().zip(shape), unit),
     }
-    strides
+    Ok(strides)
 }
 
 /// Writes those in row-major order where they shall be, one for each extent.
@@ -94,10 +94,20 @@ fn fill<'a>(axes: impl Iterator<Item = (&'a mut i64, &'a i64)>, mut stride: i64)
     }
 }
 
-/// Whether the items lie one after another in row-major order.
+/// Whether these strides lead to the same places as those that are [`packed`].
 #[inline]
-pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
-    same_places(shape, strides, &packed(Order::C, shape, 1))
+pub(crate) fn is_packed(order: Order, shape: &[i64], strides: &[i64], mut unit: i64) -> bool {
+    let packed = |(&extent, &stride): (&i64, &i64)| {
+        let same = extent == 1 || stride == unit;
+        unit = unit.saturating_mul(extent);
+        same
+    };
+    let mut axes = shape.iter().zip(strides);
+    shape.contains(&0)
+        || match order {
+            Order::C => axes.rev().all(packed),
+            Order::F => axes.all(packed),
+        }
 }
 
 /// Whether two sets of strides lead to the same places: that of an axis which is not walked does not matter.
@@ -127,41 +137,35 @@ pub(crate) fn may_leave_gaps(shape: &[i64], strides: &[i64]) -> bool {
 }
 
 /// A shape that reaches the same items, each only once where an axis stands still.
-pub(crate) fn without_repeats(shape: &[i64], strides: &[i64]) -> Dims {
-    let mut once = Dims::from(shape);
+pub(crate) fn without_repeats(shape: &[i64], strides: &[i64]) -> Result<Dims, Error> {
+    let mut once = Dims::from(shape).whole()?;
     for (extent, &stride) in once.iter_mut().zip(strides) {
         if stride == 0 {
             *extent = 1.min(*extent);
         }
     }
-    once
+    Ok(once)
 }
 
 /// How far the axes reach together, if `fits` says of each, from the nearest outwards, that its stride goes with what the
 /// nearer ones reach.
 fn steps_outwards(shape: &[i64], strides: &[i64], fits: impl Fn(i64, i64) -> bool) -> Option<i64> {
-    let mut axes = Dims::new();
-    let mut extents = Dims::new();
-    for (&extent, &stride) in shape.iter().zip(strides) {
-        if extent > 1 {
-            // Insertion sort by distance; nearly always two to four axes, already in order.
-            let stride = stride.checked_abs().unwrap_or(i64::MAX);
-            axes.push(stride);
-            extents.push(extent);
-            let mut at = axes.len() - 1;
-            while at > 0 && axes[at - 1] < stride {
-                axes.swap(at - 1, at);
-                extents.swap(at - 1, at);
-                at -= 1;
-            }
-        }
-    }
-    let mut inner = 0_i64;
-    for (&stride, &extent) in axes.iter().zip(extents.iter()).rev() {
+    let axes = || {
+        let walked = shape.iter().zip(strides).enumerate();
+        let walked = walked.filter(|(_, (extent, _))| **extent > 1);
+        walked.map(|(axis, (&extent, stride))| {
+            (stride.checked_abs().unwrap_or(i64::MAX), axis, extent)
+        })
+    };
+    let (mut inner, mut last) = (0_i64, None);
+    // The next one further out, each time: few axes are found sooner so than sorted, and no list is needed.
+    while let Some(next) = axes().filter(|axis| Some(*axis) > last).min() {
+        let (stride, _, extent) = next;
         if !fits(stride, inner) {
             return None;
         }
         inner = inner.saturating_add(stride.saturating_mul(extent - 1));
+        last = Some(next);
     }
     Some(inner)
 }
@@ -195,7 +199,7 @@ mod tests {
             (&[3, 2], &[2, 1], 6),
             (&[], &[], 1),
         ] {
-            let once = without_repeats(shape, strides);
+            let once = without_repeats(shape, strides).unwrap();
             assert_eq!(count(&once), Some(items), "{shape:?} {strides:?}");
             let reached = |shape| (items > 0).then(|| reach(shape, strides)).flatten();
             assert_eq!(reached(shape), reached(&once));
@@ -227,9 +231,10 @@ mod tests {
             (&[3, 0, 2], &[2, 2, 1]),
             (&[0, i64::MAX, 2], &[i64::MAX, 2, 1]),
         ] {
-            assert_eq!(packed(Order::C, shape, 1)[..], *expected, "{shape:?}");
+            let strides = packed(Order::C, shape, 1).unwrap();
+            assert_eq!(strides[..], *expected, "{shape:?}");
         }
-        assert_eq!(packed(Order::F, &[2, 3, 4], 1)[..], [1, 2, 6]);
+        assert_eq!(packed(Order::F, &[2, 3, 4], 1).unwrap()[..], [1, 2, 6]);
     }
 
     #[test]

@@ -224,7 +224,7 @@ macro_rules! lists {
 
             #[inline]
             fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-                let mut values = Dims::zeroed(self.len());
+                let mut values = Dims::zeroed(self.len()).whole()?;
                 for (axis, (place, found)) in values.iter_mut().zip(self.iter()).enumerate() {
                     *place = numbers.check(axis, found.to_i128())?;
                 }
@@ -251,7 +251,7 @@ impl<I: Int, const N: usize> sealed::List for [I; N] {
         for (axis, found) in self.iter().enumerate() {
             values[axis] = numbers.check(axis, found.to_i128())?;
         }
-        Ok(Dims::from(values))
+        Dims::from(values).whole()
     }
 
     /// A value that no `i64` holds becomes one that no tensor has.
@@ -287,7 +287,7 @@ impl sealed::List for Dims {
     type Rank = Open;
 
     fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-        (**self).read(numbers)
+        self.clone().whole()?[..].read(numbers)
     }
 }
 
@@ -303,7 +303,7 @@ impl sealed::List for List {
     type Rank = Open;
 
     fn read(&self, _: Numbers) -> Result<Dims, Error> {
-        self.0.clone()
+        self.0.clone()?.whole()
     }
 
     #[inline(always)]
@@ -339,7 +339,7 @@ macro_rules! tuples {
 
             #[inline]
             fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-                Ok(Dims::from([$(numbers.check($index, self.$index.to_i128())?),*]))
+                Dims::from([$(numbers.check($index, self.$index.to_i128())?),*]).whole()
             }
         }
 

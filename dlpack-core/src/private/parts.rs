@@ -105,7 +105,7 @@ fn checked<const N: usize>(
             values[axis] = check(axis, number)?;
         }
     }
-    Ok(Dims::from(values))
+    Dims::from(values).whole()
 }
 
 /// How many elements lie there.

@@ -11,7 +11,7 @@ use core::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
-use crate::{Device, Error, device::Api, error::text};
+use crate::{Device, Error, device::Api, error::room, error::text};
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
@@ -186,7 +186,12 @@ pub fn available(device: Device) -> Result<(), Error> {
 /// The driver of an API. Why there is none is remembered.
 pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
     static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
-    let driver = DRIVERS[api as usize].get_or_init(|| Driver::load(api));
+    let driver = &DRIVERS[api as usize];
+    if driver.get().is_none() {
+        // Far more than the names and errors of libraries take. That there is none now is not remembered.
+        room(1 << 16)?;
+    }
+    let driver = driver.get_or_init(|| Driver::load(api));
     driver.as_ref().map_err(Error::again)
 }
 
@@ -305,6 +310,9 @@ impl Driver {
         if let Some((_, context)) = known.iter().find(|(id, _)| *id == device.device_id) {
             return Ok(*context);
         }
+        let room = known.try_reserve(1);
+        let bytes = size_of::<(i32, usize)>();
+        room.map_err(|_| Error::OutOfMemory { bytes })?;
         let mut ordinal = 0;
         // SAFETY: a place for the result.
         let code = unsafe { (calls.device)(&raw mut ordinal, device.device_id) };

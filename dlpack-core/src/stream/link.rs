@@ -1,13 +1,11 @@
 //! How memory that is exported hangs together with streams.
 
-use alloc::sync::Arc;
-
 use crate::stream::order::remember;
 use crate::stream::release::{
     Freeing, GRAPHS, RETRIES, Release, Settlement, Unfreed, retry, settle,
 };
 use crate::stream::{Queue, driver::driver, rules::Origin};
-use crate::{Device, Error, request::Consumer};
+use crate::{Device, Error, memory::counted::Counted, request::Consumer};
 
 pub(crate) use crate::stream::order::order;
 
@@ -16,7 +14,7 @@ pub(crate) use crate::stream::order::order;
 pub(crate) struct Link {
     freeing: Freeing,
     /// Tells who remembers the stream that it still lives.
-    _alive: Option<Arc<()>>,
+    _alive: Option<Counted>,
 }
 
 impl Link {
@@ -45,7 +43,7 @@ impl Link {
         let Origin { device, queue, .. } = self.freeing.origin;
         self.freeing.release = order(device, queue, consumer)?;
         if consumer == Consumer::Unordered {
-            self._alive = remember(device, queue);
+            self._alive = remember(device, queue)?;
         }
         Ok(())
     }
@@ -55,9 +53,14 @@ impl Link {
         let Some(api) = self.freeing.origin.device.device_type.api() else {
             return drop(owner);
         };
-        // Where there is no driver, nothing was ever queued.
-        let Ok(driver) = driver(api) else {
-            return drop(owner);
+        let driver = match driver(api) {
+            Ok(driver) => driver,
+            // It was not looked for, and somebody may have read.
+            Err(Error::OutOfMemory { .. }) if self.freeing.release != Release::Free => {
+                return Unfreed::push(&RETRIES, &self.freeing, owner);
+            }
+            // Where there is none, nothing was ever queued.
+            Err(_) => return drop(owner),
         };
         match settle(driver, &self.freeing) {
             Ok(Settlement::Free(visit)) => {

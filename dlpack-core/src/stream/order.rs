@@ -1,13 +1,12 @@
 //! Before the consumer reads: its work is put behind the producer's; or where it asks for no order, the stream is remembered.
 
-use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use std::thread_local;
 
 use crate::stream::visit::{Capture, Visit, capturing};
 use crate::stream::{Queue, driver::driver, release::Release, release::retry, rules::producer};
-use crate::{Device, Error, device::Api, request::Consumer};
+use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
 ///
@@ -133,7 +132,8 @@ fn capture(visit: &Visit, stream: usize) -> Result<Option<u64>, Error> {
 struct Entry {
     device: Device,
     stream: Queue,
-    alive: Weak<()>,
+    /// One hold; the tensor has the other.
+    alive: Counted,
 }
 
 thread_local! {
@@ -141,21 +141,27 @@ thread_local! {
 }
 
 /// Remembers the stream of an export that nobody ordered, until the result is dropped.
-pub(super) fn remember(device: Device, queue: Option<Queue>) -> Option<Arc<()>> {
-    let stream = producer(device, queue)?;
-    let token = Arc::new(());
-    let alive = Arc::downgrade(&token);
+pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Counted>, Error> {
+    let Some(stream) = producer(device, queue) else {
+        return Ok(None);
+    };
+    let no_memory = |bytes| Error::OutOfMemory { bytes };
+    let token = Counted::new(()).map_err(|((), bytes)| no_memory(bytes))?;
+    let alive = token.clone();
     // Not on a thread that is being torn down: whoever asks there gets the default stream.
-    let _ = LEDGER.try_with(|list| {
+    let remembered = LEDGER.try_with(|list| {
         let mut list = list.borrow_mut();
-        list.retain(|one| one.device != device && one.alive.strong_count() > 0);
+        list.retain(|one| one.device != device && one.alive.holds() > 1);
+        let room = list.try_reserve(1);
+        room.map_err(|_| no_memory(size_of::<Entry>()))?;
         list.push(Entry {
             device,
             stream,
             alive,
         });
+        Ok(())
     });
-    Some(token)
+    remembered.unwrap_or(Ok(())).map(|()| Some(token))
 }
 
 /// The stream that the tensor was written on which this thread exported last from a device, without order, if that
@@ -168,7 +174,7 @@ pub fn current_stream(device: Device) -> usize {
         .try_with(|list| {
             list.borrow()
                 .iter()
-                .find(|one| one.device == device && one.alive.strong_count() > 0)
+                .find(|one| one.device == device && one.alive.holds() > 1)
                 // The default streams of other contexts have no number of their own.
                 .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
                 .map(|one| one.stream.handle)

@@ -5,13 +5,15 @@
 
 #![expect(unsafe_code, reason = "frees, on the caller's word, what graphs read")]
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
+use core::mem::forget;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::stream::driver::{Driver, driver};
 use crate::stream::rules::{Origin, producer};
 use crate::stream::{Queue, visit::Capture, visit::Event, visit::Visit, visit::capturing};
-use crate::{Device, Error, ReleasePolicy, device::Api, panics::contain_panic, request::Consumer};
+use crate::{Device, Error, ReleasePolicy, device::Api, memory::counted::Counted};
+use crate::{panics::contain_panic, request::Consumer};
 
 /// What has to happen before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -179,7 +181,7 @@ fn uncaptured(visit: &Visit, stream: Queue) -> Result<(), Error> {
 pub(super) struct Unfreed {
     link: Freeing,
     /// Dropped where it may be, or forgotten.
-    owner: Box<dyn Send>,
+    owner: Counted,
 }
 
 /// Those whose data is in a graph.
@@ -193,10 +195,28 @@ fn lock(list: &Mutex<Vec<Unfreed>>) -> MutexGuard<'_, Vec<Unfreed>> {
 }
 
 impl Unfreed {
+    /// Keeps the owner for later. Without memory it is leaked: it may still be in use.
     #[cold]
     pub(super) fn push<O: Send + 'static>(list: &Mutex<Vec<Self>>, link: &Freeing, owner: O) {
-        let (link, owner) = (*link, Box::new(owner));
-        lock(list).push(Self { link, owner });
+        // Locked by nobody: what is counted may be shared, which an owner may not.
+        match Counted::new(Mutex::new(owner)) {
+            Ok(owner) => Self::push_again(
+                list,
+                Self {
+                    link: *link,
+                    owner: owner.untyped(),
+                },
+            ),
+            Err((owner, _)) => forget(owner),
+        }
+    }
+
+    fn push_again(list: &Mutex<Vec<Self>>, one: Self) {
+        let mut list = lock(list);
+        match list.try_reserve(1) {
+            Ok(()) => list.push(one),
+            Err(_) => forget(one),
+        }
     }
 
     /// Drops the owner if that can be done now.
@@ -220,20 +240,20 @@ pub(crate) fn free_later<O: Send + 'static>(device: Device, owner: O) {
 /// Tries again to free what could not be freed before: called whenever something has been done with the driver, and so
 /// not where it refuses, or where a capture is known that this could break.
 pub(crate) fn retry(api: Api) {
-    let waiting = core::mem::take(&mut *lock(&RETRIES));
-    if waiting.is_empty() {
+    if lock(&RETRIES).is_empty() {
         return;
     }
     let Ok(driver) = driver(api) else {
-        return lock(&RETRIES).extend(waiting);
+        return;
     };
+    let waiting = core::mem::take(&mut *lock(&RETRIES));
     for one in waiting {
         let left = match one.link.origin.device.device_type.api() {
             Some(found) if found == api => one.try_release(driver),
             _ => Err(one),
         };
         if let Err(one) = left {
-            lock(&RETRIES).push(one);
+            Unfreed::push_again(&RETRIES, one);
         }
     }
 }
@@ -263,7 +283,7 @@ pub unsafe fn release_captured() {
     let read = core::mem::take(&mut *lock(&GRAPHS));
     for mut one in read {
         one.link.release = Release::AfterAll;
-        lock(&RETRIES).push(one);
+        Unfreed::push_again(&RETRIES, one);
     }
     for api in [Api::Cuda, Api::Hip] {
         retry(api);

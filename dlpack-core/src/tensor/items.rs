@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
 
-use crate::layout::{Dims, extent};
+use crate::layout::{dims::MAX_RANK, extent};
 use crate::{element::Plain, memory::atomic};
 
 /// The items of a tensor, in row-major order of their indices.
@@ -74,7 +74,8 @@ pub(crate) struct Positions<'a> {
     shape: &'a [i64],
     strides: &'a [i64],
     itemsize: i64,
-    index: Dims,
+    /// Those of an item, and an axis more in case the last one is cut into groups.
+    index: [i64; MAX_RANK + 1],
     at: i64,
     pub(crate) left: usize,
 }
@@ -85,7 +86,7 @@ impl<'a> Positions<'a> {
             shape,
             strides,
             itemsize: i64::try_from(itemsize).unwrap_or(i64::MAX),
-            index: Dims::zeroed(shape.len()),
+            index: [0; MAX_RANK + 1],
             at: 0,
             left: usize::try_from(extent::count(shape).unwrap_or(0)).unwrap_or(0),
         }

@@ -90,7 +90,7 @@ impl<'a> TensorRef<'a> {
     /// ```
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
-        extent::is_contiguous(self.shape, self.strides)
+        extent::is_packed(Order::C, self.shape, self.strides, 1)
     }
 
     /// Whether the items lie one after another, the first axis fastest.
@@ -104,8 +104,7 @@ impl<'a> TensorRef<'a> {
     /// ```
     #[must_use]
     pub fn is_column_major(&self) -> bool {
-        let packed = extent::packed(Order::F, self.shape, 1);
-        extent::same_places(self.shape, self.strides, &packed)
+        extent::is_packed(Order::F, self.shape, self.strides, 1)
     }
 
     /// The elements, without a copy. An element with axes of its own, such as `[f32; 3]`, takes
@@ -138,7 +137,7 @@ impl<'a> TensorRef<'a> {
 
     /// How many `T` follow one another at `data`, if that is all that the tensor is.
     pub(crate) fn slice_len<T: Element>(&self) -> Result<usize, Error> {
-        if let Some((shape, strides)) = self.grouped::<T>() {
+        if let Some((shape, strides)) = self.grouped::<T>()? {
             return self.with_axes(&shape, &strides).slice_len::<T>();
         }
         self.check_type::<T>()?;
@@ -171,7 +170,7 @@ impl<'a> TensorRef<'a> {
     ///
     /// As [`TensorRef::as_slice`], but any strides, any address and any memory of the processor will do.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
-        if let Some((shape, strides)) = self.grouped::<T>() {
+        if let Some((shape, strides)) = self.grouped::<T>()? {
             return self.with_axes(&shape, &strides).to_vec();
         }
         self.check_type::<T>()?;
@@ -244,23 +243,23 @@ impl<'a> TensorRef<'a> {
 
     /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
     /// that makes `T` fit: sixteen items that share bytes are eight pairs.
-    pub(crate) fn grouped<T: Element>(&self) -> Option<(Dims, Dims)> {
+    pub(crate) fn grouped<T: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
         let group = const { T::Scalar::TRAILING };
         let [items] = *group.extents() else {
-            return None;
+            return Ok(None);
         };
         let fits = |shape: &[i64]| shape.ends_with(const { T::TRAILING }.extents());
-        let (&last, &stride) = (self.shape.last()?, self.strides.last()?);
+        let ends = (self.shape.split_last(), self.strides.split_last());
+        let (Some((&last, outer)), Some((&stride, steps))) = ends else {
+            return Ok(None);
+        };
         if fits(self.shape) || stride != 1 && last > 1 || last % items != 0 {
-            return None;
+            return Ok(None);
         }
-        let (mut shape, mut strides) = (Dims::from(self.shape), Dims::from(self.strides));
-        let axis = self.shape.len() - 1;
-        shape[axis] = last / items;
-        strides[axis] = items;
-        shape.push(items);
-        strides.push(1);
-        fits(&shape).then_some((shape, strides))
+        let (mut shape, mut strides) = (Dims::from(outer), Dims::from(steps));
+        shape.append(&[last / items, items])?;
+        strides.append(&[items, 1])?;
+        Ok(fits(&shape).then_some((shape, strides)))
     }
 
     /// Shape and strides in groups of items, where the scalar is such a group: items that share bytes
@@ -272,7 +271,7 @@ impl<'a> TensorRef<'a> {
         }
         let leading = self.shape.len().saturating_sub(own.len());
         let pitch = i64::try_from(own.items()).unwrap_or(i64::MAX);
-        let mut strides = Dims::from(&self.strides[..leading]);
+        let mut strides = Dims::from(&self.strides[..leading]).whole()?;
         let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
         let mut whole = tail == own.extents() && extent::same_places(tail, steps, own.strides());
         for (stride, &extent) in strides.iter_mut().zip(self.shape) {
@@ -282,7 +281,7 @@ impl<'a> TensorRef<'a> {
         if !whole {
             return Err(self.not_contiguous());
         }
-        Ok(Some((Dims::from(&self.shape[..leading]), strides)))
+        Ok(Some((Dims::from(&self.shape[..leading]).whole()?, strides)))
     }
 
     /// Why such a tensor is no slice.
@@ -380,7 +379,7 @@ impl<'a> TensorRef<'a> {
 
     /// That every item, a byte each, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
-        let once = extent::without_repeats(self.shape, self.strides);
+        let once = extent::without_repeats(self.shape, self.strides)?;
         let not_bool = Positions::new(&once, self.strides, 1)
             .map(|position| {
                 // SAFETY: `position` is that of an item of this tensor, and an item that stands for

@@ -40,6 +40,7 @@ def operations():
     frozen, shared, owned, batch = p.Probe([4]), p.WProbe([2, 2]), p.Owned([1.0]), p.Batch(2)
     mutable, tensor = p.Mutable([1.0]), p.take(p.Probe([4]))
     relay, old = Relay(frozen), Relay(shared)
+    deep = p.Probe([1, 2, 1, 1, 1, 2, 1, 1])
     outside, old_outside = p.Probe([9], items=3), Relay(p.Probe([9], items=3))
     found = {
         "__dlpack__": lambda: frozen.__dlpack__(**NEWEST),
@@ -48,21 +49,26 @@ def operations():
         "__dlpack__, owner": lambda: owned.__dlpack__(**NEWEST),
         "__dlpack__, borrowed": lambda: mutable.__dlpack__(**NEWEST),
         "__dlpack__, tensor": lambda: tensor.__dlpack__(**NEWEST),
+        "__dlpack__, many axes": lambda: deep.__dlpack__(**NEWEST),
+        "__dlpack__, many axes, copy": lambda: deep.__dlpack__(copy=True, **NEWEST),
         "__dlpack__, refused": lambda: frozen.__dlpack__(stream=7, **NEWEST),
         "__dlpack__, out of bounds": lambda: outside.__dlpack__(**NEWEST),
         "__dlpack_device__": lambda: frozen.__dlpack_device__(),
         "attribute": lambda: batch.rewards,
         "import": lambda: p.take(frozen),
+        "import, many axes": lambda: p.take(deep).__dlpack__(),
         "import, capsule": lambda: p.take(relay),
         "import, refused": lambda: p.take(old_outside),
         "import, values": lambda: p.import_into(old, False),
         "import, adopted": lambda: p.import_into(old, True),
         "import, values that do not fit": lambda: p.import_into(batch, False),
     }
+    if hasattr(p, "Buffered"):
+        found["memoryview"] = lambda buffered=p.Buffered([0.0, 1.0]): memoryview(buffered)
     if numpy:
         found["numpy.from_dlpack"] = lambda: numpy.from_dlpack(frozen)
         found["import of numpy"] = lambda array=numpy.arange(3.0): p.take(array)
-    return found, [frozen, shared, owned, batch, mutable, tensor]
+    return found, [frozen, deep, shared, owned, batch, mutable, tensor]
 
 
 def usual(act):
@@ -109,7 +115,7 @@ def attempt(act, owners, allocator, first, end, expected, forgives=False):
 
 def failures(tally):
     found, owners = operations()
-    few = ["__dlpack__", "__dlpack__, refused", "attribute", "import", "import, capsule"]
+    few = ["__dlpack__", "__dlpack__, refused", "attribute", "import", "import, capsule", "import, many axes"]
     chosen = list(found) if tally.planned > 1000 else few
     hits = {}
     # What is there before is not looked at again and again.

@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
 # Longest first: the others fill the gaps.
-FILES = ["endings", "trips", "threads", "memory", "tensors", "panics", "arguments", "consumers"]
+FILES = ["endings", "trips", "threads", "waits", "memory", "keepers", "tensors", "panics", "arguments", "consumers"]
 CASES = {"short": 10_000, "full": 2_000_000, "long": 10_000_000}
 LIMIT = {"short": 300, "full": 3000, "long": 15_000}
 TARGET = "x86_64-unknown-linux-gnu"

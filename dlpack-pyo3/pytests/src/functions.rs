@@ -80,6 +80,12 @@ pub(crate) fn text(object: &Bound<'_, PyAny>) -> Option<String> {
     from_dlpack(object).err().map(|error| error.to_string())
 }
 
+/// What a user's own function raises.
+#[pyfunction]
+pub(crate) fn refuse() -> PyResult<()> {
+    Err(py_err(Error::ReadOnly))
+}
+
 /// Imports `object` and holds it in Rust, even after the interpreter is gone.
 #[pyfunction]
 pub(crate) fn keep(object: &Bound<'_, PyAny>) -> PyResult<usize> {

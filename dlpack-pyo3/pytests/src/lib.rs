@@ -41,7 +41,8 @@ mod dlpack_probe {
     use crate::elsewhere::Elsewhere;
     #[pymodule_export]
     use crate::functions::{
-        adopt, errors, first, inspect, keep, let_go, let_go_later, look, take, take_points, text,
+        adopt, errors, first, inspect, keep, let_go, let_go_later, look, refuse, take, take_points,
+        text,
     };
     #[pymodule_export]
     use crate::generic::{Floats, Ints};

@@ -96,8 +96,18 @@ impl PanicInDrop {
 
 struct Home {
     items: Vec<f32>,
-    _bomb: Bomb,
+    /// What is thrown panics when it is dropped.
+    again: bool,
     _alive: Alive,
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if self.again {
+            std::panic::panic_any(Bomb);
+        }
+        panic!("a panic on purpose");
+    }
 }
 
 impl Buffer for Home {
@@ -118,10 +128,11 @@ pub(crate) struct PanicInOwner {
 #[pymethods]
 impl PanicInOwner {
     #[new]
-    fn new(items: Vec<f32>) -> Self {
+    #[pyo3(signature = (items, *, again=false))]
+    fn new(items: Vec<f32>, again: bool) -> Self {
         let home = Home {
             items,
-            _bomb: Bomb,
+            again,
             _alive: Alive::new(),
         };
         Self {

@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 # Those of `endings.py` are tests of their own.
-FILES = ["arguments", "consumers", "memory", "panics", "tensors", "threads", "trips"]
+FILES = ["arguments", "consumers", "keepers", "memory", "panics", "tensors", "threads", "trips", "waits"]
 
 
 def missing(name):
@@ -25,16 +25,18 @@ def missing(name):
         return "the hooks need more than the stable ABI"
     if name in ("memory", "panics") and not hasattr(os, "fork"):
         return "each attempt is a process"
+    if name == "waits" and "DLPACK_SIMULATOR" not in os.environ:
+        return "there is no driver"
     if name in ("threads", "trips", "arguments") and not capi.GIL:
         return "references are not counted exactly"
-    if name not in ("tensors", "arguments", "consumers") and SANITIZED:
+    if name not in ("tensors", "arguments", "consumers", "keepers") and SANITIZED:
         return "the sanitizer has memory and processes of its own"
     return None
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_campaigns(name):
-    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23, Own faults 19, 20: whatever is hostile, lies, panics or fails, by the thousand."""
+    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23, Own faults 3, 8, 19, 20: whatever is hostile, lies, panics or fails, by the thousand."""
     if missing(name):
         pytest.skip(missing(name))
     path = os.pathsep.join([str(HERE), *sys.path])

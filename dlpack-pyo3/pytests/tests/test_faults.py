@@ -337,11 +337,17 @@ def test_failing_memory_in_deleters(script, whose, fails):
         + failing(whose)
         + f"fails = {fails!r}"
         + """
+import functools
 makers = [lambda: p.Probe([4]), lambda: p.WProbe([4]), lambda: p.Mutable([1.0]), lambda: p.Exclusive([1.0])]
 makers += [lambda: p.Owned([1.0]), lambda: p.Batch(2).rewards, lambda: p.take(p.Probe([4]))]
+def panics_again():
+    return p.PanicInOwner([1.0], again=True)
+
+# The last one of many that wait for one another.
+makers.append(lambda: functools.reduce(lambda tensor, _: p.take(tensor), range(60), p.Probe([4])))
 if whose == "python":
     # What panics in Rust has no memory for that either.
-    makers.append(lambda: p.PanicInOwner([1.0]))
+    makers += [lambda: p.PanicInOwner([1.0]), panics_again]
 
 def capsule(owner):
     return [owner.__dlpack__(**new)].clear
@@ -368,6 +374,9 @@ def attempt(release, first, end):
 gc.freeze()
 for make in makers:
     for way in capsule, legacy_capsule, deleter, deleter_not_attached:
+        if way == legacy_capsule and make == panics_again:
+            # What is copied is dropped by PyO3, and that would end the process.
+            continue
         for k in range(12):
             alive = p.alive()
             release = way(make())
@@ -403,6 +412,73 @@ for ask in repr, lambda it: it.dtype:
             p.remove_nomemory_in_rust()
             assert found == (ask(tensor) if found else None)
             assert found or k < 10
+
+# PyO3 keeps the words of an exception in a box, for which there was memory just before.
+raised = []
+for first, end in [(0, 1), (0, 0), (1, 2), (1, 0), (3, 4)]:
+    p.set_nomemory_in_rust(first, end)
+    try:
+        p.refuse()
+    except Exception as error:
+        raised.append(type(error))
+    p.remove_nomemory_in_rust()
+assert raised == 4 * [MemoryError] + [BufferError]
+"""
+    )
+
+
+@pytest.mark.skipif(not hasattr(p, "Buffered"), reason="the stable ABI of Python 3.10 has no buffers")
+def test_failing_memory_in_buffers(script):
+    """Own faults 15: a buffer that finds no memory is a MemoryError, and lets go of the object."""
+    script(
+        """
+import sys
+import dlpack_probe as p
+owner = p.Buffered([0.0, 1.0])
+for all_of_them in False, True:
+    held, failed = sys.getrefcount(owner), 0
+    for k in range(12):
+        p.set_nomemory_in_rust(k, 0 if all_of_them else k + 1)
+        try:
+            memoryview(owner).release()
+        except MemoryError:
+            failed += 1
+        p.remove_nomemory_in_rust()
+        assert sys.getrefcount(owner) == held
+        owner.clear()
+        owner = p.Buffered([0.0, 1.0])
+    assert failed > 3, failed
+"""
+    )
+
+
+def test_failing_memory_in_the_allocator(script):
+    """Own faults 14: the allocator of the table says what was wrong, or that there was no memory to say it."""
+    script(
+        """
+import ctypes
+import capi
+import dlpack_probe as p
+exchange, out = capi.Exchange(p.Probe), ctypes.c_void_p()
+prototype = capi.DLTensor()
+prototype.dtype, prototype.device = capi.DLDataType(99, 8, 1), capi.DLDevice(1, 0)
+place = ctypes.create_string_buffer(128)
+misaligned = capi.DLTensor.from_address(-(-ctypes.addressof(place) // 8) * 8 + 1)
+for bad, where, kind, words in [
+    (prototype, out, b"BufferError", b"no data type"),
+    (misaligned, out, b"BufferError", b"no multiple of 8"),
+    (prototype, None, b"ValueError", b"no place"),
+]:
+    texts = set()
+    for k in range(40):
+        for end in k + 1, 0:
+            p.set_nomemory_in_rust(k, end)
+            status, said = exchange.allocate(bad, where, True)
+            p.remove_nomemory_in_rust()
+            assert (status, said[0][1]) == (-1, kind)
+            texts.add(said[0][2])
+    assert any(words in text for text in texts), texts
+    assert len(texts) == (1 if where is None else 2), texts
 """
     )
 

@@ -10,7 +10,7 @@ use dlpack_core::{DataType, ExportRequest, Managed, binding::Handover};
 use pyo3::ffi::{Py_ssize_t, PyObject};
 use pyo3::{exceptions::PyBufferError, prelude::*};
 
-use crate::error::{OrRaise, Raised, bail, contained};
+use crate::error::{OrRaise, Raised, bail, contained, list};
 use crate::export::export;
 use crate::vtable::{Exports, Vtable};
 
@@ -125,12 +125,9 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
     }
 
     let size = |number: &i64| Py_ssize_t::try_from(*number).expect("checked when it was described");
-    let shape: Vec<_> = view.shape().iter().map(size).collect();
-    let strides = view
-        .strides()
-        .iter()
-        .map(|stride| size(stride) * itemsize)
-        .collect();
+    let shape = list(py, view.shape().iter().map(size))?;
+    let strides = view.strides().iter().map(|stride| size(stride) * itemsize);
+    let strides = list(py, strides)?;
     let ndim = c_int::try_from(shape.len()).expect("at most 64 axes");
     let len = view.len_bytes();
     let mut buf = view.as_ptr().cast_mut().cast();
@@ -138,13 +135,14 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
         // Nothing is there to be read, but some readers do not take null.
         buf = NonNull::<u64>::dangling().as_ptr().cast();
     }
-    let lent = Box::into_raw(Box::new(Lent {
+    let lent = Lent {
         tensor,
         shape,
         strides,
-    }));
-    // SAFETY: leaked right above, until `release_buffer`.
-    let lists = unsafe { &mut *lent };
+    };
+    // A list of one, since a box cannot say that there is no memory for it.
+    let lent = Box::leak(list(py, core::iter::once(lent))?.into_boxed_slice());
+    let lists = &mut lent[0];
     let list = |what, list: &mut Vec<_>| {
         if wants(what) {
             list.as_mut_ptr()
@@ -164,7 +162,7 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
         shape: list(ND, &mut lists.shape),
         strides: list(STRIDES, &mut lists.strides),
         suboffsets: ptr::null_mut(),
-        internal: lent.cast(),
+        internal: lent.as_mut_ptr().cast(),
     })
 }
 
@@ -176,7 +174,7 @@ fn fill(py: Python<'_>, tensor: Managed, flags: c_int) -> Result<PyBuffer, Raise
 pub unsafe fn release_buffer<V>(view: *mut V) {
     let view = view.cast::<PyBuffer>();
     // SAFETY: the caller passes a buffer that was filled.
-    let lent = unsafe { (*view).internal }.cast::<Lent>();
+    let lent = unsafe { (*view).internal }.cast::<[Lent; 1]>();
     if lent.is_null() {
         return;
     }

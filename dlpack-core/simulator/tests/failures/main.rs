@@ -1,7 +1,9 @@
 //! Each call that core makes of a driver fails in turn: an error that names it, or what is promised instead, and never
-//! a double drop, a leak, an early free or another current context. What comes next works.
+//! a double drop, a leak, an early free or another current context. What comes next works. So does each allocation.
 #![cfg(target_os = "linux")]
 
+#[path = "../../../tests/allocator/mod.rs"]
+mod allocator;
 #[path = "../memory/mod.rs"]
 mod memory;
 mod once;
@@ -10,6 +12,7 @@ mod simulator;
 
 use std::sync::Arc;
 
+use allocator::{REFUSED, with_budget};
 use dlpack_core::stream::ENTRY_POINTS;
 use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
 
@@ -126,6 +129,9 @@ struct Failure {
 
 const CODE: i32 = 719;
 
+/// Stands for an allocation, from which on there is no memory.
+const MEMORY: &str = "memory";
+
 /// Does it all, with or without a failure. `None` if the call was not reached.
 fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
     let sim = &world.sim;
@@ -171,10 +177,15 @@ fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
         }
         Err(error) => {
             let failure = failure.unwrap_or_else(|| panic!("{way:?}: {error}"));
-            let expected = Error::DriverFailed {
-                call: failure.entry.trim_end_matches("_v2").to_owned(),
-                code: CODE,
-                name: simulator::error_name(world.driver.api, CODE).unwrap(),
+            let expected = match error {
+                Error::OutOfMemory { bytes } if failure.entry == MEMORY => {
+                    Error::OutOfMemory { bytes }
+                }
+                _ => Error::DriverFailed {
+                    call: failure.entry.trim_end_matches("_v2").to_owned(),
+                    code: CODE,
+                    name: simulator::error_name(world.driver.api, CODE).unwrap(),
+                },
             };
             assert_eq!(error, expected, "{way:?}");
         }
@@ -187,11 +198,17 @@ fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
     // Whatever was kept is freed by the next one to come.
     nudge(kind);
     release();
+    // What a graph may read is neither freed nor kept for later where there is no memory for that.
+    let leaked = way == Way::Captured
+        && at(Phase::Drop).is_some_and(|failure| reached && failure.entry == MEMORY);
     assert_eq!(
         log.drops(),
-        1,
+        usize::from(!leaked),
         "{way:?} {failure:?}: the owner is dropped once"
     );
+    if leaked {
+        world.driver.free(address).unwrap();
+    }
     world.enter(world.first);
     world.driver.destroy_event(written).unwrap();
     reached.then_some(())
@@ -209,6 +226,17 @@ fn failing<T>(world: &World, failure: Option<Failure>, body: impl FnOnce() -> T)
     world.enter(world.second);
     let before = world.current();
     sim.forget_calls();
+    if let Some(Failure {
+        entry: MEMORY, nth, ..
+    }) = failure
+    {
+        let refused = REFUSED.get();
+        let done = with_budget(usize::try_from(nth - 1).expect("a small number"), body);
+        // The first is for the place of the value, which is dropped before it says where its memory lies.
+        assert!(nth == 1 || world.current() == before, "{nth}");
+        world.enter(world.first);
+        return (done, REFUSED.get() > refused);
+    }
     if let Some(failure) = failure {
         sim.fail(failure.entry, failure.nth, CODE);
     }
@@ -243,7 +271,8 @@ fn every_call_fails_in_turn() {
             Api::Hip => "libamdhip64",
         };
         go(&World::new(api), Way::Event, None);
-        for &(_, entry, _) in ENTRY_POINTS.iter().filter(|(name, _, _)| *name == library) {
+        let entries = ENTRY_POINTS.iter().filter(|(name, _, _)| *name == library);
+        for entry in entries.map(|&(_, entry, _)| entry).chain([MEMORY]) {
             let mut seen = false;
             for way in WAYS {
                 for phase in [Phase::Export, Phase::Drop] {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dlpack_core::{DLPack, Error, ExportRequest, Managed};
 
+use crate::allocator::with_budget;
 use crate::memory::{Blocks, Log, Owner, World, nudge};
 use crate::simulator::{ALLOCATIONS, Api, EVENTS};
 use crate::{CODE, Way, said};
@@ -19,6 +20,8 @@ fn what_is_called_once_in_a_process_fails() {
         "hipInit",
         "cuDeviceGet",
         "cuDevicePrimaryCtxRetain",
+        "cu, without memory",
+        "hip, without memory",
     ] {
         let test = std::env::current_exe().expect("a test knows its own file");
         let output = Command::new(test)
@@ -29,6 +32,13 @@ fn what_is_called_once_in_a_process_fails() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{entry}:\n{text}");
     }
+}
+
+fn no_memory(result: Result<Managed, Error>) {
+    assert!(
+        matches!(result, Err(Error::OutOfMemory { .. })),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -45,7 +55,7 @@ fn in_a_process_of_its_own() {
     let kind = Way::Event.kind(api);
     let producer = world.lane(world.first, Blocks::No);
     let address = world.alloc(kind);
-    let owner = |log: &Arc<Log>| Owner {
+    let new_owner = |log: &Arc<Log>| Owner {
         driver: world.driver,
         kind,
         address,
@@ -61,19 +71,42 @@ fn in_a_process_of_its_own() {
         ..ExportRequest::versioned()
     };
     let log = Arc::<Log>::default();
-    let owner = Arc::new(owner(&log));
+    let owner = Arc::new(new_owner(&log));
     let export = || -> Result<Managed, Error> { owner.to_dlpack_with(&request) };
-    world.sim.fail(&entry, 1, CODE);
-    let failed = export().unwrap_err();
-    assert!(
-        matches!(&failed, Error::DriverFailed { call, code: CODE, .. } if *call == entry),
-        "{failed:?}"
-    );
-    let again = export();
-    if remembered {
-        assert_eq!(again.unwrap_err(), failed);
+    if entry.ends_with("memory") {
+        let unordered = ExportRequest {
+            stream: Some(-1),
+            ..request
+        };
+        let kept = Arc::<Log>::default();
+        let reader = Arc::new(new_owner(&kept));
+        let read = || reader.to_dlpack_with(&unordered);
+        // For the block, for a sign of life, and for the list of streams.
+        (0..3).for_each(|budget| no_memory(with_budget(budget, read)));
+        let tensor = with_budget(3, read).unwrap();
+        drop(reader);
+        with_budget(0, || drop(tensor));
+        assert_eq!(kept.drops(), 0, "who reads it cannot be waited for");
+        // For the block, and for the driver.
+        no_memory(with_budget(0, export));
+        no_memory(with_budget(1, export));
+        assert_eq!(dlpack_core::stream::available(kind.device()), Ok(()));
+        let asks = 1 + usize::from(api == Api::Cuda);
+        (0..asks).for_each(|budget| no_memory(with_budget(budget, export)));
+        drop(with_budget(asks, export).unwrap());
     } else {
-        drop(again.unwrap());
+        world.sim.fail(&entry, 1, CODE);
+        let failed = export().unwrap_err();
+        assert!(
+            matches!(&failed, Error::DriverFailed { call, code: CODE, .. } if *call == entry),
+            "{failed:?}"
+        );
+        let again = export();
+        if remembered {
+            assert_eq!(again.unwrap_err(), failed);
+        } else {
+            drop(again.unwrap());
+        }
     }
     drop(owner);
     nudge(kind);

@@ -37,11 +37,19 @@ fn library() -> &'static Library {
 /// Calls an entry point by its name, with the types of C.
 macro_rules! call {
     ($name:expr, ($($value:expr => $type:ty),*) -> $result:ty) => {{
+        let name = &$crate::simulator::terminated($name)[..=$name.len()];
         // SAFETY: the types are those of the function of this name in the simulator's `cuda.rs`, `cuda_memory.rs`,
         // `hip.rs` or `control.rs`.
-        let entry = unsafe { library().get::<extern "C" fn($($type),*) -> $result>($name.as_bytes()) };
+        let entry = unsafe { library().get::<extern "C" fn($($type),*) -> $result>(name) };
         entry.unwrap_or_else(|error| panic!("{}: {error}", $name))($($value),*)
     }};
+}
+
+/// A name as C has it, so that nobody has to allocate one.
+fn terminated(name: &str) -> [u8; 64] {
+    let mut terminated = [0; 64];
+    terminated[..name.len()].copy_from_slice(name.as_bytes());
+    terminated
 }
 
 mod capture;

@@ -39,7 +39,7 @@ impl<T: Plain, D: Dimension> Frame<T, D> {
         if array.is_empty() {
             start = NonNull::dangling().as_ptr();
             // ndarray counts an empty shape without its zeros.
-            let mut others = Dims::from(shape);
+            let mut others = Dims::from(shape).whole()?;
             others
                 .iter_mut()
                 .for_each(|extent| *extent = (*extent).max(1));

@@ -1,0 +1,76 @@
+"""Threads that wait for a device, on a driver without a GPU: in exports and in deleters, attached or not, and in code of the user's
+that we call and that lets go of the interpreter by itself.
+
+Nobody lets go of an interpreter that it has not; nothing is freed before its last use, or never.
+"""
+
+import os
+import random
+import threading
+
+import dlpack_probe as p
+import report
+
+for variable in "DLPACK_LIBCUDA", "DLPACK_LIBAMDHIP64":
+    os.environ[variable] = os.environ["DLPACK_SIMULATOR"]
+
+import capi  # noqa: E402
+import simulator as sim  # noqa: E402
+
+NEWEST = {"max_version": (1, 3)}
+CLASSES = [p.Patient, p.Queued, p.Handed]
+THREADS, ROUND = 4, 25
+
+
+def release_from(way, owner):
+    """Makes what lets go of a tensor when it is called."""
+    if way.endswith("capsule"):
+        return [owner.__dlpack__(stream=-1, **({} if way.startswith("legacy") else NEWEST))].clear
+    seen = capi.export(owner, stream=-1)
+    return {
+        "deleter": seen.release,
+        "deleter, not attached": lambda: seen.release(gil=False),
+        "foreign thread": seen.release_on_foreign_thread,
+    }[way]
+
+
+WAYS = ["capsule", "legacy capsule", "deleter", "deleter, not attached", "foreign thread"]
+
+
+def one_thread(seed, notes):
+    dice = random.Random(seed)
+    gpu = sim.Gpu(dice.choice(["cuda", "hip"]))
+    stream = gpu.stream()
+    for _ in range(ROUND):
+        kind = sim.CUDA_MANAGED if gpu.cuda else sim.ROCM_HOST
+        cls, way = dice.choice(CLASSES), dice.choice(WAYS)
+        try:
+            owner = gpu.written(cls, stream, kind=kind)
+            release = release_from(way, owner)
+            del owner
+            release()
+        except BaseException as error:
+            notes.append(f"{cls.__name__}, {way}: {error!r}")
+
+
+def waits(tally):
+    dice = random.Random(report.SEED)
+    alive = p.alive()
+    while not tally.done:
+        sim.reset(2)
+        notes = []
+        threads = [threading.Thread(target=one_thread, args=(dice.random(), notes)) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sim.hand_over()
+        notes += sim.faults()
+        if sim.live(sim.ALLOCATIONS) or p.alive() != alive:
+            notes.append(f"{sim.live(sim.ALLOCATIONS)} allocations and {p.alive() - alive} owners are left")
+        for note in notes:
+            tally.bad(note)
+        tally.good(THREADS * ROUND - len(notes))
+
+
+report.main({"waits for a device": (waits, 100_000, 500)})
