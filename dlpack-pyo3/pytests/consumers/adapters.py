@@ -341,6 +341,7 @@ def mpi4py():
     known |= {case: versioned for case in ("asked for legacy", "asked for (0, 8)")}
     known |= {"zero size": ("them", "looks at the strides of an empty tensor; refuses NumPy's (2, 0, 3) as well")}
     known |= {"read-only": ("them", "wants a writable buffer"), "read-only, copy=False": ("them", "wants a writable buffer")}
+    known |= {"as an argument": ("them", "its buffer is bytes, whatever it was made of")}
     known |= {"legacy, read-only": ("us", "passes `copy=False`, and a legacy capsule cannot say read-only: we refuse")}
     known |= {f"dtype {name}": ("bug", "counts a byte for each packed element, and so reads past the end (found here: six items of 4 bits are six bytes to it)") for name in PACKED}
     return Adapter(mpi4py.__version__, MPI.memory.frombuffer, look, poke, raw=True, known=known)
@@ -353,7 +354,9 @@ def nanobind_with(name, known):
         return capsule.seen(held.pointer, held.shape, held.strides, NAMES[held.code, held.bits, held.lanes], held.readonly)
 
     padded = ("bug", "looks at no flag but READ_ONLY, and takes padded types for packed ones (found here)")
-    return Adapter(nb.version, getattr(nb, name), look, known=known | {f"dtype {name}": padded for name in PADDED})
+    known = known | {f"dtype {name}": padded for name in PADDED}
+    known["as an argument"] = ("them", "the class of the test holds an `nb::ndarray`, and exports nothing")
+    return Adapter(nb.version, getattr(nb, name), look, known=known)
 
 
 def nanobind():

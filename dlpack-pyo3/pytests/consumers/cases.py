@@ -35,6 +35,7 @@ CASES = [
     case("asked for legacy", asked(None)),
     *(case(f"asked for {version}", asked(version)) for version in [(0, 8), (1, 0), (1, 99), (2, 0)]),
     case("legacy, read-only", asked(None, readonly=True)),
+    case("as an argument", {}, {"shape": (0, 3)}, action="argument", dtype="int32"),
     case("many exports", action="many", count=1000),
     case("deleters counted", action="counted"),
     case("unused capsules", {}, {"readonly": True}, action="unused"),

@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import platform
+import struct
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ import capsule
 from adapters import KNOWN_OF_ALL, adapter
 from capsule import DTYPES, NAMES, bits_of
 from cases import CASES
-from dlpack_probe import Probe, WProbe
+from dlpack_probe import Probe, WProbe, views
 
 # Libraries print what they like; the reader's pipe is for us.
 lines = os.fdopen(os.dup(1), "w")
@@ -146,6 +147,19 @@ def written(library, taken, tensor, data, shared, readonly):
         raise Wrong("a write did not arrive" if shared else "a write to a copy arrived")
 
 
+def argument(library, case):
+    """Gives the library's own array to a function of ours that takes a typed view."""
+    before = Probe.alive()
+    tensor = make(case)
+    want = expected(tensor, case).data
+    taken = library.take(tensor)
+    elements = views.elements(taken)
+    if struct.pack(f"{len(elements)}i", *elements) != want:
+        raise Wrong(f"read as {elements[:6]}..")
+    del tensor, taken
+    settle(before, "after the call")
+
+
 def many(library, case):
     """Holds many imports of one object, drops them in another order, and then the object."""
     before = Probe.alive()
@@ -249,7 +263,7 @@ def at_exit(library, how):
         sys.exit(f"no such exit: {how}")
 
 
-ACTIONS = {"read": read, "many": many, "counted": counted, "unused": unused, "thread": thread, "cycle": cycle}
+ACTIONS = {"read": read, "argument": argument, "many": many, "counted": counted, "unused": unused, "thread": thread, "cycle": cycle}
 
 
 def refuser(library, case, words):
