@@ -3,16 +3,16 @@
 //! ```text
 //! strided items ──[ gather: which walk ]──[ moves: the inner loops ]── contiguous items
 //!                                                                  └── aligned memory
-//! items that others write ──[ atomic: word by word ]── contiguous items
+//! items that others write ──[ atomic: words and lines ]──┘
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | `aligned` | memory from the allocator, aligned to 256 bytes |
+//! | `aligned` | memory from the allocator, aligned to 256 bytes; room in a vector |
 //! | `counted` | a value that several hold, which may find no memory |
-//! | `atomic` | reads and writes of what others write meanwhile, in words |
+//! | `atomic` | reads and writes of what others write meanwhile, in words and lines of them |
 //! | `gather` | which walk copies strided items best, planned in safe code |
-//! | `moves` | what that walk is made of: transposed squares, rows, single items |
+//! | `moves` | what that walk is made of: transposed squares, rows, single items; read plainly, or by `atomic` |
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;

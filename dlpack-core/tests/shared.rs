@@ -125,6 +125,53 @@ fn ranges_of_every_length_and_address() {
     }
 }
 
+/// Ranges and fills reach the elements that they name, and no others.
+#[test]
+fn ranges_and_fills() {
+    fn check<T: Plain + PartialEq + core::fmt::Debug>(values: [T; 3]) {
+        let [a, b, c] = values;
+        for len in [0, 1, 5, 700] {
+            let buffer = SharedBuffer::copied_from(&vec![a; len + 2]).unwrap();
+            buffer.set_range(1, &vec![b; len]);
+            let mut expected = vec![a; len + 2];
+            expected[1..=len].fill(b);
+            assert_eq!(buffer.to_vec(), expected);
+            let mut part = vec![c; len + 1];
+            buffer.get_range(1, &mut part);
+            assert_eq!(part, expected[1..]);
+            let mut all = vec![c; len + 2];
+            buffer.copy_to_slice(&mut all);
+            assert_eq!(all, expected);
+            buffer.fill(c);
+            assert_eq!(buffer.to_vec(), vec![c; len + 2]);
+        }
+    }
+    check([1_u8, 2, 3]);
+    check([1.0_f32, 2.0, 3.0]);
+    check([[1_i16, 2, 3], [4, 5, 6], [7, 8, 9]]);
+    check([true, false, true]);
+    // More than is filled at a time.
+    check([[1_u64; 200], [2; 200], [3; 200]]);
+    check([[0_u32; 0]; 3]);
+
+    let buffer = SharedBuffer::<u16>::zeroed(3).unwrap();
+    let refused = |body: &dyn Fn()| {
+        let body = core::panic::AssertUnwindSafe(body);
+        let payload = catch_unwind(body).unwrap_err();
+        payload.downcast_ref::<String>().cloned().unwrap()
+    };
+    let message = "2 elements from index 2 of a buffer of 3 elements";
+    assert_eq!(refused(&|| buffer.set_range(2, &[1, 2])), message);
+    assert_eq!(refused(&|| buffer.get_range(2, &mut [1, 2])), message);
+    let message = "index 3 of a buffer of 3 elements";
+    assert_eq!(refused(&|| buffer.set(3, 1)), message);
+    let message = refused(&|| buffer.get_range(usize::MAX, &mut [1, 2]));
+    assert!(message.contains(&usize::MAX.to_string()), "{message}");
+    assert!(refused(&|| buffer.copy_to_slice(&mut [0; 2])).contains("as many elements"));
+    assert_eq!(buffer.to_vec(), [0; 3]);
+    buffer.set_range(3, &[]);
+}
+
 /// CPY-01, CPY-06: a copy is taken item by item and does not change any more.
 #[test]
 fn copies_stand_still() {

@@ -9,6 +9,7 @@ use crate::array::Array;
 use crate::array::rank::{Index, Rank, distance, size};
 use crate::element::Plain;
 use crate::layout::Dims;
+use crate::memory::aligned::room;
 use crate::tensor::items::{self, Items, Positions};
 use crate::tensor::view::aligned_to;
 use crate::{DataType, Device, Error, TensorRef};
@@ -268,11 +269,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// [`Error::OutOfMemory`].
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let len = self.len();
-        let mut elements = Vec::new();
-        if elements.try_reserve_exact(len).is_err() {
-            let bytes = len * size_of::<T>();
-            return Err(Error::OutOfMemory { bytes });
-        }
+        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         // SAFETY: room for all elements, which nobody else has.
         unsafe { self.copy_to(elements.as_mut_ptr()) }?;
         // SAFETY: they were written right above.

@@ -1,7 +1,7 @@
 //! Arrays that may be written.
 #![expect(unsafe_code, reason = "writes elements of a checked tensor")]
 
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::{cmp::min, slice};
 
@@ -10,7 +10,7 @@ use crate::array::Array;
 use crate::array::rank::{Index, Rank, size};
 use crate::element::Plain;
 use crate::memory::atomic;
-use crate::tensor::items::Positions;
+use crate::tensor::items::{Block, Positions};
 use crate::tensor::view::same_extent;
 
 /// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
@@ -182,7 +182,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// Gives a function the place of each few elements that lie one after another, in row-major order, and room for as
     /// many. What it leaves there is written.
     fn blocks(&mut self, mut body: impl FnMut(*const u8, &mut [MaybeUninit<T>])) {
-        let most = size_of::<Block<T>>() / size_of::<T>().max(1);
+        let most = Block::<T>::ROOM;
         let mut block = MaybeUninit::<Block<T>>::uninit();
         let (starts, run) = self.runs();
         for start in starts {
@@ -264,13 +264,6 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         // looked at.
         Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })
     }
-}
-
-/// Room for some elements: a kilobyte of them, or one.
-#[repr(C)]
-union Block<T> {
-    one: ManuallyDrop<MaybeUninit<T>>,
-    many: [MaybeUninit<u8>; 1024],
 }
 
 /// Writes elements that lie one after another.

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 use core::mem::{MaybeUninit, align_of, size_of};
-use core::{fmt, marker::PhantomData, slice};
+use core::{fmt, marker::PhantomData, ptr, slice};
 
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::{Loan, access::Access, facts::Facts};
@@ -173,6 +173,25 @@ impl<T: Plain> SharedBuffer<T> {
         unsafe { element.assume_init() }
     }
 
+    /// The elements from `start` on, as many as there is room for.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1_u8, 2, 3, 4])?;
+    /// let mut middle = [0; 2];
+    /// buffer.get_range(1, &mut middle);
+    /// assert_eq!(middle, [2, 3]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn get_range(&self, start: usize, elements: &mut [T]) {
+        // SAFETY: the same elements; `load` writes nothing but values.
+        let room = unsafe { &mut *(ptr::from_mut(elements) as *mut [MaybeUninit<T>]) };
+        self.load(start, room);
+    }
+
     /// Replaces one element.
     ///
     /// ```
@@ -186,7 +205,58 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// If there is no such element, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn set(&self, index: usize, element: T) {
-        self.store(index, slice::from_ref(&element));
+        self.set_range(index, slice::from_ref(&element));
+    }
+
+    /// Replaces the elements from `start` on.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::<u8>::zeroed(4)?;
+    /// buffer.set_range(1, &[2, 3]);
+    /// assert_eq!(buffer.to_vec(), [0, 2, 3, 0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many, or the memory is [read-only](SharedBuffer::is_read_only).
+    pub fn set_range(&self, start: usize, elements: &[T]) {
+        // SAFETY: the elements of a slice.
+        unsafe { self.store(start, elements.as_ptr(), elements.len()) };
+    }
+
+    /// Replaces all elements by copies of one.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::<f32>::zeroed(3)?;
+    /// buffer.fill(0.5);
+    /// assert_eq!(buffer.to_vec(), [0.5; 3]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the memory is [read-only](SharedBuffer::is_read_only).
+    pub fn fill(&self, element: T) {
+        // Small ones are written many at a time.
+        let mut block = MaybeUninit::<[u8; 1024]>::uninit();
+        let (one, many) = (ptr::from_ref(&element), block.as_mut_ptr().cast::<T>());
+        let copies = size_of_val(&block).checked_div(size_of::<T>());
+        let copies = copies.unwrap_or(0).min(self.len);
+        for copy in 0..copies {
+            let (from, to) = (one.cast::<u8>(), many.wrapping_add(copy).cast());
+            // SAFETY: the bytes of an element, which is no more than them, and room for as many.
+            unsafe { ptr::copy_nonoverlapping(from, to, size_of::<T>()) };
+        }
+        let (from, copies) = if copies > 0 {
+            (many.cast_const(), copies)
+        } else {
+            (one, 1)
+        };
+        for index in (0..self.len).step_by(copies) {
+            // SAFETY: so many elements lie there, one after another.
+            unsafe { self.store(index, from, copies.min(self.len - index)) };
+        }
     }
 
     /// Replaces all elements.
@@ -202,12 +272,26 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// If there are not as many, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn copy_from_slice(&self, elements: &[T]) {
-        assert_eq!(
-            elements.len(),
-            self.len,
-            "the slice has as many elements as the buffer"
-        );
-        self.store(0, elements);
+        self.check_len(elements);
+        self.set_range(0, elements);
+    }
+
+    /// Copies all elements.
+    ///
+    /// ```
+    /// let buffer = dlpack_core::SharedBuffer::copied_from(&[7, 8])?;
+    /// let mut copy = [0; 2];
+    /// buffer.copy_to_slice(&mut copy);
+    /// assert_eq!(copy, [7, 8]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many.
+    pub fn copy_to_slice(&self, elements: &mut [T]) {
+        self.check_len(elements);
+        self.get_range(0, elements);
     }
 
     /// All elements.
@@ -272,14 +356,31 @@ impl<T: Plain> SharedBuffer<T> {
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 
+    /// That a slice is as long as the buffer.
+    fn check_len(&self, elements: &[T]) {
+        assert_eq!(
+            elements.len(),
+            self.len,
+            "the slice has as many elements as the buffer"
+        );
+    }
+
     /// The address of `count` elements from `index` on.
     fn place(&self, index: usize, count: usize) -> *mut T {
-        assert!(
-            count <= self.len.saturating_sub(index),
-            "index {index} of a buffer of {} elements",
-            self.len
-        );
+        if count > self.len.saturating_sub(index) {
+            self.no_such(index, count);
+        }
         self.data.wrapping_add(index)
+    }
+
+    #[cold]
+    fn no_such(&self, index: usize, count: usize) -> ! {
+        let len = self.len;
+        assert!(
+            count == 1,
+            "{count} elements from index {index} of a buffer of {len} elements"
+        );
+        panic!("index {index} of a buffer of {len} elements")
     }
 
     /// Reads as many elements from `index` on as there is room for.
@@ -299,16 +400,19 @@ impl<T: Plain> SharedBuffer<T> {
         }
     }
 
-    /// Writes elements from `index` on.
-    fn store(&self, index: usize, elements: &[T]) {
+    /// Writes so many elements from `index` on.
+    ///
+    /// # Safety
+    ///
+    /// From `from` on there are `count` elements, at whatever alignment.
+    unsafe fn store(&self, index: usize, from: *const T, count: usize) {
         assert!(
             !self.is_read_only(),
             "the memory belongs to a read-only tensor"
         );
-        let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
-        let to = self.place(index, elements.len()).cast();
+        let to = self.place(index, count).cast();
         // SAFETY: as in `load`, with the sides exchanged.
-        unsafe { atomic::store(from, to, bytes, align_of::<T>()) };
+        unsafe { atomic::store(from.cast(), to, count * size_of::<T>(), align_of::<T>()) };
     }
 }
 

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "owns heap memory with its own alignment")]
 
 use alloc::alloc::{alloc, alloc_zeroed, dealloc};
+use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ptr::{NonNull, without_provenance_mut};
 
@@ -48,9 +49,9 @@ impl AlignedBytes {
         let address = base.addr().get();
         let gap = address.next_multiple_of(align) - address;
         let start = NonNull::new(base.as_ptr().wrapping_add(gap)).ok_or(len)?;
-        let bytes = Self { start, len, base };
-        bytes.advise();
-        Ok(bytes)
+        // SAFETY: memory of ours, of this length.
+        unsafe { advise(start.as_ptr(), len) };
+        Ok(Self { start, len, base })
     }
 
     /// The alignment for memory of this size: to huge pages where these are a small part of it.
@@ -70,31 +71,6 @@ impl AlignedBytes {
         Layout::from_size_align(size, easy).ok()
     }
 
-    /// Asks for huge pages as NumPy does, since a page fault for every 4 KB costs more than the copy.
-    #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
-    fn advise(&self) {
-        use core::ffi::{c_int, c_void};
-        unsafe extern "C" {
-            fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
-        }
-        const MADV_HUGEPAGE: c_int = 14;
-        /// The largest size of an ordinary page, hence a start that is good for all.
-        const PAGE: usize = 64 << 10;
-
-        if self.len >= 2 * HUGE_PAGE {
-            let address = self.start.addr().get();
-            let gap = address.next_multiple_of(PAGE) - address;
-            let start = self.start.as_ptr().wrapping_add(gap).cast();
-            let len = (self.len - gap) / PAGE * PAGE;
-            // SAFETY: whole pages of our own memory; the advice changes neither contents nor validity.
-            // It may be refused, which only costs time.
-            let _refused = unsafe { madvise(start, len, MADV_HUGEPAGE) };
-        }
-    }
-
-    #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
-    fn advise(&self) {}
-
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -103,6 +79,42 @@ impl AlignedBytes {
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
+}
+
+/// A vector with room for so many; the error is the number of bytes that could not be had.
+pub(crate) fn room<T>(len: usize) -> Result<Vec<T>, usize> {
+    let (mut elements, bytes) = (Vec::<T>::new(), len.saturating_mul(size_of::<T>()));
+    elements.try_reserve_exact(len).map_err(|_| bytes)?;
+    // SAFETY: the memory of the vector.
+    unsafe { advise(elements.as_mut_ptr().cast(), bytes) };
+    Ok(elements)
+}
+
+/// Asks for huge pages as NumPy does, since a page fault for every 4 KB costs more than the copy.
+///
+/// # Safety
+///
+/// From `start` on the caller has `len` bytes.
+unsafe fn advise(start: *mut u8, len: usize) {
+    #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
+    if len >= 2 * HUGE_PAGE {
+        use core::ffi::{c_int, c_void};
+        unsafe extern "C" {
+            fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
+        }
+        const MADV_HUGEPAGE: c_int = 14;
+        /// The largest size of an ordinary page, hence a start that is good for all.
+        const PAGE: usize = 64 << 10;
+
+        let address = start.addr();
+        let gap = address.next_multiple_of(PAGE) - address;
+        let start = start.wrapping_add(gap).cast();
+        // SAFETY: whole pages of the caller's memory; the advice changes neither contents nor validity. It may be
+        // refused, which only costs time.
+        let _refused = unsafe { madvise(start, (len - gap) / PAGE * PAGE, MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
+    let _ = (start, len);
 }
 
 impl Drop for AlignedBytes {

@@ -3,11 +3,23 @@
 //! Plain reads would be data races. Atomic ones would be little better: what meets must be of one size, while one array can
 //! come here twice, as words of four bytes and as words of eight, and NumPy's own writes are plain.
 //!
-//! So each access is an instruction that the compiler does not look into. It does what relaxed atomic accesses to its bytes
-//! could do, of whatever size the others use: any mixture of old bytes and new ones may come out, and nothing else happens.
-//! That holds for code of any language, which by now is instructions that store bytes. The processor promises more: an
-//! aligned word of 1, 2, 4 or 8 bytes is read and written whole. Where no instructions are given below, single bytes are
-//! read and written, and a number that changes meanwhile can be torn.
+//! So each access is made by instructions that the compiler does not look into. They do what relaxed atomic accesses to single
+//! bytes could do, of whatever size the others use: any mixture of old bytes and new ones may come out, and nothing else
+//! happens. That holds for code of any language, which by now is instructions that store bytes, and it holds for instructions of
+//! any width, so that much is copied as quickly as by `memcpy`.
+//!
+//! The processor promises more: an aligned number of 1, 2, 4 or 8 bytes is read and written whole. What follows keeps to
+//! instructions of which that is said, on the side that is shared:
+//!
+//! | | promised by |
+//! |---|---|
+//! | one aligned word | Intel's and AMD's manuals, under "atomicity"; Arm's, under "single-copy atomicity" |
+//! | `movdqa` | processors with AVX access 16 aligned bytes at once; older ones do so by halves |
+//! | `rep movsq` | it is as many `movsq`, each of which accesses an aligned word; only their order is open |
+//! | `ldp`, `stp` of `x` registers | Arm's manual: two accesses, one for each register |
+//!
+//! A word that is not aligned may be accessed in parts, so it is used only for bytes. Where no instructions are given below,
+//! single bytes are read and written, and a number that changes meanwhile can be torn.
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
 use core::ptr::copy_nonoverlapping;
@@ -122,7 +134,9 @@ instructions!(accesses);
 /// As [`load`], or [`store`]; `N` divides `bytes`.
 #[inline(always)]
 unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-    for at in (0..bytes).step_by(N) {
+    // As iterators, these steps cost more than the words.
+    let mut at = 0;
+    while at < bytes {
         let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
         let mut word = [0; 8];
         if STORE {
@@ -136,38 +150,200 @@ unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8,
             // SAFETY: `N` bytes of a word, and room for as many.
             unsafe { copy_nonoverlapping(word.as_ptr(), to, N) };
         }
+        at += N;
     }
 }
 
+/// What [`lines`] copies at a time.
+const LINE: usize = 64;
+
+/// From so many bytes on, one instruction that copies them all is quicker than a loop, on any processor: it need not read
+/// what it overwrites.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+const MANY: usize = 64 << 10;
+
+/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
+///
+/// # Safety
+///
+/// As [`words`]; `LINE` divides `bytes`, which are not 0.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
+    macro_rules! line {
+        ($load:literal, $store:literal) => {
+            // SAFETY: the instructions access what the caller says, and change the registers that are named.
+            unsafe {
+                core::arch::asm!(
+                    "2:",
+                    concat!($load, " {a}, [{from}]"),
+                    concat!($load, " {b}, [{from} + 16]"),
+                    concat!($load, " {c}, [{from} + 32]"),
+                    concat!($load, " {d}, [{from} + 48]"),
+                    concat!($store, " [{to}], {a}"),
+                    concat!($store, " [{to} + 16], {b}"),
+                    concat!($store, " [{to} + 32], {c}"),
+                    concat!($store, " [{to} + 48], {d}"),
+                    "add {from}, 64",
+                    "add {to}, 64",
+                    "sub {bytes}, 64",
+                    "jnz 2b",
+                    from = inout(reg) from => _,
+                    to = inout(reg) to => _,
+                    bytes = inout(reg) bytes => _,
+                    a = out(xmm_reg) _,
+                    b = out(xmm_reg) _,
+                    c = out(xmm_reg) _,
+                    d = out(xmm_reg) _,
+                    options(nostack)
+                )
+            }
+        };
+    }
+    if bytes >= MANY {
+        // SAFETY: as below; the direction of string instructions is forwards in all Rust code.
+        unsafe {
+            core::arch::asm!(
+                "rep movsq",
+                inout("rsi") from => _,
+                inout("rdi") to => _,
+                inout("rcx") bytes / 8 => _,
+                options(nostack, preserves_flags)
+            );
+        }
+    } else if STORE {
+        line!("movdqu", "movdqa");
+    } else {
+        line!("movdqa", "movdqu");
+    }
+}
+
+/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
+///
+/// # Safety
+///
+/// As [`words`]; `LINE` divides `bytes`, which are not 0.
+#[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the instructions access what the caller says, and change the registers that are named.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "ldp {a}, {b}, [{from}]",
+            "ldp {c}, {d}, [{from}, 16]",
+            "ldp {e}, {f}, [{from}, 32]",
+            "ldp {g}, {h}, [{from}, 48]",
+            "stp {a}, {b}, [{to}]",
+            "stp {c}, {d}, [{to}, 16]",
+            "stp {e}, {f}, [{to}, 32]",
+            "stp {g}, {h}, [{to}, 48]",
+            "add {from}, {from}, 64",
+            "add {to}, {to}, 64",
+            "subs {bytes}, {bytes}, 64",
+            "b.ne 2b",
+            from = inout(reg) from => _,
+            to = inout(reg) to => _,
+            bytes = inout(reg) bytes => _,
+            a = out(reg) _,
+            b = out(reg) _,
+            c = out(reg) _,
+            d = out(reg) _,
+            e = out(reg) _,
+            f = out(reg) _,
+            g = out(reg) _,
+            h = out(reg) _,
+            options(nostack)
+        );
+    }
+}
+
+/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
+///
+/// # Safety
+///
+/// As [`words`]; `LINE` divides `bytes`.
+#[cfg(any(
+    miri,
+    not(any(
+        all(target_arch = "x86_64", target_feature = "sse2"),
+        all(target_arch = "aarch64", target_endian = "little")
+    ))
+))]
+unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promises; a line is made of words.
+    unsafe { words::<STORE, LARGEST>(from, to, bytes) }
+}
+
+/// Copies few bytes, in words that tear no number of `alignment`.
+///
 /// # Safety
 ///
 /// As [`load`], or with `STORE` as [`store`].
 #[inline(always)]
-unsafe fn copy<const STORE: bool>(
+unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+    // Bytes cannot be torn, so the largest words are good for them.
+    let largest = match 1 << (alignment | LARGEST).trailing_zeros() {
+        1 => LARGEST,
+        aligned => aligned,
+    };
+    let mut done = 0;
+    macro_rules! words_of {
+        ($($size:literal)*) => {$(
+            if $size <= largest {
+                let (from, to) = (from.wrapping_add(done), to.wrapping_add(done));
+                let whole = (bytes - done) / $size * $size;
+                // SAFETY: the caller's promises, of which this is a part.
+                unsafe { words::<STORE, $size>(from, to, whole) };
+                done += whole;
+            }
+        )*};
+    }
+    words_of!(8 4 2 1);
+    debug_assert_eq!(bytes, done, "a byte is a word");
+}
+
+/// Copies bytes, few of them by code that stands where it is called.
+///
+/// # Safety
+///
+/// As [`load`], or with `STORE` as [`store`].
+#[inline(always)]
+unsafe fn copy<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+    if bytes <= 32 {
+        // SAFETY: the caller's promises.
+        unsafe { few::<STORE>(from, to, bytes, alignment) }
+    } else {
+        // SAFETY: as above.
+        unsafe { many::<STORE>(from, to, bytes, alignment) }
+    }
+}
+
+/// Copies any number of bytes.
+///
+/// # Safety
+///
+/// As [`load`], or with `STORE` as [`store`].
+#[inline(never)]
+unsafe fn many<const STORE: bool>(
     mut from: *const u8,
     mut to: *mut u8,
-    bytes: usize,
+    mut bytes: usize,
     mut alignment: usize,
 ) {
-    let shared = if STORE { to.addr() } else { from.addr() };
-    // The largest words are for where they may be; a few bytes are not worth it.
-    let few = bytes < 4 * LARGEST;
-    let gap = shared.wrapping_neg() % LARGEST;
-    let front = if few { bytes } else { gap };
-    let rest = (bytes - front) % LARGEST;
-    for bytes in [front, bytes - front - rest, rest] {
-        let words = match 1 << (bytes | alignment | LARGEST).trailing_zeros() {
-            8 => words::<STORE, 8>,
-            4 => words::<STORE, 4>,
-            2 => words::<STORE, 2>,
-            _ => words::<STORE, 1>,
-        };
-        // SAFETY: the caller's promises for this part.
-        unsafe { words(from, to, bytes) };
-        (from, to) = (from.wrapping_add(bytes), to.wrapping_add(bytes));
-        // The other parts begin where the largest word may.
+    if bytes >= 2 * LINE {
+        let shared = if STORE { to.addr() } else { from.addr() };
+        let front = shared.wrapping_neg() % 16;
+        // SAFETY: the caller's promises, of which this is a part.
+        unsafe { few::<STORE>(from, to, front, alignment) };
+        (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
+        let whole = (bytes - front) / LINE * LINE;
+        // SAFETY: as above; what is shared begins at a multiple of 16 bytes, and there is a line at least.
+        unsafe { lines::<STORE>(from, to, whole) };
+        (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
+        bytes -= front + whole;
         alignment = LARGEST;
     }
+    // SAFETY: as above.
+    unsafe { few::<STORE>(from, to, bytes, alignment) };
 }
 
 /// Copies `bytes` from memory that others may be writing. Numbers of `alignment`, if that is the one of `from`, are not torn.

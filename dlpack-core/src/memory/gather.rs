@@ -20,11 +20,12 @@
 
 use core::marker::PhantomData;
 
-use crate::memory::moves::{Axis, Bytes, Item, Unit, signed};
+use crate::memory::moves::{Alone, Axis, Bytes, Item, Reads, Shared, Unit, signed};
 
 /// Copies a strided array to `dst`, in row-major order without gaps.
 ///
-/// For column-major order pass shape and strides reversed.
+/// For column-major order pass shape and strides reversed. Where the array is `shared`, others may be writing it; numbers of
+/// up to 8 bytes are not torn if all items are aligned for them, as `memory/atomic.rs` says.
 ///
 /// # Safety
 ///
@@ -34,10 +35,35 @@ use crate::memory::moves::{Axis, Bytes, Item, Unit, signed};
 ///    within `shape` addresses is readable, in one allocation with `src`; alignment does not matter;
 /// 2. `dst` is writable for `itemsize` times the product of `shape` bytes, and none of these bytes
 ///    belongs to an item of the source;
-/// 3. meanwhile nobody writes to an item of the source, nor reads or writes the destination.
+/// 3. meanwhile nobody reads or writes the destination, nor writes to an item of the source; if that is `shared`, Rust code
+///    writes there by `atomic::store` or atomic accesses, and others as they like.
 ///
 /// The pointers are not used at all when an extent or `itemsize` is 0.
+#[inline]
 pub(crate) unsafe fn gather(
+    src: *const u8,
+    shape: &[i64],
+    strides: &[i64],
+    itemsize: usize,
+    dst: *mut u8,
+    shared: bool,
+) {
+    if shared {
+        // What divides the first address and the distances of all others, up to the largest word.
+        let alignment = 1 << (src.addr() | itemsize | 8).trailing_zeros();
+        // SAFETY: the caller's promises.
+        unsafe { gather_by(Shared(alignment), src, shape, strides, itemsize, dst) }
+    } else {
+        // SAFETY: as above.
+        unsafe { gather_by(Alone, src, shape, strides, itemsize, dst) }
+    }
+}
+
+/// # Safety
+///
+/// As [`gather`], of a source that may be read like this.
+unsafe fn gather_by<R: Reads>(
+    reads: R,
     src: *const u8,
     shape: &[i64],
     strides: &[i64],
@@ -56,7 +82,7 @@ pub(crate) unsafe fn gather(
     if let Some(route) = Route::new(shape, strides, itemsize, axes) {
         // SAFETY: the route's loops reach the items of this array and, in row-major order, the first
         // `itemsize` times product of `shape` bytes of `dst`; the caller vouches for both.
-        unsafe { route.run(src, dst) }
+        unsafe { route.run(reads, src, dst) }
     }
 }
 
@@ -162,23 +188,25 @@ impl<'a> Route<'a> {
     ///
     /// # Safety
     ///
-    /// 1. Every item that the loops reach from `src` is readable.
+    /// 1. Every item that the loops reach from `src` is readable, as `reads` does it.
     /// 2. Every item that they reach from `dst` is writable and has no byte in common with one of `src`.
-    /// 3. Nobody else writes to the former or touches the latter.
-    unsafe fn run(self, src: *const u8, dst: *mut u8) {
+    /// 3. Nobody touches the latter, nor writes to the former but where `reads` says so.
+    unsafe fn run<R: Reads>(self, reads: R, src: *const u8, dst: *mut u8) {
         macro_rules! by_size {
             ($($size:literal: $number:ty),+) => {
                 match self.item {
                     // SAFETY: the caller's promises; the number has the size of the item.
-                    $($size => unsafe { self.walk(Unit::<$number>(PhantomData), src, dst) },)+
+                    $($size if reads.suits(align_of::<$number>()) => unsafe {
+                        self.walk(Unit::<$number, R>(PhantomData, reads), src, dst)
+                    },)+
                     // SAFETY: the caller's promises; the item has this size.
-                    size => unsafe { self.walk(Bytes(size), src, dst) },
+                    size => unsafe { self.walk(Bytes(size, reads), src, dst) },
                 }
             };
         }
         by_size!(
-            1: u8, 2: u16, 3: [u8; 3], 4: u32, 6: [u16; 3], 8: u64, 12: [u32; 3], 16: u128,
-            24: [u64; 3], 32: [u64; 4]
+            1: u8, 2: u16, 3: [u8; 3], 4: u32, 6: [u16; 3], 8: u64, 8: [u32; 2], 12: [u32; 3],
+            16: [u64; 2], 24: [u64; 3], 32: [u64; 4]
         );
     }
 

@@ -1,7 +1,10 @@
 //! The moves that a planned copy is made of.
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
+use core::mem::MaybeUninit;
 use core::{array::from_fn, marker::PhantomData, ptr::copy_nonoverlapping};
+
+use crate::memory::atomic;
 
 /// One loop of a copy: how often, and how many bytes each side moves on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,13 +52,91 @@ pub(super) fn signed(bytes: usize) -> isize {
     isize::try_from(bytes).expect("an allocation is at most isize::MAX bytes")
 }
 
+/// How a copy reads its source.
+pub(super) trait Reads: Copy {
+    /// Whether a word may be read that holds several numbers of more than a byte.
+    const JOINS: bool;
+
+    /// Whether numbers of this alignment may be read by [`Reads::number`].
+    fn suits(self, alignment: usize) -> bool;
+
+    /// Reads a value from any address.
+    ///
+    /// # Safety
+    ///
+    /// `src` is readable for the size of `U`, a plain number or an array of them; who may write there meanwhile is known
+    /// from `Self`.
+    unsafe fn number<U>(self, src: *const u8) -> U;
+
+    /// Copies bytes.
+    ///
+    /// # Safety
+    ///
+    /// As [`Reads::number`], for so many bytes; `dst` is writable for as many others.
+    unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize);
+}
+
+/// Nobody writes to the source.
+#[derive(Clone, Copy)]
+pub(super) struct Alone;
+
+impl Reads for Alone {
+    const JOINS: bool = true;
+
+    #[inline(always)]
+    fn suits(self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn number<U>(self, src: *const u8) -> U {
+        // SAFETY: the caller's promises; any bytes are a `U`, and this read needs no alignment.
+        unsafe { src.cast::<U>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
+        // SAFETY: the caller's promises; bytes need no alignment.
+        unsafe { copy_nonoverlapping(src, dst, bytes) }
+    }
+}
+
+/// Others may write to the source, all of whose items lie at multiples of this power of two. What does is not torn.
+#[derive(Clone, Copy)]
+pub(super) struct Shared(pub(super) usize);
+
+impl Reads for Shared {
+    const JOINS: bool = false;
+
+    #[inline(always)]
+    fn suits(self, alignment: usize) -> bool {
+        self.0 == 1 || self.0 >= alignment
+    }
+
+    #[inline(always)]
+    unsafe fn number<U>(self, src: *const u8) -> U {
+        let mut value = MaybeUninit::<U>::uninit();
+        let (dst, bytes) = (value.as_mut_ptr().cast(), size_of::<U>());
+        // SAFETY: the caller's promises; Rust code that writes there does so like this. `value` is ours.
+        unsafe { atomic::load(src, dst, bytes, align_of::<U>()) };
+        // SAFETY: every byte was written, and any bytes are a `U`.
+        unsafe { value.assume_init() }
+    }
+
+    #[inline(always)]
+    unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
+        // SAFETY: as above.
+        unsafe { atomic::load(src, dst, bytes, self.0) }
+    }
+}
+
 /// How to move one item, and how to move many.
 pub(super) trait Item: Copy {
     /// Moves one item.
     ///
     /// # Safety
     ///
-    /// 1. The item at `src` is readable.
+    /// 1. The item at `src` is readable, in the way of [`Reads`] that `Self` has.
     /// 2. The item at `dst` is writable and has no byte in common with the other.
     unsafe fn one(self, src: *const u8, dst: *mut u8);
 
@@ -89,42 +170,31 @@ pub(super) trait Item: Copy {
 
 /// An item of any size.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes(pub(super) usize);
+pub(super) struct Bytes<R>(pub(super) usize, pub(super) R);
 
-impl Item for Bytes {
+impl<R: Reads> Item for Bytes<R> {
     #[inline(always)]
     unsafe fn one(self, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller's promises; bytes need no alignment.
-        unsafe { copy_nonoverlapping(src, dst, self.0) }
+        // SAFETY: the caller's promises.
+        unsafe { self.1.bytes(src, dst, self.0) }
     }
 }
 
 /// An item of the size of `T`, a plain number or an array of them: any bytes are one of its values.
 #[derive(Clone, Copy)]
-pub(super) struct Unit<T>(pub(super) PhantomData<T>);
+pub(super) struct Unit<T, R>(pub(super) PhantomData<T>, pub(super) R);
 
-impl<T: Copy> Unit<T> {
+impl<T: Copy, R: Reads> Unit<T, R> {
     const SIZE: usize = size_of::<T>();
 
     /// The side of the squares that [`Unit::square`] transposes, 0 where rows of single loads are no
     /// slower.
     pub(super) const SIDE: usize = match Self::SIZE {
         1 => 8,
-        2 => 4,
+        2 if R::JOINS => 4,
         8 => 2,
         _ => 0,
     };
-
-    /// Reads a value from any address.
-    ///
-    /// # Safety
-    ///
-    /// `src` is readable for the size of `U`, a plain number or an array of them.
-    #[inline(always)]
-    unsafe fn load<U>(src: *const u8) -> U {
-        // SAFETY: the caller's promises; any bytes are a `U`, and this read needs no alignment.
-        unsafe { src.cast::<U>().read_unaligned() }
-    }
 
     /// Writes a value to any address.
     ///
@@ -174,7 +244,7 @@ impl<T: Copy> Unit<T> {
         let each = |src| {
             from_fn(|i| {
                 // SAFETY: one of the 8 items from here on, which `chunks` has found to be in the row.
-                unsafe { Self::load(axis.read(src, i)) }
+                unsafe { self.1.number(axis.read(src, i)) }
             })
         };
         // SAFETY: the caller's promises.
@@ -195,9 +265,9 @@ impl<T: Copy> Unit<T> {
             4 => unsafe { self.square_of_words::<4>(inner, second, src, dst) },
             _ => {
                 // SAFETY: two items of the source, without gaps along `second`.
-                let [a, b]: [T; 2] = unsafe { Self::load(src) };
+                let [a, b]: [T; 2] = unsafe { self.1.number(src) };
                 // SAFETY: as before, at the next turn of `inner`.
-                let [c, d]: [T; 2] = unsafe { Self::load(inner.read(src, 1)) };
+                let [c, d]: [T; 2] = unsafe { self.1.number(inner.read(src, 1)) };
                 // SAFETY: two items of the destination, without gaps along `inner`.
                 unsafe { Self::store([a, c], dst) };
                 // SAFETY: as before, at the next turn of `second`.
@@ -221,7 +291,7 @@ impl<T: Copy> Unit<T> {
     ) {
         let words = from_fn(|i| {
             // SAFETY: `SIDE` items of the source, without gaps along `second`.
-            u64::from_le(unsafe { Self::load(inner.read(src, i)) })
+            u64::from_le(unsafe { self.1.number(inner.read(src, i)) })
         });
         for (j, word) in transposed::<SIDE>(words).into_iter().enumerate() {
             // SAFETY: `SIDE` items of the destination, without gaps along `inner`.
@@ -250,11 +320,11 @@ pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SID
     words
 }
 
-impl<T: Copy> Item for Unit<T> {
+impl<T: Copy, R: Reads> Item for Unit<T, R> {
     #[inline(always)]
     unsafe fn one(self, src: *const u8, dst: *mut u8) {
         // SAFETY: the caller's promise.
-        let item: T = unsafe { Self::load(src) };
+        let item: T = unsafe { self.1.number(src) };
         // SAFETY: the caller's promise.
         unsafe { Self::store(item, dst) }
     }
@@ -270,7 +340,7 @@ impl<T: Copy> Item for Unit<T> {
         } else if axis.src == -signed(Self::SIZE) {
             let reversed = |src| {
                 // SAFETY: 16 items of the row, of which the one at `src` is the last in memory.
-                let mut items: [T; 16] = unsafe { Self::load(axis.read(src, 15)) };
+                let mut items: [T; 16] = unsafe { self.1.number(axis.read(src, 15)) };
                 items.reverse();
                 items
             };
@@ -278,12 +348,12 @@ impl<T: Copy> Item for Unit<T> {
             unsafe { self.chunks(axis, src, dst, reversed) }
         } else if axis.src == 0 && Self::SIZE == 1 {
             // SAFETY: the caller's promise.
-            let byte = unsafe { Self::load(src) };
+            let byte = unsafe { self.1.number(src) };
             // SAFETY: the items of the row are bytes, without gaps.
             unsafe { dst.write_bytes(byte, axis.extent) }
         } else if axis.src == 0 {
             // SAFETY: the caller's promise.
-            let item: T = unsafe { Self::load(src) };
+            let item: T = unsafe { self.1.number(src) };
             // SAFETY: the caller's promises.
             unsafe { self.chunks(axis, src, dst, |_| [item; 16]) }
         } else {

@@ -6,9 +6,9 @@ use core::{marker::PhantomData, mem::size_of, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::{atomic, gather::gather};
+use crate::memory::{aligned::room, gather::gather};
 use crate::tensor::accessors::accessors;
-use crate::tensor::items::{self, Items, Positions};
+use crate::tensor::items::{Items, Positions};
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
 
 /// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
@@ -175,11 +175,7 @@ impl<'a> TensorRef<'a> {
         }
         self.check_type::<T>()?;
         let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
-        let mut elements = Vec::<T>::new();
-        let room = elements.try_reserve_exact(len);
-        let bytes = self.len_bytes();
-        room.map_err(|_| Error::OutOfMemory { bytes })?;
-        self.check_contents::<T>()?;
+        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         if len == 0 {
             return Ok(elements);
         }
@@ -188,25 +184,25 @@ impl<'a> TensorRef<'a> {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
         };
-        // What stands for a `bool` in shared memory may have changed since it was looked at.
-        if T::PLAIN && (!self.shared || T::ANY_BITS) {
+        let tensor = self.with_axes(shape, strides);
+        if T::PLAIN {
             let (itemsize, place) = (size_of::<T::Scalar>(), elements.as_mut_ptr().cast());
-            let tensor = self.with_axes(shape, strides);
             // SAFETY: the items are those of `T`, in memory that the processor reads (`check_type`); of items that share
             // bytes, whole groups are copied (`groups`), which reach the same bytes. There is room for `len` elements, which
             // are as many bytes as all items, and nobody else has the vector.
             unsafe { tensor.copy_items(itemsize, place) };
+            if !T::ANY_BITS {
+                // SAFETY: so many bytes were just written, and nobody else has the vector.
+                let bytes = unsafe { slice::from_raw_parts(place, len * size_of::<T>()) };
+                are_bools(bytes.iter().copied())?;
+            }
             // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
-            // `bool` were looked at.
+            // `bool` were looked at where nobody changes them.
             unsafe { elements.set_len(len) };
             return Ok(elements);
         }
-        let mut items = Items::<T::Scalar> {
-            positions: Positions::new(shape, strides, size_of::<T::Scalar>()),
-            data: self.data,
-            shared: self.shared,
-            lifetime: PhantomData,
-        };
+        self.check_contents::<T>()?;
+        let mut items = tensor.items::<T::Scalar>();
         let mut next = || {
             items
                 .next()
@@ -233,12 +229,17 @@ impl<'a> TensorRef<'a> {
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
         self.check_scalar::<S>()?;
         self.check_contents::<S>()?;
-        Ok(Items {
+        Ok(self.items())
+    }
+
+    /// All items, of which the caller knows that they are `S` and that the processor can read them.
+    fn items<S: Plain>(&self) -> Items<'a, S> {
+        Items {
             positions: Positions::new(self.shape, self.strides, size_of::<S>()),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,
-        })
+        }
     }
 
     /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
@@ -308,24 +309,19 @@ impl<'a> TensorRef<'a> {
     /// together, and nobody else has them.
     #[inline]
     pub(crate) unsafe fn copy_items(&self, itemsize: usize, to: *mut u8) {
-        if !self.shared {
-            // SAFETY:
-            // 1. whoever made the tensor knows all items to be readable from here;
-            // 2. there is room for them, by the caller's promise;
-            // 3. nobody writes to what is not shared, nor touches the room.
-            return unsafe { gather(self.data, self.shape, self.strides, itemsize, to) };
-        }
-        let items = Positions::new(self.shape, self.strides, itemsize);
-        let alignment = itemsize | self.data.addr();
-        if self.is_contiguous() {
-            // SAFETY: all items, which are readable, as whoever made the tensor knows; Rust code that writes them does so
-            // atomically. The caller gives room.
-            return unsafe { atomic::load(self.data, to, items.left * itemsize, alignment) };
-        }
-        for (index, position) in items.enumerate() {
-            let from = self.data.wrapping_offset(position);
-            // SAFETY: as above, for each item.
-            unsafe { atomic::load(from, to.wrapping_add(index * itemsize), itemsize, alignment) };
+        // SAFETY:
+        // 1. whoever made the tensor knows all items to be readable from here;
+        // 2. there is room for them, by the caller's promise;
+        // 3. nobody touches the room, nor writes to what is not shared; to what is, Rust code does so atomically.
+        unsafe {
+            gather(
+                self.data,
+                self.shape,
+                self.strides,
+                itemsize,
+                to,
+                self.shared,
+            )
         }
     }
 
@@ -380,15 +376,23 @@ impl<'a> TensorRef<'a> {
     /// That every item, a byte each, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
         let once = extent::without_repeats(self.shape, self.strides)?;
-        let not_bool = Positions::new(&once, self.strides, 1)
-            .map(|position| {
-                // SAFETY: `position` is that of an item of this tensor, and an item that stands for
-                // a `bool` is a byte.
-                unsafe { items::read(self.data.wrapping_offset(position), self.shared) }
-            })
-            .find(|&byte| byte > 1);
-        not_bool.map_or(Ok(()), |found| Err(Error::NotBool { found }))
+        // An item that stands for a `bool` is a byte.
+        are_bools(self.with_axes(&once, self.strides).items::<u8>())
     }
+}
+
+/// That bytes are values of `bool`; the first that is none if not.
+fn are_bools(mut bytes: impl Iterator<Item = u8> + Clone) -> Result<(), Error> {
+    // A search would look at them one by one.
+    let largest = bytes.clone().fold(0, u8::max);
+    if largest <= 1 {
+        return Ok(());
+    }
+    // Others may have changed it since.
+    let found = bytes.find(|&byte| byte > 1);
+    Err(Error::NotBool {
+        found: found.unwrap_or(largest),
+    })
 }
 
 /// That the first element lies where it has to.

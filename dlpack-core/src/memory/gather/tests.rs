@@ -46,8 +46,11 @@ fn check(shape: &[i64], strides: &[i64], itemsize: usize) {
     let offsets = offsets(shape, strides);
     let first = offsets.iter().copied().min().unwrap_or(0);
     let last = offsets.iter().copied().max().unwrap_or(-1);
-    let at =
-        |offset: i64| usize::try_from(offset - first).expect("not before the first") * itemsize;
+    // Any alignment will do, another one for each array.
+    let skip = (offsets.len() + itemsize) % 17;
+    let at = |offset: i64| {
+        skip + usize::try_from(offset - first).expect("not before the first") * itemsize
+    };
 
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let byte = |_| u8::try_from(dice.roll(256)).expect("a byte");
@@ -58,22 +61,28 @@ fn check(shape: &[i64], strides: &[i64], itemsize: usize) {
         .collect();
 
     const GUARD: usize = 64;
-    let mut found = vec![0xaa; expected.len() + 2 * GUARD];
     let src = source
         .as_ptr()
         .wrapping_add(if offsets.is_empty() { 0 } else { at(0) });
-    let dst = found.as_mut_ptr().wrapping_add(GUARD);
-    // SAFETY:
-    // 1. the source has every item from the first offset to the last;
-    // 2. the destination, another allocation, has room for one item for each offset;
-    // 3. both are this test's.
-    unsafe { gather(src, shape, strides, itemsize, dst) };
-    let (before, rest) = found.split_at(GUARD);
-    let (found, after) = rest.split_at(expected.len());
-    let what = || alloc::format!("shape {shape:?}, strides {strides:?}, {itemsize} bytes");
-    assert!(found == expected, "wrong items: {}", what());
-    let untouched = before.iter().chain(after).all(|&b| b == 0xaa);
-    assert!(untouched, "wrote outside: {}", what());
+    for shared in [false, true] {
+        let mut found = vec![0xaa; expected.len() + 2 * GUARD];
+        let dst = found.as_mut_ptr().wrapping_add(GUARD);
+        // SAFETY:
+        // 1. the source has every item from the first offset to the last;
+        // 2. the destination, another allocation, has room for one item for each offset;
+        // 3. both are this test's.
+        unsafe { gather(src, shape, strides, itemsize, dst, shared) };
+        let (before, rest) = found.split_at(GUARD);
+        let (found, after) = rest.split_at(expected.len());
+        let what = || {
+            alloc::format!(
+                "shape {shape:?}, strides {strides:?}, {itemsize} bytes, shared {shared}"
+            )
+        };
+        assert!(found == expected, "wrong items: {}", what());
+        let untouched = before.iter().chain(after).all(|&b| b == 0xaa);
+        assert!(untouched, "wrote outside: {}", what());
+    }
 }
 
 /// The row-major strides of a shape.
@@ -203,7 +212,16 @@ fn column_major_is_the_reverse() {
     let source = [0_u8, 1, 2, 3, 4, 5];
     let mut found = [0_u8; 6];
     // SAFETY: 6 items of one byte each, in two arrays of the test.
-    unsafe { gather(source.as_ptr(), &[3, 2], &[1, 3], 1, found.as_mut_ptr()) };
+    unsafe {
+        gather(
+            source.as_ptr(),
+            &[3, 2],
+            &[1, 3],
+            1,
+            found.as_mut_ptr(),
+            false,
+        )
+    };
     assert_eq!(found, [0, 3, 1, 4, 2, 5]);
 }
 
@@ -273,7 +291,15 @@ fn tiles_fit_the_cache() {
 /// Squares of eight bytes a line, but where single loads are no slower.
 #[test]
 fn squares_have_lines_of_eight_bytes() {
-    let sides = [Unit::<u8>::SIDE, Unit::<u16>::SIDE, Unit::<u32>::SIDE];
-    assert_eq!(sides, [8, 4, 0]);
-    assert_eq!(Unit::<u64>::SIDE, 2);
+    fn sides<R: Reads>() -> [usize; 4] {
+        [
+            Unit::<u8, R>::SIDE,
+            Unit::<u16, R>::SIDE,
+            Unit::<u32, R>::SIDE,
+            Unit::<u64, R>::SIDE,
+        ]
+    }
+    assert_eq!(sides::<Alone>(), [8, 4, 0, 2]);
+    // A word of several numbers may be torn inside of one, but for bytes.
+    assert_eq!(sides::<Shared>(), [8, 0, 0, 2]);
 }
