@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`__dlpack__`, `np.from_dlpack` and the C exchange table: our classes beside NumPy, other crates, nanobind and C.
+And functions that take arrays, beside rust-numpy's and nanobind's (`takes.py`).
 
     cargo xtask bench python                                # in an environment that has what is needed
     python3 benches/python/run.py                           # the same, in an environment of your own
@@ -38,12 +39,19 @@ import tempfile
 import time
 from pathlib import Path
 
+import takes
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 # (cargo profile, features of our crate)
 BUILDS = {"thin": ("thin", []), "release": ("release", []), "abi3": ("thin", ["abi3"])}
-CRATES = {"dlpark": "peer_dlpark", "dlpack-rs": "peer_dlpack_rs", "pyo3-dlpack": "peer_pyo3_dlpack"}
+CRATES = {
+    "dlpark": "peer_dlpark",
+    "dlpack-rs": "peer_dlpack_rs",
+    "pyo3-dlpack": "peer_pyo3_dlpack",
+    "rust-numpy": "peer_rust_numpy",
+}
 SHAPE = (4, 5, 3)
 
 MEASURES = {
@@ -53,7 +61,9 @@ MEASURES = {
     "device": "obj.__dlpack_device__()",
     "table": "exchange table: owning tensor + its deleter",
     "borrow": "exchange table: borrowed tensor",
+    "takes": "f(x): a call of a function that takes an array",
 }
+EXPORTS = [measure for measure in MEASURES if measure != "takes"]
 # Our own class first, then what it is compared with.
 PRODUCERS = {
     "ours, frozen": ("bench_ours", "Frozen"),
@@ -128,12 +138,12 @@ def build_c(place):
         problems["nanobind"] = "no Python package `nanobind` in this environment"
         return problems
     nanobind = Path(spec.origin).parent
-    made = place / "peer_nanobind.so"
-    if not made.exists():
+    made, source = place / "peer_nanobind.so", HERE / "peers/nanobind/image.cpp"
+    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
         cxx = shlex.split(os.environ.get("CXX", "c++"))
         words = [*cxx, "-std=c++17", "-O3", "-fvisibility=hidden", "-fno-strict-aliasing", *flags]
         words += [f"-I{nanobind}/include", f"-I{nanobind}/ext/robin_map/include"]
-        words += [nanobind / "src/nb_combined.cpp", HERE / "peers/nanobind/image.cpp", "-o", made]
+        words += [nanobind / "src/nb_combined.cpp", source, "-o", made]
         _, problem = run(words)
         if problem:
             problems["nanobind"] = problem
@@ -284,6 +294,11 @@ def child_times(folders, only, rounds, calls):
     return {"times": result, "missing": missing}
 
 
+def child_takes(folders, rounds):
+    sys.path[:0] = folders
+    return takes.measure(loop, rounds)
+
+
 def child_allocations(folders, only, calls):
     """Allocations of one turn, if the counter is loaded."""
     counted = ctypes.CDLL(None).counted_calls
@@ -330,7 +345,8 @@ def child(build_folders, kind, env=None, prefix=(), **options):
 
 def main_of_child(options):
     kind = options.pop("kind")
-    functions = {"times": child_times, "allocations": child_allocations, "instructions": child_instructions}
+    functions = {"times": child_times, "takes": child_takes, "allocations": child_allocations}
+    functions["instructions"] = child_instructions
     print(json.dumps(functions[kind](**options)))
 
 
@@ -409,6 +425,30 @@ def ratios(name, medians):
     return all(ratio <= limit for _, ratio, limit in lines)
 
 
+def show_taken(name, processes):
+    """The table of calls, and the ratios to each other; whether they are as we promise."""
+    medians = {}
+    for title, some in processes[0]["times"].items():
+        medians[title] = {column: middle([one["times"][title][column] for one in processes]) for column in some}
+    rows = [[title, *(cell(some.get(column)) for column in takes.COLUMNS)] for title, some in medians.items()]
+    table(f"{name}: nanoseconds of f(x)", ["", *takes.COLUMNS], rows)
+    others = [column for column in takes.COLUMNS if column != "ours"]
+
+    def ratio(title, other):
+        some = medians[title]
+        return some["ours"][0] / some[other][0] if other in some else None
+
+    def text(number):
+        return "-" if number is None else f"{number:.2f}"
+
+    rows = [[title, *(text(ratio(title, other)) for other in others)] for title in medians]
+    table(f"{name}: ours, as a ratio", ["", *others], rows)
+    broken = [row for row in takes.PROMISES if (ratio(*row[:2]) or 0) > row[2]]
+    for title, other, limit in broken:
+        print(f"  MISSED: {title}, at most {limit:.2f} of {other}")
+    return not broken
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--builds", nargs="+", choices=BUILDS, default=list(BUILDS))
@@ -429,22 +469,28 @@ def main():
         if importlib.util.find_spec(package) is None:
             print(f"{package} is missing from {sys.prefix}")
     folders, problems = build(words.builds)
+    exports = [measure for measure in words.only if measure in EXPORTS]
 
     kept = True
     if not words.instructions_only:
         # The builds take turns too: the machine may be busy for a minute.
-        results = {name: [] for name in words.builds}
+        results, taken = ({name: [] for name in words.builds} for _ in range(2))
         for number in range(words.processes):
             for name in words.builds:
                 print(f"process {number + 1} of {words.processes}, {name} ..", flush=True)
-                text = child(folders[name], "times", only=words.only, rounds=words.rounds, calls=words.calls)
+                text = child(folders[name], "times", only=exports, rounds=words.rounds, calls=words.calls)
                 results[name].append(json.loads(text))
+                if "takes" in words.only:
+                    taken[name].append(json.loads(child(folders[name], "takes", rounds=words.rounds)))
         for name in words.builds:
             for producer, reason in results[name][0]["missing"].items():
                 if name != "abi3" or producer not in CRATES:
                     problems.setdefault(f"{producer}, {name}", reason)
-            medians = show(name, results[name], words.only)
+            medians = show(name, results[name], exports)
             kept &= ratios(name, medians) or name == "abi3"
+            if taken[name]:
+                problems |= {f"{what}, {name}": why for what, why in taken[name][0]["missing"].items()}
+                kept &= show_taken(name, taken[name]) or name == "abi3"
 
     name = words.builds[0]
     counted = [measure for measure in words.only if measure in ("call", "table")]

@@ -9,6 +9,7 @@
 //! | export what a borrow of yours keeps in place | [`export_with`] |
 //! | do so, and release the owner without the deleter | [`hand_over`], [`take_back`] |
 //! | do so for the usual tensor, in the fewest instructions | [`hand_over_usual`] |
+//! | make a tensor of what another protocol describes, as Python's buffers do | [`keep_strided`](fn@keep_strided) |
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
 //! | let somebody take a tensor, who may fail and keep it all the same | [`Offer`] |
@@ -29,6 +30,7 @@ pub use crate::export::extras::{Lists, lists, share, usual};
 pub use crate::export::fresh::zeroed_like;
 pub use crate::export::hand_over::{Handover, hand_over, hand_over_usual, take_back};
 pub use crate::export::offer::Offer;
+pub use crate::export::strided::{Strided, keep_strided};
 pub use crate::export::ways::{export_with, unordered};
 #[cfg(feature = "std")]
 pub use crate::stream::order::current_stream;

@@ -18,6 +18,7 @@
 //! | `extras` | what a type says beside its description: one hidden table |
 //! | `tensors` | the door of structs with several tensors |
 //! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
+//! | `strided` | the door of memory that another protocol describes, in bytes |
 //! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
 //! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
 //! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
@@ -36,6 +37,7 @@ pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
 pub(crate) mod offer;
+pub(crate) mod strided;
 pub(crate) mod tensors;
 pub(crate) mod ways;
 

@@ -13,16 +13,19 @@
 //! |---|---|
 //! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
 //! | `held` | the owner behind an export: the borrow and the object, and how both are released |
+//! | `buffer` | the owner behind an import by Python's buffer protocol: the buffer, which is given back on any thread too |
 //! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
 //! | this one | what CPython and consumers point to for as long as the process lives |
 
 pub(crate) mod attached;
 pub(crate) mod borrowing;
+mod buffer;
 mod held;
 
 use std::sync::{Mutex, PoisonError};
 
 pub(crate) use borrowing::{Borrowing, Guard, share};
+pub(crate) use buffer::HeldBuffer;
 pub(crate) use held::{Held, Pending};
 
 /// Where that lies which lives as long as the process, so that leak checkers reach it: CPython keeps pointers to the

@@ -1,5 +1,23 @@
-//! The way in: a tensor from any object that exports one.
+//! The way in: a tensor from any object that exports one, or that lends its memory as a buffer.
+//!
+//! The ways are tried from left to right, and what one of them cannot do, the next may:
+//!
+//! ```text
+//! object ──▶ NumPy's own? ──▶ exchange table? ──▶ capsule? ──▶ only a buffer? ──▶ __dlpack_device__, __dlpack__
+//!                 └──────────────────┴────────────────┴────────────────┴────────────────────────┴──▶ Managed
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | which way is taken, and what functions and arguments make of it |
+//! | `ask` | the methods: which keywords, which stream, and how less is asked for |
+//! | `buffer` | the buffer protocol |
+//! | `numpy` | NumPy's own arrays |
 #![expect(unsafe_code, reason = "takes tensors from C functions of others")]
+
+mod ask;
+mod buffer;
+mod numpy;
 
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
@@ -7,18 +25,19 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
 use dlpack_core::binding::{settle, unordered};
-use dlpack_core::{DLPack, Device, DeviceType, Error, ExportRequest, FromDLPack, Managed, Version};
+use dlpack_core::{DLPack, Device, DeviceType, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
-use pyo3::types::{PyCapsule, PyDict};
-use pyo3::{ffi, intern, prelude::*};
+use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
 use crate::error::{OrRaise, fail};
+use crate::hidden::class_attribute;
 use crate::{exchange::lookup, export::capsule, hold::attached};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
 /// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and for less if
-/// that is a `TypeError`. A DLPack capsule will do as well. What the producer raises is passed on.
+/// that is a `TypeError`. What the producer raises is passed on. A DLPack capsule will do as well, and an object that
+/// only has a buffer, such as `bytes`, `array.array` and `mmap`; it stays locked until the tensor is dropped.
 ///
 /// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
 /// CUDA, which the processor reads, has been waited for.
@@ -39,15 +58,64 @@ use crate::{exchange::lookup, export::capsule, hold::attached};
 /// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, and
 /// whatever the producer raises.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-    if let Ok(capsule) = object.cast::<PyCapsule>() {
-        return readable(object.py(), capsule::consume(capsule)?);
+    take(object)?.ok_or_else(|| no_array::<PyAttributeError>(object))
+}
+
+/// The same for an argument of a function: that it is no array is a `TypeError`, which PyO3 gives the argument's name.
+pub(crate) fn argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    take(object)?.ok_or_else(|| no_array::<PyTypeError>(object))
+}
+
+/// The tensor of an object, if it is an array at all.
+#[inline]
+fn take(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+    if let Some(tensor) = numpy::array(object) {
+        return Ok(Some(tensor));
     }
+    take_other(object)
+}
+
+#[inline(never)]
+fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if let Some(table) = lookup::of_class(&object.get_type()) {
         if let Some(tensor) = through_table(object, &table)? {
-            return Ok(tensor);
+            return Ok(Some(tensor));
         }
     }
-    ask(object, None, None).map(|(tensor, _)| tensor)
+    if numpy::was_found(object.py()) {
+        return take(object);
+    }
+    Ok(take_as(object, None, None)?.map(|(tensor, _)| tensor))
+}
+
+/// The same by anything but the table; also says whether the producer took all wishes.
+fn take_as(
+    object: &Bound<'_, PyAny>,
+    device: Option<Device>,
+    copy: Option<bool>,
+) -> PyResult<Option<(Managed, bool)>> {
+    let py = object.py();
+    if let Ok(capsule) = object.cast::<PyCapsule>() {
+        let tensor = readable(py, capsule::consume(capsule)?)?;
+        return Ok(Some((tensor, false)));
+    }
+    if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_none() {
+        if let Some(tensor) = buffer::of_buffer(object)? {
+            return Ok(Some((tensor, false)));
+        }
+    }
+    let answer = ask::ask(object, device, copy)?;
+    let tensor = |(capsule, in_full): (Bound<'_, PyCapsule>, bool)| {
+        Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
+    };
+    answer.map(tensor).transpose()
+}
+
+#[cold]
+fn no_array<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
+    let (py, class) = (object.py(), object.get_type());
+    fail!(py, E: "an object of {class} is no array: it has no `__dlpack__` and `__dlpack_device__`, nor a buffer; \
+        pass an array of NumPy, PyTorch, JAX or the like, such as `numpy.asarray(x)`").fetch(py)
 }
 
 /// The same, with the data on a device of one's choice, or with a word on copies.
@@ -76,10 +144,8 @@ pub fn from_dlpack_with(
     if device.is_none() && copy.is_none() {
         return from_dlpack(object);
     }
-    let (tensor, in_full) = match object.cast::<PyCapsule>() {
-        Ok(capsule) => (readable(object.py(), capsule::consume(capsule)?)?, false),
-        Err(_) => ask(object, device, copy)?,
-    };
+    let taken = take_as(object, device, copy)?;
+    let (tensor, in_full) = taken.ok_or_else(|| no_array::<PyAttributeError>(object))?;
     let (py, data) = (object.py(), tensor.view().device());
     let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);
     if let Some(requested) = device.filter(unreachable) {
@@ -140,86 +206,6 @@ fn has_order(device: Device) -> bool {
     unordered(device).is_some() || !is_host(Device::CPU, device)
 }
 
-/// Asks `__dlpack__` for the tensor; also says whether the producer took all wishes.
-fn ask(
-    object: &Bound<'_, PyAny>,
-    device: Option<Device>,
-    copy: Option<bool>,
-) -> PyResult<(Managed, bool)> {
-    let py = object.py();
-    let failed = |error| no_protocol(object, error);
-    let method = |name| object.getattr(name).map_err(failed);
-    let dlpack = method(intern!(py, "__dlpack__"))?;
-    // Every producer has it; one without is none (ERR-08).
-    let where_it_is = method(intern!(py, "__dlpack_device__"))?;
-    let stream = match device {
-        // DEV-09: what goes to the processor is waited for.
-        Some(Device::CPU) => None,
-        _ => default_stream(py, where_it_is.call0(), device)?,
-    };
-
-    let newest = (Version::CURRENT.major, Version::CURRENT.minor);
-    // First without the wishes, then without the version too, at last without anything.
-    let ask_without = |less: u8| {
-        // PyO3's own function panics without memory.
-        // SAFETY: attached.
-        let keywords = unsafe { ffi::PyDict_New() };
-        // SAFETY: a new reference, or null with an exception.
-        let keywords = unsafe { Bound::from_owned_ptr_or_err(py, keywords) }?;
-        let keywords = keywords.cast_into::<PyDict>()?;
-        if less < 2 {
-            keywords.set_item(intern!(py, "max_version"), newest)?;
-        }
-        if let Some(stream) = stream.filter(|_| less < 3) {
-            keywords.set_item(intern!(py, "stream"), stream)?;
-        }
-        if let Some(device) = device.filter(|_| less < 1) {
-            let pair = (device.device_type.0, device.device_id);
-            keywords.set_item(intern!(py, "dl_device"), pair)?;
-        }
-        if let Some(copy) = copy.filter(|_| less < 1) {
-            keywords.set_item(intern!(py, "copy"), copy)?;
-        }
-        dlpack.call((), Some(&keywords))
-    };
-    let wishes = device.is_some() || copy.is_some();
-    let (mut answer, mut in_full) = (ask_without(0), true);
-    // A producer from before a keyword existed says so by a `TypeError` (NEG-14).
-    for (less, is_less) in [(1, wishes), (2, stream.is_some()), (3, true)] {
-        let refused = |error: &PyErr| error.is_instance_of::<PyTypeError>(py);
-        if is_less && answer.as_ref().is_err_and(refused) {
-            (answer, in_full) = (ask_without(less), false);
-        }
-    }
-    let capsule = capsule::expect(answer?, "__dlpack__")?;
-    Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
-}
-
-/// The default stream of a producer's device, as its API numbers it (STC-10, STC-11, STR-07). The core takes it for
-/// the one that a tensor without a stream of its own is written on.
-///
-/// Nothing is said of memory that the processor can read, as others do (STC-15), and nothing where the data is
-/// wanted elsewhere.
-fn default_stream(
-    py: Python<'_>,
-    device: PyResult<Bound<'_, PyAny>>,
-    wanted: Option<Device>,
-) -> PyResult<Option<i64>> {
-    let device = match device {
-        Ok(pair) => pair.extract::<(i32, i32)>().ok(),
-        // DEV-11: it has none, which the other method will say too.
-        Err(error) if error.is_instance_of::<PyBufferError>(py) => None,
-        Err(error) => return Err(error),
-    };
-    let kind = device.map(|(kind, _)| DeviceType(kind));
-    Ok(match kind {
-        Some(kind) if wanted.is_some_and(|wanted| wanted.device_type != kind) => None,
-        Some(DeviceType::CUDA) => Some(1),
-        Some(DeviceType::ROCM) => Some(0),
-        _ => None,
-    })
-}
-
 /// The tensor, when the processor may read it if it can.
 #[inline]
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
@@ -228,19 +214,6 @@ fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
         settle(&tensor).or_fetch(py)?;
     }
     Ok(tensor)
-}
-
-#[cold]
-fn no_protocol(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    let py = object.py();
-    if !error.is_instance_of::<PyAttributeError>(py) {
-        return error;
-    }
-    let class = object.get_type();
-    let told = fail!(py, PyAttributeError:
-        "an object of {class} does not export a tensor: it lacks `__dlpack__` or `__dlpack_device__`").fetch(py);
-    told.set_cause(py, Some(error));
-    told
 }
 
 /// An argument of a function that is made of any producer's tensor, by [`FromDLPack`].
@@ -283,7 +256,7 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let tensor = from_dlpack(&object)?;
+        let tensor = argument(&object)?;
         T::from_dlpack(tensor).map(Self).or_fetch(object.py())
     }
 }

@@ -94,6 +94,7 @@ mod class;
 mod error;
 mod exchange;
 mod export;
+mod hidden;
 mod hold;
 pub mod import;
 mod inspect;

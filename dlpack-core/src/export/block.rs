@@ -8,7 +8,7 @@ use core::ptr::{NonNull, addr_of_mut};
 use core::{alloc::Layout, ffi::c_void};
 
 use crate::describe::{descriptor::Descriptor, usual::Usual};
-use crate::layout::{Dims, dims::INLINE, extent};
+use crate::layout::{Dims, dims::INLINE, dims::MAX_RANK, extent};
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::managed::{BlockTable, Ours, Struct};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
@@ -114,6 +114,24 @@ impl Lists {
             strides,
             heap: Box::default(),
         }
+    }
+
+    /// One axis after another, of which there are no more than [`MAX_RANK`].
+    #[inline(always)]
+    pub(crate) fn of(axes: impl ExactSizeIterator<Item = (i64, i64)>) -> Result<Self, Error> {
+        let mut lists = Self::few([0; INLINE], [0; INLINE]);
+        let rank = axes.len();
+        let (shape, strides) = if rank <= INLINE {
+            (&mut lists.shape[..rank], &mut lists.strides[..rank])
+        } else {
+            let room = &[0; MAX_RANK][..rank];
+            lists.heap = long(room, room)?;
+            lists.heap.split_at_mut(rank)
+        };
+        for ((extent, stride), axis) in shape.iter_mut().zip(strides).zip(axes) {
+            (*extent, *stride) = axis;
+        }
+        Ok(lists)
     }
 
     /// Those of items that lie one after another, the last axis fastest.

@@ -21,11 +21,22 @@ pub(crate) fn count(shape: &[i64]) -> Option<i64> {
 }
 
 /// The bytes of so many items one after another, `None` where that is more than memory has (LAY-19).
+#[inline]
 pub(crate) fn packed_bytes(shape: &[i64], dtype: DataType) -> Option<usize> {
-    let items = count(shape)?;
-    let bits = i128::from(items) * i128::try_from(dtype.itemsize_bits()).ok()?;
-    let bytes = isize::try_from((bits + 7) / 8).ok()?;
-    usize::try_from(bytes).ok()
+    let bytes = bytes(count(shape)?, dtype.itemsize_bits(), 7)?;
+    usize::try_from(isize::try_from(bytes).ok()?).ok()
+}
+
+/// The bytes of so many items of so many bits, `None` where no `i64` holds their number. Of those that share a byte
+/// it is counted if 7 is added, and not if 0 is.
+#[inline]
+pub(crate) fn bytes(items: i64, bits: usize, added: i128) -> Option<i64> {
+    let bits = i64::try_from(bits).ok()?;
+    if bits % 8 == 0 {
+        return items.checked_mul(bits / 8);
+    }
+    let bits = i128::from(items) * i128::from(bits);
+    i64::try_from((bits + added).div_euclid(8)).ok()
 }
 
 /// The first and the last item that a tensor reaches, counted from its first element.

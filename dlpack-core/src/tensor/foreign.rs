@@ -119,21 +119,20 @@ fn unreadable<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
 }
 
 /// Whether every item has an address, counted from that of the first.
+#[inline]
 fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
-    let Some(reach) = extent::reach(shape, strides) else {
-        return false;
+    let fits = || {
+        let reach = extent::reach(shape, strides)?;
+        let bits = dtype.itemsize_bits();
+        let first = extent::bytes(reach.min, bits, 0)?;
+        let end = extent::bytes(reach.max.checked_add(1)?, bits, 7)?;
+        isize::try_from(end.checked_sub(first)?).ok()?;
+        let offset = isize::try_from(tensor.byte_offset).ok()?;
+        let start = tensor.data.addr().checked_add_signed(offset)?;
+        start.checked_add_signed(isize::try_from(first).ok()?)?;
+        start.checked_add_signed(isize::try_from(end).ok()?)
     };
-    let bits = i128::try_from(dtype.itemsize_bits()).unwrap_or(i128::MAX);
-    let first = (i128::from(reach.min) * bits).div_euclid(8);
-    let end = ((i128::from(reach.max) + 1) * bits + 7).div_euclid(8);
-    let data = i128::try_from(tensor.data.addr()).unwrap_or(i128::MAX);
-    let offset = i128::from(tensor.byte_offset);
-    let limit = i128::try_from(isize::MAX).unwrap_or(i128::MAX);
-    let memory_end = i128::try_from(usize::MAX).unwrap_or(i128::MAX);
-    end - first <= limit
-        && offset <= limit
-        && data + offset + first >= 0
-        && data + offset + end <= memory_end
+    fits().is_some()
 }
 
 /// The list behind a pointer of a tensor; empty where there is none.

@@ -147,6 +147,7 @@ impl Managed {
     ///   item that they reach from `data + byte_offset` is initialised memory of the device.
     /// - While the result lives, nobody writes to memory that the processor can read, unless through it;
     ///   or the caller calls [`Managed::shared`] before anything else.
+    #[inline(always)]
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: the caller's contract is that of `try_from_raw`.
         unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
@@ -167,6 +168,7 @@ impl Managed {
     ///
     /// As [`Managed::from_raw`].
     #[doc(hidden)]
+    #[inline(always)]
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
@@ -229,6 +231,7 @@ impl Managed {
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]
+    #[inline(always)]
     pub fn shared(mut self) -> Self {
         if self.access == Access::Exclusive {
             self.access = Access::Shared;

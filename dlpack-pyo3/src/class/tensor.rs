@@ -6,7 +6,7 @@ use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
 use crate::class::Protocol;
 use crate::error::{OrRaise, Tuple};
-use crate::import::{from_dlpack, from_dlpack_with};
+use crate::import::{argument, from_dlpack_with};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
 ///
@@ -89,7 +89,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        from_dlpack(&object).map(Self::new)
+        argument(&object).map(Self::new)
     }
 }
 

@@ -9,6 +9,8 @@ use dlpack_core::abi::{self, DLPackExchangeAPI, DLPackExchangeAPIHeader};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
+use crate::hidden::class_attribute;
+
 /// The name of the capsule (XAP-02).
 pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
 
@@ -37,8 +39,10 @@ pub(crate) struct ClassTable {
 
 /// The table of somebody else's class, if it has one that we can read (XAP-27).
 pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
-    let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__"));
-    let capsule = capsule.ok()?.cast_into::<PyCapsule>().ok()?;
+    let name = intern!(class.py(), "__dlpack_c_exchange_api__");
+    let capsule = class_attribute(class, name)?
+        .cast_into::<PyCapsule>()
+        .ok()?;
     let table = capsule.pointer_checked(Some(NAME)).ok()?.as_ptr();
     let mut header: *mut DLPackExchangeAPIHeader = table.cast();
     // So many older versions nobody has; a chain that is longer leads in a circle.

@@ -1,43 +1,21 @@
 //! Python's own buffer protocol over what a class exports: `memoryview(obj)`, `numpy.asarray(obj)`.
 #![expect(unsafe_code, reason = "fills and releases a struct of Python's")]
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
 use dlpack_core::{DataType, ExportRequest, Managed, binding::Handover};
-use pyo3::ffi::{Py_ssize_t, PyObject};
+use pyo3::ffi::Py_ssize_t;
 use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use crate::error::{OrRaise, Raised, bail, contained, list};
 use crate::export::export;
+use crate::hidden::{
+    ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, ND, PyBuffer, STRIDES, WRITABLE,
+};
 use crate::vtable::{Exports, Vtable};
-
-/// CPython's `Py_buffer`, which PyO3 hides from extensions that also run on 3.10. Its layout is part of the stable ABI.
-#[repr(C)]
-struct PyBuffer {
-    buf: *mut c_void,
-    obj: *mut PyObject,
-    len: Py_ssize_t,
-    itemsize: Py_ssize_t,
-    readonly: c_int,
-    ndim: c_int,
-    format: *mut c_char,
-    shape: *mut Py_ssize_t,
-    strides: *mut Py_ssize_t,
-    suboffsets: *mut Py_ssize_t,
-    internal: *mut c_void,
-}
-
-// What a consumer may ask for, by the documentation of the protocol.
-const WRITABLE: c_int = 0x1;
-const FORMAT: c_int = 0x4;
-const ND: c_int = 0x8;
-const STRIDES: c_int = 0x10 | ND;
-const C_CONTIGUOUS: c_int = 0x20 | STRIDES;
-const F_CONTIGUOUS: c_int = 0x40 | STRIDES;
-const ANY_CONTIGUOUS: c_int = 0x80 | STRIDES;
 
 /// What a buffer keeps until it is released.
 struct Lent {

@@ -12,7 +12,7 @@ use core::{ffi::c_void, hint::black_box};
 use dlpack_core::binding::around_blocking;
 use pyo3::{ffi, prelude::*};
 
-use crate::error::Halt;
+use crate::{error::Halt, hidden::address_of};
 
 /// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
@@ -34,14 +34,6 @@ pub(crate) fn prepare(py: Python<'_>) {
         CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
     around_blocking(aside);
-}
-
-/// Where a C function of this Python is.
-fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
-    let ctypes = py.import("ctypes")?;
-    let function = ctypes.getattr("pythonapi")?.getattr(name)?;
-    let pointer = ctypes.call_method1("cast", (function, ctypes.getattr("c_void_p")?))?;
-    pointer.getattr("value")?.extract()
 }
 
 /// Whether this thread is attached for certain; `false` where that is not known.

@@ -72,22 +72,27 @@ const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>()
 /// The reference is the caller's to give.
 #[inline]
 unsafe fn give_back(object: NonNull<ffi::PyObject>) {
+    // SAFETY: attached; the rest is passed on to the caller.
+    while_attached(|| unsafe { give_back_attached(object) });
+}
+
+/// Does what needs an interpreter on any thread; nothing where there is none any more (CAP-14).
+#[inline]
+pub(super) fn while_attached(body: impl FnOnce()) {
     if attached() {
-        // SAFETY: attached, and passed on to the caller.
-        unsafe { give_back_attached(object) };
+        body();
     } else {
-        // SAFETY: passed on to the caller.
-        unsafe { give_back_from_outside(object) };
+        from_outside(body);
     }
 }
 
-/// The same on a thread that is attached.
+/// [`give_back`] on a thread that is attached.
 ///
 /// # Safety
 ///
 /// As [`give_back`], and the thread is attached.
 #[inline]
-unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
+pub(super) unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
     // SAFETY: attached, and alive, since there is a reference to give.
     if ONE_AT_A_TIME && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
         // Nothing is run by this, so no exception can get in the way.
@@ -136,24 +141,18 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
 }
 
 /// The same on a thread that may not be attached.
-///
-/// # Safety
-///
-/// As [`give_back`].
 #[cold]
 #[inline(never)]
-unsafe fn give_back_from_outside(object: NonNull<ffi::PyObject>) {
+fn from_outside(body: impl FnOnce()) {
     // SAFETY: always allowed.
     if unsafe { ffi::Py_IsInitialized() } == 0 {
-        // CAP-14: there is no interpreter any more that could take the object back.
         return;
     }
     // Not `Python::attach`, which panics or hangs while the interpreter shuts down, and not a mere
     // drop of a `Py<T>`: PyO3 would park the reference until somebody attaches (CAP-28).
     // SAFETY: there is an interpreter; a thread that comes too late is halted here, as by CPython.
     let state = unsafe { ffi::PyGILState_Ensure() };
-    // SAFETY: attached right above, and passed on to the caller.
-    unsafe { give_back_attached(object) };
+    body();
     // SAFETY: `state` is what the matching call gave.
     unsafe { ffi::PyGILState_Release(state) };
 }

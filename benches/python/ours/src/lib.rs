@@ -1,5 +1,7 @@
-//! One class of each kind that costs differently; all hold the same numbers.
+//! One class of each kind that costs differently; all hold the same numbers. And functions that take arrays.
 #![forbid(unsafe_code)]
+
+mod takes;
 
 use std::sync::Arc;
 
@@ -153,5 +155,6 @@ fn bench_ours(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Writable>()?;
     module.add_class::<Shared>()?;
     module.add_class::<Owned>()?;
-    module.add_class::<Laid>()
+    module.add_class::<Laid>()?;
+    takes::add(module)
 }

@@ -1,0 +1,93 @@
+"""What a call costs of a function that takes an array: ours, rust-numpy's, nanobind's, and NumPy's own where it has one.
+
+A row is a function and an argument; to add one, write the function into `ours/src/takes.rs`, `peers/rust-numpy` and
+`peers/nanobind`, and name it in `rows`.
+"""
+
+import gc
+import importlib
+import random
+import statistics
+from array import array
+
+MODULES = {"ours": "bench_ours", "rust-numpy": "peer_rust_numpy", "nanobind": "peer_nanobind"}
+COLUMNS = [*MODULES, "numpy"]
+# What we promise: a row, whose time it is compared with, and at most how much of it ours takes.
+PROMISES = [
+    ("rank, NumPy's array", "rust-numpy", 1.5),
+    ("rank, NumPy's array", "nanobind", 1.2),
+    ("rank, an object of ours", "nanobind", 0.6),
+]
+# A turn takes about so many nanoseconds, but is no more calls than these.
+TURN, MOST_CALLS = 1_000_000, 2000
+
+
+def rows(dlpack_rs):
+    """The name of each row, its functions by their names in the modules, the argument, and what NumPy has for it.
+
+    Of several names a module's last one is meant: nanobind wants a function for each rank.
+    """
+    import bench_ours
+    import numpy as np
+
+    f32 = np.ones(4 << 20, np.float32)
+    image = np.random.default_rng(0).integers(0, 255, (1024, 1024), np.uint8)
+    result = [
+        ("rank, NumPy's array", "rank", np.ones((4, 5), np.float32), None),
+        ("rank, an object of ours", "rank rank_3", bench_ours.Frozen(4, 5), None),
+        ("rank, an array.array", "rank rank_1", array("f", [1, 2, 3]), None),
+        ("sum, 1 Ki f32", "sum", f32[:1024], np.sum),
+        ("sum, 4 Mi f32", "sum", f32, np.sum),
+        ("max, 1 MB u8", "largest", image, np.max),
+    ]
+    if dlpack_rs is not None:
+        result.append(("rank, one of dlpack-rs", "rank rank_3", dlpack_rs.Image(4, 5), None))
+    for dtype in ["u8", "f32", "f64"]:
+        for size, side in [("4 KB", 32), ("64 KB", 128), ("4 MB", 1024)]:
+            kind = np.dtype(dtype.replace("f32", "f4").replace("f64", "f8").replace("u8", "u1"))
+            matrix = np.ones((side, 4 * side // kind.itemsize), kind)
+            result.append((f"copy, {size} {dtype}", f"copy_{dtype}", matrix, np.ndarray.copy))
+    square = np.ones((1024, 1024), np.float32)
+    wide = np.ones((1024, 2048), np.float32)
+    copy = lambda matrix: matrix.copy("C")
+    result.append(("copy, 4 MB f32, a.T", "copy_f32", square.T, copy))
+    result.append(("copy, 4 MB f32, a[:, ::2]", "copy_f32", wide[:, ::2], copy))
+    result.append(("copy, 4 MB f32, a[:, :n]", "copy_f32", wide[:, :1024], copy))
+    return result
+
+
+def measure(loop, rounds):
+    """Nanoseconds of a call, by row and column; and why some are missing."""
+    import numpy as np
+
+    modules, missing = {}, {}
+    for column, name in MODULES.items() | {("dlpack-rs", "peer_dlpack_rs")}:
+        try:
+            modules[column] = importlib.import_module(name)
+        except ImportError as error:
+            missing[f"{column}, functions"] = str(error)
+    runs = {}
+    for title, names, argument, of_numpy in rows(modules.pop("dlpack-rs", None)):
+        functions = {"numpy": of_numpy} if of_numpy else {}
+        for column, module in modules.items():
+            found = [getattr(module, name) for name in names.split() if hasattr(module, name)]
+            functions |= {column: found[-1]} if found else {}
+        if not isinstance(argument, np.ndarray):
+            # It takes NumPy's arrays alone.
+            functions.pop("rust-numpy", None)
+        results = {column: function(argument) for column, function in functions.items() if column != "numpy"}
+        assert len(set(results.values())) == 1, (title, results)
+        runs[title] = {column: loop("f(x)", None, f=function, x=argument) for column, function in functions.items()}
+        runs[title]["nothing"] = loop("pass", None)
+    gc.disable()
+    times = {}
+    for title, some in runs.items():
+        calls = {column: max(1, min(MOST_CALLS, TURN * 3 // max(1, run(3)))) for column, run in some.items()}
+        found = {column: [] for column in some}
+        for _ in range(rounds):
+            for column in random.sample(list(some), len(some)):
+                found[column].append(some[column](calls[column]) / calls[column])
+        medians = {column: statistics.median(values) for column, values in found.items()}
+        empty = medians.pop("nothing")
+        times[title] = {column: median - empty for column, median in medians.items()}
+    return {"times": times, "missing": missing}

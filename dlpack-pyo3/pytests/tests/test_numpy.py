@@ -1,0 +1,220 @@
+"""NumPy's own arrays, which are taken without a call of `__dlpack__`."""
+
+import ctypes as c
+import gc
+import warnings
+import weakref
+
+import capi
+import dlpack_probe as p
+import pytest
+
+np = pytest.importorskip("numpy")
+
+class Asks:
+    """An array behind its methods."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **request):
+        return self.array.__dlpack__(**request)
+
+
+# By which way an array came: NumPy itself says an older version.
+OURS, NUMPYS = p.look(bytearray(1))["version"], p.look(Asks(np.ones(1)))["version"]
+
+DTYPES = "? b B h H i I l L q Q e f d F D".split()
+LAYOUTS = {
+    "packed": lambda a: a,
+    "transposed": lambda a: a.T,
+    "every other": lambda a: a[:, ::2],
+    "backwards": lambda a: a[::-1, ::-1],
+    "a row": lambda a: a[1],
+    "an item": lambda a: a[1:2, 2:3],
+    "a scalar": lambda a: a[1, 2, ...],
+    "empty": lambda a: a[:0],
+    "broadcast": lambda a: np.broadcast_to(a, (3, *a.shape)),
+    "seven axes": lambda a: a.reshape(2, 1, 2, 1, 3, 1, 1),
+    "a view of a view": lambda a: a[1:][:, 1:],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_array_of_numpy_is_what_numpy_says(dtype, layout):
+    """CAP-20: it is read where it lies, and is the tensor that `__dlpack__` gives."""
+    whole = np.arange(12).reshape(4, 3).astype(dtype)
+    a = LAYOUTS[layout](whole)
+    ours = p.look(a)
+    assert ours["version"] == OURS
+    assert ours["ptr"] == a.ctypes.data and ours["readonly"] is not a.flags.writeable
+    steps = [stride // a.itemsize for stride in a.strides]
+    assert (ours["shape"], ours["strides"]) == (list(a.shape), steps)
+    if NUMPYS is None and not a.flags.writeable:
+        # A NumPy from before DLPack 1.0 does not give it at all.
+        return
+    numpys = p.look(Asks(a))
+    assert numpys["version"] == NUMPYS
+    for key in ["shape", "dtype", "device", "ptr", "copied", "lent", "bytes", "floats"]:
+        assert ours[key] == numpys[key], key
+    assert NUMPYS is None or ours["readonly"] == numpys["readonly"]
+    # A stride along a single item is any number.
+    assert all(extent < 2 or a.size == 0 or ours["strides"][axis] == numpys["strides"][axis] for axis, extent in enumerate(a.shape))
+
+
+REFUSED = {
+    "a date": lambda: np.zeros(2, "M8[s]"),
+    "a difference": lambda: np.zeros(2, "m8[s]"),
+    "fields": lambda: np.zeros(2, "i4,f4"),
+    "objects": lambda: np.array([None, 1]),
+    "text": lambda: np.array(["a", "b"]),
+    "bytes": lambda: np.array([b"a", b"b"]),
+    "void": lambda: np.zeros(2, "V4"),
+    "another order": lambda: np.zeros(2, np.dtype("i4").newbyteorder()),
+    "long doubles": lambda: np.zeros(2, "g"),
+    "a field": lambda: np.zeros(2, np.dtype("i4,i1", align=False))["f0"],
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_numpy_refuses(why):
+    """ERR-07: NumPy says why, as it says to everybody."""
+    a = REFUSED[why]()
+    told = []
+    for thing in [a, Asks(a)]:
+        with pytest.raises((BufferError, RuntimeError)) as raised:
+            p.take(thing)
+        told.append((raised.type, str(raised.value)))
+    assert told[0] == told[1]
+
+
+def test_an_array_that_is_read_only():
+    """FLG-03, FLG-09: as its flag says, and not as that of the memory behind it."""
+    a = np.ones(3, "f4")
+    assert not p.take(a).readonly
+    a.flags.writeable = False
+    assert p.take(a).readonly and p.take(a[1:]).readonly
+
+
+@pytest.mark.parametrize("thread", [True, False])
+def test_what_keeps_the_memory(thread):
+    """CAP-13, CAP-28: the tensor holds the array, and gives it back on any thread, with the interpreter's lock or without."""
+    thing = np.ones(1 << 16)
+    held = capi.references(thing)
+    for _ in range(2):
+        p.keep(thing)
+    assert capi.references(thing) == held + 2
+    p.let_go(thread=thread, detached=True)
+    assert capi.references(thing) == held
+    p.keep(thing)
+    p.let_go(thread=False, detached=False)
+    assert capi.references(thing) == held
+
+
+def test_the_memory_goes_with_the_tensor():
+    """CAP-13: not before, and not later."""
+    base = np.ones(4)
+    seen, tensor = weakref.ref(base), p.take(base[1:])
+    del base
+    gc.collect()
+    assert seen() is not None
+    del tensor
+    gc.collect()
+    assert seen() is None
+
+
+def test_shape_and_strides_are_copied():
+    """CAP-20: what is done to the array in place does not change the tensor, and what is written shows."""
+    a = np.arange(6, dtype="f4")
+    tensor = p.take(a)
+    with warnings.catch_warnings():
+        # NumPy means to forbid it.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        a.shape = (2, 3)
+    a[0] = 9
+    assert tensor.shape == (6,) and p.look(tensor)["floats"] == [9, 9, 9, 3, 4, 5]
+
+
+@pytest.mark.skipif(NUMPYS is None, reason="a NumPy from before DLPack 1.0")
+@pytest.mark.parametrize("cut", [lambda a: a, lambda a: a[1:], lambda a: a[1:].view(type("Sub", (np.ndarray,), {}))[:].view(np.ndarray)])
+def test_memory_that_numpy_has_from_elsewhere(cut):
+    """DEV-12: what NumPy took from a producer of pinned memory is pinned still."""
+    foreign = capi.Foreign(shape=(6,), device=(3, 0))
+    a = cut(np.from_dlpack(foreign))
+    assert tuple(a.__dlpack_device__()) == (3, 0)
+    tensor = p.take(a)
+    assert tensor.device == (3, 0) and p.look(a)["version"] == NUMPYS
+    # A capsule of another kind is nobody's device.
+    memory = (c.c_float * 4)()
+    buffer = type("Buffer", (), {"__array_interface__": {"shape": (4,), "typestr": "<f4", "data": (c.addressof(memory), False), "version": 3}})()
+    assert p.look(np.asarray(buffer))["version"] == OURS
+
+
+@pytest.mark.skipif(NUMPYS is None, reason="a NumPy from before DLPack 1.0")
+def test_a_class_that_derives_from_numpys_is_asked():
+    """XAP-12: it may say something else."""
+    asked = []
+
+    class Derived(np.ndarray):
+        def __dlpack__(self, **request):
+            asked.append(request)
+            return super().__dlpack__(**request)
+
+    derived = np.ones(3, "f4").view(Derived)
+    assert p.look(derived)["version"] == NUMPYS
+    assert asked == [{"max_version": OURS}]
+
+
+def test_numpy_imported_after_the_first_tensor(script):
+    script(
+        f"""
+import sys, array
+import dlpack_probe as p
+assert p.take(array.array("i", [1, 2])).shape == (2,)
+assert "numpy" not in sys.modules
+import numpy
+assert p.look(numpy.ones(3))["version"] == {OURS}
+"""
+    )
+
+
+@pytest.mark.parametrize("version", [0x1000009, 0x2000000, 0x3000000, 0])
+def test_a_numpy_of_another_abi(script, version):
+    """Its structs are not read: NumPy is asked."""
+    known = version in (0x1000009, 0x2000000)
+    script(
+        f"""
+import ctypes as c, sys, types
+import numpy
+import capi, dlpack_probe as p
+name = next(name for name in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath") if name in sys.modules)
+version = c.CFUNCTYPE(c.c_uint)(lambda: {version})
+table = (c.c_void_p * 3)(c.cast(version, c.c_void_p), None, id(numpy.ndarray))
+capsule = capi.capsule_new(c.addressof(table), None, None)
+sys.modules[name] = types.SimpleNamespace(_ARRAY_API=capsule)
+# The first look at what is no array of NumPy's finds it.
+for _ in range(2):
+    assert p.look(numpy.ones(3))["version"] == {OURS if known else NUMPYS}
+"""
+    )
+
+
+def test_arrays_and_buffers_at_the_end(script):
+    """CAP-14: tensors that nobody released before the interpreter ends."""
+    script(
+        """
+import sys, threading, array, numpy
+import dlpack_probe as p
+things = [numpy.ones(3), numpy.ones(4)[1:], array.array("f", [1, 2]), bytearray(8)]
+kept = [p.take(thing) for thing in things]
+sys.kept = [p.take(thing) for thing in things]
+threading.kept = kept[:2]
+for thing in things:
+    p.keep(thing)
+p.let_go_later(0, 3000)
+"""
+    )

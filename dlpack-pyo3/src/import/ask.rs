@@ -1,0 +1,131 @@
+//! The methods `__dlpack_device__` and `__dlpack__` of a producer, called with as few arguments as it takes.
+
+use core::array;
+
+use dlpack_core::{Device, DeviceType, Version};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
+use pyo3::types::{PyCapsule, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, intern, prelude::*, sync::PyOnceLock};
+
+use crate::{export::capsule, hidden::call_method};
+
+/// What `__dlpack__` answers, and whether the producer took all wishes; nothing if it lacks one of the methods (ERR-08).
+pub(super) fn ask<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    copy: Option<bool>,
+) -> PyResult<Option<(Bound<'py, PyCapsule>, bool)>> {
+    let py = object.py();
+    let (dlpack, where_it_is) = (intern!(py, "__dlpack__"), intern!(py, "__dlpack_device__"));
+    let stream = match device {
+        // DEV-09: what goes to the processor is waited for.
+        Some(Device::CPU) if object.hasattr(where_it_is)? => None,
+        _ => match call_method(object, where_it_is, [None; 4], None) {
+            Err(error) if lacks(object, where_it_is, &error) => return Ok(None),
+            found => default_stream(py, found, device)?,
+        },
+    };
+    let pair = device.map(|device| (device.device_type.0, device.device_id));
+    let wishes = [
+        Some(newest(py)?.clone().into_any()),
+        given(py, stream)?,
+        given(py, pair)?,
+        given(py, copy)?,
+    ];
+    // First without the wishes, then without the version too, at last without anything.
+    let ask_without = |less: u8| {
+        let wanted = [less < 2, less < 3, less < 1, less < 1];
+        let values = array::from_fn(|index| wishes[index].as_ref().filter(|_| wanted[index]));
+        call_method(
+            object,
+            dlpack,
+            values,
+            names(py, values.map(|value| value.is_some()))?,
+        )
+    };
+    let is_asked_more = device.is_some() || copy.is_some();
+    let (mut answer, mut in_full) = (ask_without(0), true);
+    // A producer from before a keyword existed says so by a `TypeError` (NEG-14).
+    for (less, is_less) in [(1, is_asked_more), (2, stream.is_some()), (3, true)] {
+        let refused = |error: &PyErr| error.is_instance_of::<PyTypeError>(py);
+        if is_less && answer.as_ref().is_err_and(refused) {
+            (answer, in_full) = (ask_without(less), false);
+        }
+    }
+    if answer
+        .as_ref()
+        .is_err_and(|error| lacks(object, dlpack, error))
+    {
+        return Ok(None);
+    }
+    Ok(Some((capsule::expect(answer?, "__dlpack__")?, in_full)))
+}
+
+/// Whether what went wrong is that there is no such method.
+#[cold]
+fn lacks(object: &Bound<'_, PyAny>, method: &Bound<'_, PyString>, error: &PyErr) -> bool {
+    let is_missing = error.is_instance_of::<PyAttributeError>(object.py());
+    is_missing && !object.hasattr(method).unwrap_or(true)
+}
+
+/// The newest version that we understand.
+fn newest(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
+    static PAIR: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+
+    let Version { major, minor, .. } = Version::CURRENT;
+    let pair = || Ok::<_, PyErr>((major, minor).into_pyobject(py)?.unbind());
+    PAIR.get_or_try_init(py, pair).map(|pair| pair.bind(py))
+}
+
+/// An argument as an object.
+fn given<'py, V: IntoPyObject<'py>>(
+    py: Python<'py>,
+    value: Option<V>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    value.map(|value| value.into_bound_py_any(py)).transpose()
+}
+
+/// The names of those keywords that are there; nothing if none is.
+fn names(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple>>> {
+    const ALL: [&str; 4] = ["max_version", "stream", "dl_device", "copy"];
+    static TUPLES: [PyOnceLock<Py<PyTuple>>; 16] = [const { PyOnceLock::new() }; 16];
+
+    let which = there
+        .iter()
+        .rfold(0, |bits, &is_there| 2 * bits + usize::from(is_there));
+    if which == 0 {
+        return Ok(None);
+    }
+    let tuple = || {
+        let some = ALL.iter().zip(there).filter(|(_, is_there)| *is_there);
+        let some: Vec<_> = some.map(|(name, _)| PyString::intern(py, name)).collect();
+        Ok::<_, PyErr>(PyTuple::new(py, some)?.unbind())
+    };
+    let names = TUPLES[which].get_or_try_init(py, tuple)?;
+    Ok(Some(names.bind(py)))
+}
+
+/// The default stream of a producer's device, as its API numbers it (STC-10, STC-11, STR-07). The core takes it for
+/// the one that a tensor without a stream of its own is written on.
+///
+/// Nothing is said of memory that the processor can read, as others do (STC-15), and nothing where the data is
+/// wanted elsewhere.
+fn default_stream(
+    py: Python<'_>,
+    device: PyResult<Bound<'_, PyAny>>,
+    wanted: Option<Device>,
+) -> PyResult<Option<i64>> {
+    let device = match device {
+        Ok(pair) => pair.extract::<(i32, i32)>().ok(),
+        // DEV-11: it has none, which the other method will say too.
+        Err(error) if error.is_instance_of::<PyBufferError>(py) => None,
+        Err(error) => return Err(error),
+    };
+    let kind = device.map(|(kind, _)| DeviceType(kind));
+    Ok(match kind {
+        Some(kind) if wanted.is_some_and(|wanted| wanted.device_type != kind) => None,
+        Some(DeviceType::CUDA) => Some(1),
+        Some(DeviceType::ROCM) => Some(0),
+        _ => None,
+    })
+}

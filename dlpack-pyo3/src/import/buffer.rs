@@ -1,0 +1,130 @@
+//! Python's buffer protocol as a way in, for what knows no DLPack: `bytes`, `array.array`, `mmap`.
+#![expect(
+    unsafe_code,
+    reason = "reads structs of Python's, and keeps the memory that they describe"
+)]
+
+use core::ffi::{CStr, c_char};
+use core::slice;
+
+use dlpack_core::binding::{Strided, keep_strided};
+use dlpack_core::{DataType, Managed};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::{prelude::*, sync::PyOnceLock};
+
+use crate::error::{Raised, bail, refuse};
+use crate::hold::{HeldBuffer, attached};
+
+/// The tensor over the buffer of an object, which is held until the tensor is released; nothing if it has none.
+pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+    static IS_READY: PyOnceLock<()> = PyOnceLock::new();
+
+    let py = object.py();
+    IS_READY.get_or_init(py, || attached::prepare(py));
+    let failed = |error| refuse(py, &error);
+    let describe = |buffer| describe(object, buffer);
+    // SAFETY: the object keeps its memory until the buffer is released, which happens as the owner is dropped. What else
+    // writes there is Python's.
+    let tensor = unsafe { keep_strided(HeldBuffer::new(), describe, failed) };
+    tensor.map(Some).or_else(|raised| {
+        let error = raised.fetch(py);
+        let has_none = error.is_instance_of::<PyTypeError>(py);
+        if has_none { Ok(None) } else { Err(error) }
+    })
+}
+
+/// What the buffer of an object says.
+#[inline]
+fn describe<'a>(
+    object: &Bound<'_, PyAny>,
+    held: &'a mut HeldBuffer,
+) -> Result<Strided<'a>, Raised> {
+    let py = object.py();
+    let view = held.fill(object)?;
+    // SAFETY: null, or a string that lives as long as the buffer.
+    let format = unsafe { text_at(view.format) };
+    let Some(dtype) = dtype_of(format, view.itemsize) else {
+        let (format, bytes) = (format.escape_ascii(), view.itemsize);
+        bail!(py, PyBufferError: "no data type of DLPack is a buffer's \"{format}\" of {bytes} bytes");
+    };
+    let rank = usize::try_from(view.ndim).ok();
+    let has_shape = view.ndim == 0 || !view.shape.is_null();
+    let Some(rank) = rank.filter(|_| has_shape && view.suboffsets.is_null()) else {
+        bail!(py, PyBufferError: "the buffer does not say its shape, or has pointers among its items");
+    };
+    // SAFETY: one an axis, for as long as the buffer.
+    let shape = unsafe { list_at(view.shape, rank) };
+    // `ctypes` gives none, though they were asked for.
+    let strides = (!view.strides.is_null()).then(|| {
+        // SAFETY: as above.
+        unsafe { list_at(view.strides, rank) }
+    });
+    Ok(Strided {
+        data: view.buf.cast(),
+        shape,
+        strides,
+        dtype,
+        read_only: view.readonly != 0,
+    })
+}
+
+/// The text of a format; that of bytes where there is none.
+///
+/// # Safety
+///
+/// `start` is null, or leads to a string that lives for `'a`.
+#[inline]
+unsafe fn text_at<'a>(start: *const c_char) -> &'a [u8] {
+    if start.is_null() {
+        return b"B";
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { CStr::from_ptr(start) }.to_bytes()
+}
+
+/// The numbers of a list.
+///
+/// # Safety
+///
+/// `start` leads to so many of them, which nobody changes in `'a`, if there are any.
+#[inline]
+unsafe fn list_at<'a>(start: *const isize, len: usize) -> &'a [isize] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { slice::from_raw_parts(start, len) }
+}
+
+/// The data type of a format of the `struct` module.
+///
+/// The letter only says of what kind a number is: how many bytes it has depends on the sign in front of it, and `ctypes`
+/// writes the one without regard to the other.
+#[inline]
+fn dtype_of(format: &[u8], itemsize: isize) -> Option<DataType> {
+    const SIGNED: [DataType; 4] = [DataType::I8, DataType::I16, DataType::I32, DataType::I64];
+    const UNSIGNED: [DataType; 4] = [DataType::U8, DataType::U16, DataType::U32, DataType::U64];
+    const NATIVE: u8 = if cfg!(target_endian = "little") {
+        b'<'
+    } else {
+        b'>'
+    };
+
+    let letters = match format {
+        [b'@' | b'=' | NATIVE, letters @ ..] => letters,
+        // A single byte is in any order.
+        [sign, letters @ ..] if itemsize == 1 && b"<>!".contains(sign) => letters,
+        letters => letters,
+    };
+    let of_sizes: &[DataType] = match letters {
+        b"?" => &[DataType::BOOL],
+        b"b" | b"h" | b"i" | b"l" | b"q" | b"n" => &SIGNED,
+        b"B" | b"H" | b"I" | b"L" | b"Q" | b"N" => &UNSIGNED,
+        b"e" | b"f" | b"d" => &[DataType::F16, DataType::F32, DataType::F64],
+        b"Zf" | b"Zd" | b"F" | b"D" => &[DataType::C64, DataType::C128],
+        _ => return None,
+    };
+    let bits = usize::try_from(itemsize).ok()?.checked_mul(8)?;
+    let fits = |dtype: &&DataType| dtype.itemsize_bits() == bits;
+    of_sizes.iter().find(fits).copied()
+}
