@@ -68,7 +68,7 @@ pub(crate) fn argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
 
 /// The tensor of an object, if it is an array at all.
 #[inline]
-fn take(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if let Some(tensor) = numpy::array(object) {
         return Ok(Some(tensor));
     }

@@ -1,5 +1,6 @@
 """Typed arguments: `View`, `ViewMut` and their options."""
 
+import array
 import gc
 import os
 import random
@@ -158,7 +159,7 @@ def test_read_only_is_refused_at_the_call():
     [
         (image(3, 4, dtype="f8"), r"found one of float64 of shape \(3, 4\)"),
         (image(3), r"found one of float32 of shape \(3,\)"),
-        ([[1.0]], r"found <class 'list'>; pass an array of NumPy.*numpy\.asarray\(x, dtype='float32'\)"),
+        ([[1.0]], r"found <class 'list'>, which has neither .* pass an array of NumPy.*numpy\.asarray\(x, dtype='float32'\)"),
         (None, "found <class 'NoneType'>"),
         (1.0, "found <class 'float'>"),
     ],
@@ -352,5 +353,9 @@ def test_the_examples_of_rust_numpy():
     z = np.from_dlpack(p.rust_ext.axpy(2.0, x, y))
     assert (z == 2 * x + y).all()
     p.rust_ext.mult(3.0, x[:, ::-1])
+    other = array.array("d", [1.0, 2.0])
+    p.rust_ext.mult(2.0, other)
+    assert list(other) == [2.0, 4.0]
+    assert np.from_dlpack(p.rust_ext.axpy(2.0, other, other)).tolist() == [6.0, 12.0]
     assert (x == 3 * np.arange(6.0).reshape(2, 3)).all()
     p.evaluate()

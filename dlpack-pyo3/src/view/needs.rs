@@ -4,11 +4,11 @@ use core::fmt;
 
 use dlpack_core::element::Axes;
 use dlpack_core::{DataType, Error, Managed, TensorRef};
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::{intern, prelude::*, types::PyDict};
 
 use crate::error::{Tuple, fail, refuse};
-use crate::from_dlpack;
+use crate::import::{from_dlpack, take};
 
 /// What a view needs of its argument.
 #[derive(Debug)]
@@ -24,11 +24,14 @@ pub(super) struct Needs {
 
 impl Needs {
     /// The tensor of an argument, or of what it was converted to.
+    #[inline]
     pub(super) fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-        from_dlpack(object).or_else(|error| match self.convert {
-            true => self.converted(object),
-            false => Err(self.no_array(object, error)),
-        })
+        match take(object) {
+            Ok(Some(tensor)) => Ok(tensor),
+            _ if self.convert => self.converted(object),
+            Ok(None) => Err(self.no_array(object)),
+            Err(error) => Err(error),
+        }
     }
 
     /// One that may fit, after the tensor that was found does not.
@@ -59,20 +62,14 @@ impl Needs {
         from_dlpack(&numpy.call_method(asarray, (object,), Some(&options))?)
     }
 
-    /// What is raised for an object that is no array. What a producer raised of its own is passed on.
+    /// What is raised for an object that is no array.
     #[cold]
-    fn no_array(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-        let py = object.py();
-        if !error.is_instance_of::<PyAttributeError>(py) {
-            return error;
-        }
-        let (class, dtype) = (object.get_type(), self.dtype);
+    fn no_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
+        let (py, class, dtype) = (object.py(), object.get_type(), self.dtype);
         let raised = fail!(py, PyTypeError:
-            "expected {self}, found {class}; pass an array of NumPy, torch, JAX or another library with `__dlpack__`, \
-             such as numpy.asarray(x, dtype='{dtype}')");
-        let told = raised.fetch(py);
-        told.set_cause(py, Some(error));
-        told
+            "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an array of NumPy, torch, \
+             JAX or the like, such as numpy.asarray(x, dtype='{dtype}')");
+        raised.fetch(py)
     }
 
     /// What is raised for an array that does not fit. `TypeError`, to which PyO3 adds the name of the argument.
