@@ -17,6 +17,14 @@ PROMISES = [
     ("rank, NumPy's array", "rust-numpy", 1.5),
     ("rank, NumPy's array", "nanobind", 1.2),
     ("rank, an object of ours", "nanobind", 0.6),
+    ("sum, 1 Ki f32", "rust-numpy", 1.2),
+    ("sum, 4 Mi f32", "rust-numpy", 1.2),
+    ("max, 1 MB u8", "rust-numpy", 2.0),
+    ("sum of a slice, 4 Mi f32", "rust-numpy", 1.05),
+    ("max of a slice, 1 MB u8", "rust-numpy", 1.05),
+    *((f"{what}, {size} {dtype}", "numpy", 1.5 if size == "4 KB" else 1.2)
+      for what in ("copy", "import") for size in ("4 KB", "64 KB", "4 MB") for dtype in ("u8", "f32", "f64")),
+    *((f"copy, 4 MB f32, {cut}", "numpy", 1.0) for cut in ("a.T", "a[:, ::2]", "a[:, :n]")),
 ]
 # A turn takes about so many nanoseconds, but is no more calls than these.
 TURN, MOST_CALLS = 1_000_000, 2000
@@ -39,6 +47,9 @@ def rows(dlpack_rs):
         ("sum, 1 Ki f32", "sum", f32[:1024], np.sum),
         ("sum, 4 Mi f32", "sum", f32, np.sum),
         ("max, 1 MB u8", "largest", image, np.max),
+        # With a promise that nobody writes.
+        ("sum of a slice, 4 Mi f32", "sum sum_of_slice", f32, np.sum),
+        ("max of a slice, 1 MB u8", "largest largest_of_slice", image, np.max),
     ]
     if dlpack_rs is not None:
         result.append(("rank, one of dlpack-rs", "rank rank_3", dlpack_rs.Image(4, 5), None))
@@ -47,6 +58,7 @@ def rows(dlpack_rs):
             kind = np.dtype(dtype.replace("f32", "f4").replace("f64", "f8").replace("u8", "u1"))
             matrix = np.ones((side, 4 * side // kind.itemsize), kind)
             result.append((f"copy, {size} {dtype}", f"copy_{dtype}", matrix, np.ndarray.copy))
+            result.append((f"import, {size} {dtype}", f"import_{dtype}", matrix, np.ndarray.copy))
     square = np.ones((1024, 1024), np.float32)
     wide = np.ones((1024, 2048), np.float32)
     copy = lambda matrix: matrix.copy("C")

@@ -1,5 +1,5 @@
 //! One class of each kind that costs differently; all hold the same numbers. And functions that take arrays.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod takes;
 

@@ -2,50 +2,100 @@
 
 use std::hint::black_box;
 
-use dlpack_pyo3::{Element, Tensor, py_err};
+use dlpack_pyo3::element::Plain;
+use dlpack_pyo3::view::Promise;
+use dlpack_pyo3::{Imported, View, py_err};
 use pyo3::prelude::*;
 
+/// These functions hold the GIL, and call no Python.
+struct Alone;
+// SAFETY: so nobody else runs meanwhile; the bench has one thread.
+#[expect(unsafe_code, reason = "what a user writes who wants slices")]
+unsafe impl Promise for Alone {}
+
 #[pyfunction]
-fn rank(array: Tensor) -> usize {
-    array.view().shape().len()
+fn rank(array: View<f32, 2>) -> usize {
+    array.rank()
 }
 
 #[pyfunction]
-fn sum(array: Tensor) -> PyResult<f32> {
-    Ok(array.view().iter::<f32>().map_err(py_err)?.sum())
+fn rank_1(array: View<f32, 1>) -> usize {
+    array.rank()
 }
 
 #[pyfunction]
-fn largest(array: Tensor) -> PyResult<Option<u8>> {
-    Ok(array.view().iter::<u8>().map_err(py_err)?.max())
+fn rank_3(array: View<f32, 3>) -> usize {
+    array.rank()
+}
+
+#[pyfunction]
+fn sum(array: View<f32, 1>) -> f32 {
+    array.iter().sum()
+}
+
+#[pyfunction]
+fn largest(array: View<u8, 2>) -> Option<u8> {
+    array.iter().max()
+}
+
+/// The same with slices, on a promise.
+#[pyfunction]
+fn sum_of_slice(array: View<f32, 1, Alone>) -> PyResult<f32> {
+    Ok(array.as_slice().map_err(py_err)?.iter().sum())
+}
+
+#[pyfunction]
+fn largest_of_slice(array: View<u8, 2, Alone>) -> PyResult<Option<u8>> {
+    Ok(array.as_slice().map_err(py_err)?.iter().copied().max())
 }
 
 /// A copy in row-major order.
-fn copied<T: Element>(array: &Tensor) -> PyResult<usize> {
-    let copy: Vec<T> = array.view().to_vec().map_err(py_err)?;
-    Ok(black_box(copy).len())
+fn copied<T: Plain>(array: &View<T, 2>) -> PyResult<usize> {
+    Ok(black_box(array.to_vec().map_err(py_err)?).len())
 }
 
 #[pyfunction]
-fn copy_u8(array: Tensor) -> PyResult<usize> {
-    copied::<u8>(&array)
+fn copy_u8(array: View<u8, 2>) -> PyResult<usize> {
+    copied(&array)
 }
 
 #[pyfunction]
-fn copy_f32(array: Tensor) -> PyResult<usize> {
-    copied::<f32>(&array)
+fn copy_f32(array: View<f32, 2>) -> PyResult<usize> {
+    copied(&array)
 }
 
 #[pyfunction]
-fn copy_f64(array: Tensor) -> PyResult<usize> {
-    copied::<f64>(&array)
+fn copy_f64(array: View<f64, 2>) -> PyResult<usize> {
+    copied(&array)
+}
+
+#[pyfunction]
+fn import_u8(array: Imported<Vec<u8>>) -> usize {
+    array.len()
+}
+
+#[pyfunction]
+fn import_f32(array: Imported<Vec<f32>>) -> usize {
+    array.len()
+}
+
+#[pyfunction]
+fn import_f64(array: Imported<Vec<f64>>) -> usize {
+    array.len()
 }
 
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rank, module)?)?;
+    module.add_function(wrap_pyfunction!(rank_1, module)?)?;
+    module.add_function(wrap_pyfunction!(rank_3, module)?)?;
     module.add_function(wrap_pyfunction!(sum, module)?)?;
     module.add_function(wrap_pyfunction!(largest, module)?)?;
+    module.add_function(wrap_pyfunction!(sum_of_slice, module)?)?;
+    module.add_function(wrap_pyfunction!(largest_of_slice, module)?)?;
     module.add_function(wrap_pyfunction!(copy_u8, module)?)?;
     module.add_function(wrap_pyfunction!(copy_f32, module)?)?;
-    module.add_function(wrap_pyfunction!(copy_f64, module)?)
+    module.add_function(wrap_pyfunction!(copy_f64, module)?)?;
+    module.add_function(wrap_pyfunction!(import_u8, module)?)?;
+    module.add_function(wrap_pyfunction!(import_f32, module)?)?;
+    module.add_function(wrap_pyfunction!(import_f64, module)?)
 }
