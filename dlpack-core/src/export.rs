@@ -181,7 +181,10 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        export_shared(self, Self::describe, share, None)
+        if let Some(shared) = share(&**self, None) {
+            return shared;
+        }
+        export_shared(self, Self::describe, None)
     }
 
     /// Exports the value without giving it up, as a consumer asks for it.
@@ -205,10 +208,10 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = share(&**self, request) {
+        if let Some(shared) = share(&**self, Some(request)) {
             return shared;
         }
-        export_shared(self, Self::describe, |_, _| None, Some(request))
+        export_shared(self, Self::describe, Some(request))
     }
 }
 

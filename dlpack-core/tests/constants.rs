@@ -3,9 +3,8 @@
 //! Where the compiler does it, a mistake is a build that fails or that passes; here it is a text that is compared.
 
 #![cfg(feature = "derive")]
-#![expect(unsafe_code, reason = "moves a tensor to a device that is not there")]
+#![expect(unsafe_code, reason = "lends memory of a device that is not there")]
 
-use core::sync::atomic::{AtomicI64, Ordering};
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
@@ -16,8 +15,7 @@ use dlpack_core::__private0::{
 };
 use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, DeviceType, Error, ExportRequest, Managed, Order, Parts,
-    SharedBuffer, binding,
+    Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Loan, Order, SharedBuffer, binding,
 };
 
 const LIST: Facts = Elem::<f32>::FACTS;
@@ -259,7 +257,10 @@ struct Whole(SharedBuffer<u8>);
 impl DLPack for Whole {
     const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN)
         .usual(|this| binding::usual(&this.0))
-        .share(|this, request| Some(Arc::new(this.0.clone()).to_dlpack_with(request)));
+        .share(|this, request| {
+            let request = request.expect("asked for");
+            Some(Arc::new(this.0.clone()).to_dlpack_with(request))
+        });
 
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         self.0.describe()
@@ -289,16 +290,16 @@ struct Ordered {
 #[test]
 fn the_ways_of_a_field_are_those_of_the_struct() {
     let whole = Whole(SharedBuffer::zeroed(3).unwrap());
-    let request = ExportRequest::versioned();
+    let request = Some(&ExportRequest::versioned());
     let route = || Probed::<Whole>::NEW.route();
     let usual = whole_usual::<Whole, _>(&whole, route()).expect("the usual");
     assert_eq!((usual.shape(), usual.is_read_only()), (&[3][..], false));
-    let shared = whole_share::<Whole, _>(&whole, &request, route()).expect("a clone");
+    let shared = whole_share::<Whole, _>(&whole, request, route()).expect("a clone");
     assert_eq!(shared.unwrap().view().as_ptr(), usual.as_ptr());
     let around = Around(Kept {
         values: [1, 2].into(),
     });
-    let kept = binding::share(&around, &request).expect("an owner by itself");
+    let kept = binding::share(&around, request).expect("an owner by itself");
     assert_eq!(kept.unwrap().view().to_vec::<u16>().unwrap(), [1, 2]);
     assert_eq!(Arc::strong_count(&around.0.values), 1);
 
@@ -311,29 +312,35 @@ fn the_ways_of_a_field_are_those_of_the_struct() {
     assert_eq!(order(&Order::F), Order::F);
 }
 
-/// What an export without the value is asked for where nobody asks: no order, which takes no driver.
+/// An export without the value has no order where nobody asks, and so takes no driver.
 #[test]
 fn nobody_asks_for_no_order() {
-    struct Asked(AtomicI64);
+    #[derive(Clone)]
+    struct Elsewhere(Arc<()>);
 
-    impl DLPack for Asked {
-        const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN).share(|this, request| {
-            this.0.store(request.stream.unwrap_or(0), Ordering::Relaxed);
-            Some(Managed::zeroed(&[1], DataType::U8))
-        });
-
-        fn describe(&self) -> Result<Descriptor<'_>, Error> {
-            let mut tensor = Managed::zeroed(&[1], DataType::U8)?.into_raw();
-            // SAFETY: given up right here, and nobody reads its memory.
-            unsafe { tensor.as_mut().dl_tensor.device.device_type = DeviceType::CUDA.0 };
-            // SAFETY: as above.
-            Parts::new().via(unsafe { Managed::from_raw(tensor) }?)
+    impl Buffer for Elsewhere {
+        fn lend(&self) -> Loan<'_> {
+            let start = core::ptr::without_provenance::<f32>(0x1000);
+            // SAFETY: nobody reads there.
+            unsafe { Loan::from_raw_parts(start, 4, Device::cuda(0)) }
         }
     }
 
-    let asked = Arc::new(Asked(AtomicI64::new(7)));
-    drop(asked.to_dlpack());
-    assert_eq!(asked.0.load(Ordering::Relaxed), -1);
+    #[derive(DLPack)]
+    struct Owned {
+        #[dlpack(data, owner)]
+        memory: Elsewhere,
+    }
+
+    let memory = Elsewhere(Arc::default());
+    let owned = Arc::new(Owned {
+        memory: memory.clone(),
+    });
+    let tensor = owned.to_dlpack().unwrap();
+    assert_eq!(Arc::strong_count(&owned), 1);
+    assert_eq!(Arc::strong_count(&memory.0), 3);
+    drop(tensor);
+    assert_eq!(Arc::strong_count(&memory.0), 2);
 }
 
 /// Six axes are described in short, seven at length; a list that was read already is read again.

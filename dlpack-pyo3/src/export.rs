@@ -60,17 +60,15 @@ pub(crate) unsafe fn export<G: Send + 'static>(
     }
     // SAFETY: of this class. The guard is dropped last here, or goes into `Held` together with the object.
     let (contents, guard) = unsafe { (class.share)(object) }?;
+    if let Some(share_field) = class.share_field {
+        // SAFETY: borrowed right above.
+        if let Some(shared) = unsafe { share_field(contents, request) } {
+            return shared.map(Handover::Other).or_raise(object.py());
+        }
+    }
     // SAFETY: borrowed right above.
     let mut described = unsafe { (class.describe)(contents) };
     if let Ok(descriptor) = &described {
-        if let Some(share_field) = class.share_field {
-            let mut order = None;
-            let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
-            // SAFETY: borrowed right above.
-            if let Some(shared) = unsafe { share_field(contents, request) } {
-                return shared.map(Handover::Other).or_raise(object.py());
-            }
-        }
         let read_only = descriptor.is_read_only();
         if let Some(exclusive) = class.exclusive.as_ref().filter(|_| read_only) {
             drop(described);

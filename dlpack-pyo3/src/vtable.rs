@@ -68,7 +68,8 @@ type Describe = for<'a> unsafe fn(Contents<'a>) -> Result<Descriptor<'a>, Error>
 /// # Safety
 ///
 /// As [`Describe`].
-type ShareField = for<'a> unsafe fn(Contents<'a>, &ExportRequest) -> Option<Result<Managed, Error>>;
+type ShareField =
+    for<'a> unsafe fn(Contents<'a>, Option<&ExportRequest>) -> Option<Result<Managed, Error>>;
 
 /// What an object of some class holds.
 #[derive(Clone, Copy)]

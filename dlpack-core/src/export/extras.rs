@@ -21,7 +21,7 @@ pub struct Extras<T: ?Sized> {
     /// Shape and strides, where they lie in the value as DLPack wants them: so they can be lent.
     pub lists: Option<for<'a> fn(&'a T) -> Option<Lists<'a>>>,
     /// Exports without keeping the value, where a field holds the memory by itself (key `owner`).
-    pub share: Option<fn(&T, &ExportRequest) -> Shared>,
+    pub share: Option<fn(&T, Option<&ExportRequest>) -> Shared>,
 }
 
 impl<T: ?Sized> Extras<T> {
@@ -53,7 +53,7 @@ impl<T: ?Sized> Extras<T> {
     }
 
     /// With a way to export that does not keep the value.
-    pub const fn share(mut self, share: fn(&T, &ExportRequest) -> Shared) -> Self {
+    pub const fn share(mut self, share: fn(&T, Option<&ExportRequest>) -> Shared) -> Self {
         self.share = Some(share);
         self
     }
@@ -82,8 +82,8 @@ pub fn lists<T: DLPack + ?Sized>(value: &T) -> Option<Lists<'_>> {
     const { T::EXTRAS.lists }.and_then(|lists| lists(value))
 }
 
-/// An export without the value, if it has something that is cheaper to keep.
+/// An export without the value, if it has something that is cheaper to keep; as it is where nobody asks.
 #[inline(always)]
-pub fn share<T: DLPack + ?Sized>(value: &T, request: &ExportRequest) -> Shared {
+pub fn share<T: DLPack + ?Sized>(value: &T, request: Option<&ExportRequest>) -> Shared {
     const { T::EXTRAS.share }.and_then(|share| share(value, request))
 }

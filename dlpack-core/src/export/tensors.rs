@@ -67,7 +67,7 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        export_shared(self, |this| this.describe_tensor(name), |_, _| None, None)
+        export_shared(self, |this| this.describe_tensor(name), None)
     }
 
     /// Exports the tensor of this name as a consumer asks for it.
@@ -94,11 +94,6 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
-        export_shared(
-            self,
-            |this| this.describe_tensor(name),
-            |_, _| None,
-            Some(request),
-        )
+        export_shared(self, |this| this.describe_tensor(name), Some(request))
     }
 }

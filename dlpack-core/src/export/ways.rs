@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use crate::export::device;
-use crate::export::{block::Contents, block::Unfinished, extras::Shared, fresh::copy_on_host};
+use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
 use crate::request::plan::{Way, plan, plan_unasked};
 use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
 use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts};
@@ -103,28 +103,22 @@ pub(crate) fn export_moved<T: Send + 'static>(
     unsafe { finish(|| block, Ok, descriptor, &plan, request) }
 }
 
-/// Exports another `Arc` to a value, likewise; or where nobody asked, without the value if `share` can.
+/// Exports another `Arc` to a value, likewise.
 #[inline(always)]
 pub(crate) fn export_shared<T: Send + Sync + 'static>(
     value: &Arc<T>,
     describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
-    share: impl FnOnce(&T, &ExportRequest) -> Shared,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let mut described = describe(value);
     let descriptor = described.as_mut().map_err(Error::take)?;
-    if request.is_none() {
-        if let Some(shared) = share(value, &unordered_request(descriptor.device)) {
-            return shared;
-        }
-    }
     let plan = planned(descriptor, request)?;
     let owner = || Arc::clone(value);
     // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
     unsafe { finish(owner, Unfinished::new, descriptor, &plan, request) }
 }
 
-/// Exports what `field`, or a clone of it, holds: the clone is the owner, and the struct stays free.
+/// Exports what `field`, or a clone of it, holds, likewise: the clone is the owner, and the struct stays free.
 ///
 /// Nothing is taken on trust: the clone is put at its final place first, and the tensor is exported if what the clone
 /// lends from there [`keeps`] it. A clone that copied its elements does not.
@@ -132,18 +126,18 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,
     lend: for<'a> fn(&'a T) -> Loan<'a>,
     mut descriptor: Descriptor<'_>,
-    request: &ExportRequest,
+    request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let plan = planned(&descriptor, Some(request))?;
+    let plan = planned(&descriptor, request)?;
     if way(&descriptor, &plan) != Way::Share {
-        return without_owner(&mut descriptor, &plan, Some(request));
+        return without_owner(&mut descriptor, &plan, request);
     }
     let block = Unfinished::new(field.clone())?;
     if !keeps(lend(block.owner()), &descriptor) {
         return Err(Error::OwnerElsewhere);
     }
     // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
-    unsafe { finish(|| block, Ok, &mut descriptor, &plan, Some(request)) }
+    unsafe { finish(|| block, Ok, &mut descriptor, &plan, request) }
 }
 
 /// Whether each item of a tensor is one that the loan lends.

@@ -43,7 +43,7 @@ impl<T: Clone + Send + 'static> Handle for T {}
 pub fn share<T: Handle, R: Route<T>>(
     field: &T,
     described: Result<Descriptor<'_>, Error>,
-    request: &ExportRequest,
+    request: Option<&ExportRequest>,
     _: R,
 ) -> Result<Managed, Error> {
     crate::export::ways::share_clone(field, R::lend, described?, request)

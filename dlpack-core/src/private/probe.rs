@@ -250,7 +250,7 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
     /// Without keeping the value, if it can.
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Shared {
+    fn share(value: &T, request: Option<&ExportRequest>) -> Shared {
         let _ = (value, request);
         None
     }
@@ -275,7 +275,7 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: &ExportRequest) -> Shared {
+    fn share(value: &T, request: Option<&ExportRequest>) -> Shared {
         extras::share(value, request)
     }
 }

@@ -51,7 +51,7 @@ pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Desc
 #[inline]
 pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
-    request: &ExportRequest,
+    request: Option<&ExportRequest>,
     _: R,
 ) -> Shared {
     R::share(field, request)
