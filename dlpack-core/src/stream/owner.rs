@@ -19,6 +19,10 @@ impl<O: Send + 'static> StreamOwner<O> {
         }
     }
 
+    pub(crate) fn owner(&self) -> &O {
+        &self.owner
+    }
+
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }
