@@ -338,24 +338,30 @@ pub(super) fn narrow(
     Ok(())
 }
 
-/// The owner of a tensor, if that is in a block of ours with an owner of this type.
+/// The owner of a tensor, if that is in a block of ours with an owner of this type; in whatever it is on a device.
 ///
 /// # Safety
 ///
 /// No owner of another type contains an `O`, and only the drop of an `O` does what that does.
 pub(super) unsafe fn owner<O: Send + 'static>(tensor: &Managed) -> Option<&O> {
-    if let Some(context) = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>) {
-        // SAFETY: a deleter of this address has the code that drops an `O` there: by the caller's contract the
-        // block is one of this type. It is there until the tensor is released, and nobody else uses its owner.
-        return Some(unsafe { &(*context.cast::<Block<O>>()).owner });
-    }
-    let deleters = (
-        delete_versioned::<StreamOwner<O>>,
-        delete_legacy::<StreamOwner<O>>,
-    );
-    let context = tensor.released_by(deleters.0, deleters.1)?;
-    // SAFETY: as above; what a `StreamOwner` drops is its owner.
-    Some(unsafe { &(*context.cast::<Block<StreamOwner<O>>>()).owner }.owner())
+    // SAFETY: passed on to the caller.
+    let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) };
+    // SAFETY: as above.
+    let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) };
+    // SAFETY: as above.
+    unsafe { exactly::<O>(tensor) }
+        .or_else(|| shared().map(StreamOwner::owner))
+        .or_else(|| moved().map(|owner| owner.owner().owner()))
+}
+
+/// # Safety
+///
+/// As [`owner`], of this very type.
+unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
+    let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
+    // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
+    // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
+    Some(unsafe { &(*context.cast::<Block<O>>()).owner })
 }
 
 fn ndim(rank: usize) -> i32 {

@@ -59,13 +59,21 @@ pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Opti
     let mut tensor = described.of?;
     loop {
         // SAFETY: passed on to the caller.
-        if let Some(owner) = unsafe { owner::<O>(tensor) } {
-            return Some(owner);
+        let owner = unsafe { owner::<O>(tensor) };
+        if owner.is_some() {
+            return owner;
         }
-        // SAFETY: a layer is the whole owner, and its drop does what no other does.
-        let sole = unsafe { owner::<Layer<Managed>>(tensor) };
-        // SAFETY: as above.
-        let several = || unsafe { owner::<Layer<Counted<Managed>>>(tensor) };
-        tensor = (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))?;
+        tensor = below(tensor)?;
     }
+}
+
+/// The tensor that is the owner of this one. Compiled once, here, where layers are made: another crate would have
+/// deleters of its own to compare with.
+#[inline(never)]
+fn below(tensor: &Managed) -> Option<&Managed> {
+    // SAFETY: a layer is the whole owner, and its drop does what no other does.
+    let sole = unsafe { owner::<Layer<Managed>>(tensor) };
+    // SAFETY: as above.
+    let several = || unsafe { owner::<Layer<Counted<Managed>>>(tensor) };
+    (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }
