@@ -338,20 +338,27 @@ pub(super) fn narrow(
     Ok(())
 }
 
-/// The owner of a tensor, if that is in a block of ours with an owner of this type; in whatever it is on a device.
+/// The owner of a tensor, if that is in a block of ours with an owner of this type.
+///
+/// On a device there is a link around the owner, by which it is freed behind the consumer's work. One who exports it again
+/// has a link of his own: that does as well if it leads to the stream that `described` is written on, and to none further.
 ///
 /// # Safety
 ///
 /// No owner of another type contains an `O`, and only the drop of an `O` does what that does.
-pub(super) unsafe fn owner<O: Send + 'static>(tensor: &Managed) -> Option<&O> {
+pub(super) unsafe fn owner<'a, O: Send + 'static>(
+    tensor: &'a Managed,
+    described: &Descriptor<'_>,
+) -> Option<&'a O> {
+    let Descriptor { device, stream, .. } = *described;
     // SAFETY: passed on to the caller.
-    let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) };
+    let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
     // SAFETY: as above.
-    let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) };
+    let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) }?.owner(device, stream);
     // SAFETY: as above.
     unsafe { exactly::<O>(tensor) }
-        .or_else(|| shared().map(StreamOwner::owner))
-        .or_else(|| moved().map(|owner| owner.owner().owner()))
+        .or_else(shared)
+        .or_else(|| moved().map(Unfinished::owner))
 }
 
 /// # Safety

@@ -48,7 +48,8 @@ pub(super) fn part(
 /// What keeps the memory that is described, if that is a value of this type: as the owner of the tensor that was
 /// described, or of the one which that keeps, and so on.
 ///
-/// Who exports the memory again, and has a way to keep that value, can do so in place of the tensor.
+/// Who exports the memory again, and has a way to keep that value, can do so in place of the tensor. Nothing is found where
+/// the tensor sees to it besides that memory of a device is freed behind the work of several streams.
 ///
 /// # Safety
 ///
@@ -59,21 +60,21 @@ pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Opti
     let mut tensor = described.of?;
     loop {
         // SAFETY: passed on to the caller.
-        let owner = unsafe { owner::<O>(tensor) };
+        let owner = unsafe { owner::<O>(tensor, described) };
         if owner.is_some() {
             return owner;
         }
-        tensor = below(tensor)?;
+        tensor = below(tensor, described)?;
     }
 }
 
 /// The tensor that is the owner of this one. Compiled once, here, where layers are made: another crate would have
 /// deleters of its own to compare with.
 #[inline(never)]
-fn below(tensor: &Managed) -> Option<&Managed> {
+fn below<'a>(tensor: &'a Managed, described: &Descriptor<'_>) -> Option<&'a Managed> {
     // SAFETY: a layer is the whole owner, and its drop does what no other does.
-    let sole = unsafe { owner::<Layer<Managed>>(tensor) };
+    let sole = unsafe { owner::<Layer<Managed>>(tensor, described) };
     // SAFETY: as above.
-    let several = || unsafe { owner::<Layer<Counted<Managed>>>(tensor) };
+    let several = || unsafe { owner::<Layer<Counted<Managed>>>(tensor, described) };
     (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }

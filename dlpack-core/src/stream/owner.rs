@@ -3,7 +3,8 @@
 
 use core::mem::ManuallyDrop;
 
-use crate::stream::link::Link;
+use crate::Device;
+use crate::stream::{Queue, link::Link};
 
 /// An owner of memory that work on a device may still be using when it is dropped.
 pub(crate) struct StreamOwner<O: Send + 'static> {
@@ -19,8 +20,10 @@ impl<O: Send + 'static> StreamOwner<O> {
         }
     }
 
-    pub(crate) fn owner(&self) -> &O {
-        &self.owner
+    /// The owner, if it may be dropped without this behind work on such a stream.
+    pub(crate) fn owner(&self, device: Device, queue: Option<Queue>) -> Option<&O> {
+        let in_order = self.link.is_of(device, queue);
+        in_order.then(|| &*self.owner)
     }
 
     pub(crate) fn link(&self) -> &Link {

@@ -1,11 +1,12 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
-use dlpack_core::binding::text;
+use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
-use crate::class::Protocol;
+use crate::class::{Protocol, index::picks};
 use crate::error::{OrRaise, Tuple};
+use crate::export::part;
 use crate::import::{from_dlpack, from_dlpack_with};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
@@ -70,6 +71,8 @@ impl From<Managed> for Tensor {
 }
 
 impl DLPack for Tensor {
+    const EXTRAS: Extras<Self> = Extras::NONE.transparent();
+
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         self.managed.describe()
     }
@@ -161,6 +164,11 @@ impl Tensor {
     #[getter]
     fn data_ptr(&self) -> usize {
         self.view().as_ptr().addr()
+    }
+
+    /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
+    fn __getitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        part(slf, |shape| picks(index, shape)).map(Self::new)
     }
 
     fn __len__(&self) -> PyResult<usize> {
