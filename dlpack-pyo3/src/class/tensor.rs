@@ -31,7 +31,7 @@ use crate::import::{from_dlpack, from_dlpack_with};
 ///
 /// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
 /// `to_vec` and `iter` read it.
-#[pyclass(frozen, module = "dlpack_pyo3")]
+#[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
     managed: Managed,
@@ -169,6 +169,13 @@ impl Tensor {
     /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
     fn __getitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         part(slf, |shape| picks(index, shape)).map(Self::new)
+    }
+
+    /// The parts along the first axis. A plain sequence, which needs no iterator, is taken by NumPy for one of objects.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let builtins = slf.py().import("builtins")?;
+        let indices = builtins.call_method1("range", (slf.len()?,))?;
+        builtins.call_method1("map", (slf.getattr("__getitem__")?, indices))
     }
 
     fn __len__(&self) -> PyResult<usize> {
