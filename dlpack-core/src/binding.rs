@@ -10,6 +10,8 @@
 //! | do so, and release the owner without the deleter | [`hand_over`], [`take_back`] |
 //! | do so for the usual tensor, in the fewest instructions | [`hand_over_usual`] |
 //! | make a tensor of what another protocol describes, as Python's buffers do | [`keep_strided`](fn@keep_strided) |
+//! | export a part of it | [`pick`] |
+//! | find what keeps the memory of a tensor that was exported, imported, and so on | [`kept_by`], for a class that says [`Extras::transparent`] |
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
 //! | let somebody take a tensor, who may fail and keep it all the same | [`Offer`] |
@@ -24,14 +26,17 @@
 
 pub use crate::describe::usual::Usual;
 pub use crate::error::text;
+pub use crate::export::cuts::pick;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
-pub use crate::export::extras::{Lists, lists, share, usual};
+pub use crate::export::extras::{Extras, Lists, lists, share, usual};
 pub use crate::export::fresh::zeroed_like;
 pub use crate::export::hand_over::{Handover, hand_over, hand_over_usual, take_back};
+pub use crate::export::layer::kept_by;
 pub use crate::export::offer::Offer;
 pub use crate::export::strided::{Strided, keep_strided};
 pub use crate::export::ways::{export_with, unordered};
+pub use crate::layout::cut::Pick;
 #[cfg(feature = "std")]
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]

@@ -20,6 +20,8 @@
 //! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
 //! | `strided` | the door of memory that another protocol describes, in bytes |
 //! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
+//! | `layer` | exports of what was exported before, and who keeps the memory below them |
+//! | `cuts` | parts of a tensor, which keep the whole |
 //! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
 //! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
 //! | `device` | memory of devices: shared in the order of streams, or who copies it: the processor or a driver |
@@ -32,10 +34,12 @@
 pub(crate) mod block;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
+pub(crate) mod cuts;
 pub(crate) mod device;
 pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
+pub(crate) mod layer;
 pub(crate) mod offer;
 pub(crate) mod strided;
 pub(crate) mod tensors;

@@ -14,7 +14,9 @@
 //! | `shape` | what may name extents, strides and offsets, that each number can be one, and how many there are by their type |
 //! | `dims` | any number of `i64`s, up to six of them inline: `Few` are those six, for the usual tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |
+//! | `cut` | parts of a layout: slices, single indices, other axes |
 
+pub(crate) mod cut;
 pub(crate) mod dims;
 pub(crate) mod extent;
 pub(crate) mod shape;

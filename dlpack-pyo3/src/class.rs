@@ -12,7 +12,9 @@
 //! |---|---|
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
+//! | `index` | what stands between its brackets |
 
+mod index;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 

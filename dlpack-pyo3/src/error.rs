@@ -10,13 +10,13 @@ use core::{any::Any, mem::forget, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
 use dlpack_core::{Error, binding::text};
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
 use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*};
 
 /// The exception that a consumer expects for an error.
 ///
-/// `BufferError`, except for a value that makes no sense (`ValueError`) and for no memory (`MemoryError`);
-/// never `TypeError`, upon which consumers ask again for less.
+/// `BufferError`, except for a value that makes no sense (`ValueError`), an index out of range (`IndexError`) and for no
+/// memory (`MemoryError`); never `TypeError`, upon which consumers ask again for less.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{SharedBuffer, py_err};
@@ -51,6 +51,7 @@ fn class_of(error: &Error) -> Class {
     match error {
         Error::OutOfMemory { .. } => class::<PyMemoryError>(),
         Error::BadStream { .. } => class::<PyValueError>(),
+        Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => class::<PyIndexError>(),
         _ => class::<PyBufferError>(),
     }
 }

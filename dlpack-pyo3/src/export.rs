@@ -27,13 +27,15 @@ pub(crate) mod buffer;
 pub(crate) mod capsule;
 pub(crate) mod method;
 
-use dlpack_core::binding::{Handover, hand_over, unordered as unordered_stream};
-use dlpack_core::{Descriptor, Device, Error, ExportRequest};
+use dlpack_core::binding::{
+    Handover, Pick, export_with, hand_over, kept_by, pick, unordered as unordered_stream,
+};
+use dlpack_core::{Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, refuse};
-use crate::hold::Held;
-use crate::vtable::{Exclusive, Vtable};
+use crate::hold::{Guard, Held, share};
+use crate::vtable::{Exclusive, Exports, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
 ///
@@ -76,8 +78,12 @@ pub(crate) unsafe fn export<G: Send + 'static>(
             return exclude(exclusive);
         }
     }
-    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-    unsafe { finish(guard, object, &mut described, request) }
+    let root = match &described {
+        Ok(descriptor) if class.transparent => root::<G>(object, descriptor),
+        _ => object.as_borrowed(),
+    };
+    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.
+    unsafe { finish(guard, &root, &mut described, request) }
 }
 
 /// The descriptor stays where it was made, and is read field by field: it is large to move.
@@ -85,7 +91,7 @@ pub(crate) unsafe fn export<G: Send + 'static>(
 /// # Safety
 ///
 /// The described memory stays in place, and readable or writable as the descriptor says, until the
-/// guard is dropped, which came from `object`.
+/// guard is dropped, and then the object.
 unsafe fn finish<G: Send + 'static>(
     guard: G,
     object: &Bound<'_, PyAny>,
@@ -99,6 +105,44 @@ unsafe fn finish<G: Send + 'static>(
     let owner = || Held::new(guard, object);
     // SAFETY: passed on to the caller.
     unsafe { hand_over(owner, descriptor, request) }.or_raise(object.py())
+}
+
+/// What has to be held so that the memory of an object which is nothing but its tensor stays: where that came from another
+/// object, that one. So an import of an export of an import is no chain.
+fn root<'a, 'py, G>(
+    object: &'a Bound<'py, PyAny>,
+    described: &Descriptor<'a>,
+) -> Borrowed<'a, 'py, PyAny> {
+    let below = || first(described).map(|held| held.object(object.py()));
+    // A guard with a size borrows from the object, which then has to stay too.
+    let held = if size_of::<G>() == 0 { below() } else { None };
+    held.unwrap_or_else(|| object.as_borrowed())
+}
+
+/// Compiled once, where `Tensor` is exported: another crate would have deleters of its own to compare with.
+#[inline(never)]
+fn first<'a>(described: &Descriptor<'a>) -> Option<&'a Held<()>> {
+    // SAFETY: only this crate makes owners of a `Held`, each of which is nothing else; and nobody else can call what
+    // its drop calls.
+    unsafe { kept_by(described) }
+}
+
+/// A part of the tensor that an object is nothing but, as `picks` says by its shape.
+pub(crate) fn part<T: Exports>(
+    object: &Bound<'_, T>,
+    picks: impl FnOnce(&[i64]) -> PyResult<Vec<Pick>>,
+) -> PyResult<Managed> {
+    const { assert!(T::EXTRAS.transparent) };
+    let py = object.py();
+    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+    let (value, guard) = unsafe { share(object) }.or_fetch(py)?;
+    let whole = value.describe().or_fetch(py)?;
+    let picks = picks(whole.shape())?;
+    let part = pick(whole, &picks).or_fetch(py)?;
+    let owner = Held::new(guard, &root::<Guard<T>>(object.as_any(), &part));
+    let request = unordered(part.device());
+    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.
+    unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 
 /// A request for the tensor as it is, whose order is the consumer's affair (XAP-10).

@@ -36,6 +36,8 @@ pub(crate) struct Vtable<G> {
     pub(crate) usual: unsafe fn(*mut ffi::PyObject) -> Usual,
     pub(crate) share: Borrow<G>,
     pub(crate) describe: Describe,
+    /// The object is a tensor of somebody else and nothing besides.
+    pub(crate) transparent: bool,
     /// Where consumers may write.
     pub(crate) exclusive: Option<Exclusive<G>>,
     /// Exports what a field keeps by itself, where the key `owner` says so.
@@ -108,6 +110,7 @@ impl<G: Send + 'static> Vtable<G> {
                     // SAFETY: passed on to the caller.
                     unsafe { contents.0.cast::<T>().as_ref() }.describe()
                 },
+                transparent: T::EXTRAS.transparent,
                 exclusive: if T::EXTRAS.exclusive {
                     Some(Exclusive {
                         always: T::EXTRAS.facts.is_writable_alone() && T::EXTRAS.share.is_none(),

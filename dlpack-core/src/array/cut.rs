@@ -4,13 +4,14 @@
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut, Range};
 
+use crate::Error;
 use crate::array::Array;
-use crate::array::rank::{Rank, distance, size};
+use crate::array::rank::Rank;
 use crate::array::write::{ArrayMut, Place};
 use crate::element::Plain;
-use crate::layout::{Dims, extent};
+use crate::layout::Dims;
+use crate::layout::cut::{Cut, extent_of, one, range_of};
 use crate::tensor::items::Positions;
-use crate::{Error, Order};
 
 /// A part of an array that somebody else keeps; reads as an [`Array`].
 pub struct Part<'a, T, L> {
@@ -50,78 +51,6 @@ impl<T, L> DerefMut for PartMut<'_, T, L> {
     }
 }
 
-/// The first of the scalars that a range of an axis means, counted from the array's, and the extent that is left.
-fn range_of(
-    axis: usize,
-    range: &Range<usize>,
-    shape: &[i64],
-    strides: &[i64],
-) -> Result<(isize, i64), Error> {
-    let extent = extent_of(axis, shape)?;
-    if range.start > range.end || range.end > extent {
-        return Err(Error::OutOfRange {
-            axis,
-            start: range.start,
-            end: range.end,
-            extent,
-        });
-    }
-    let first = if range.is_empty() {
-        0
-    } else {
-        range.start as isize * distance(strides[axis])
-    };
-    Ok((first, range.len() as i64))
-}
-
-fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
-    let extent = shape.get(axis).map(|&extent| size(extent));
-    extent.ok_or(Error::NoSuchAxis {
-        axis,
-        rank: shape.len(),
-    })
-}
-
-/// What another shape has to have for strides, so that its items are the same in the same order; none where they would
-/// have to be moved.
-///
-/// Axes that continue each other are one run of items, and a run can be cut anew.
-pub(crate) fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
-    let mut found = Dims::zeroed(new.len()).whole()?;
-    if new.contains(&0) {
-        return extent::packed(Order::C, new, 1).map(Some);
-    }
-    let mut old = (shape.iter().zip(strides))
-        .filter(|(extent, _)| **extent != 1)
-        .rev()
-        .peekable();
-    let mut at = new.len();
-    while at > 0 {
-        // The next run, from the last axis on ..
-        let Some((&extent, &step)) = old.next() else {
-            // .. behind which only extents of 1 are left.
-            found[..at].fill(1);
-            break;
-        };
-        let mut run = extent;
-        while let Some((&extent, _)) = old.next_if(|(_, stride)| **stride == step.wrapping_mul(run))
-        {
-            run *= extent;
-        }
-        // .. and the new axes that it makes.
-        let mut cut = 1;
-        while at > 0 && (cut < run || new[at - 1] == 1) {
-            at -= 1;
-            found[at] = step.wrapping_mul(cut);
-            cut *= new[at];
-        }
-        if cut != run {
-            return Ok(None);
-        }
-    }
-    Ok(old.next().is_none().then_some(found))
-}
-
 impl<T: Plain, L: Rank> Array<T, L> {
     fn part<M>(&self, first: isize, shape: M, strides: M) -> Part<'_, T, M> {
         Part {
@@ -132,16 +61,16 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     /// The lists under a range of one axis.
     fn sliced(&self, axis: usize, range: &Range<usize>) -> Result<(isize, L, L), Error> {
-        let (first, extent) = range_of(axis, range, self.shape.as_ref(), self.strides.as_ref())?;
-        let mut shape = Dims::from(self.shape.as_ref()).whole()?;
-        shape[axis] = extent;
-        Ok((first, L::of(&shape)?, L::of(self.strides.as_ref())?))
+        let mut cut = self.whole()?;
+        cut.slice(axis, range)?;
+        Ok((cut.first, L::of(&cut.shape)?, L::of(&cut.strides)?))
     }
 
     /// The lists under one index of an axis.
     fn indexed(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
+        // One after another along an axis: so none of the longer lists of a `Cut` is made.
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        let (first, _) = range_of(axis, &(index..index.saturating_add(1)), shape, strides)?;
+        let (first, _) = range_of(axis, &one(index), shape, strides)?;
         Ok((
             first,
             self.shape.without(axis)?,
@@ -151,23 +80,13 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     /// The lists in another order of the axes.
     fn permuted(&self, axes: &[usize]) -> Result<(L, L), Error> {
-        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        let (mut new, mut steps) = (Dims::new(), Dims::new());
-        for (place, &axis) in axes.iter().enumerate() {
-            if axis >= shape.len() || axes[..place].contains(&axis) {
-                return Err(Error::NoSuchAxis {
-                    axis,
-                    rank: shape.len(),
-                });
-            }
-            new.append(&[shape[axis]])?;
-            steps.append(&[strides[axis]])?;
-        }
-        if axes.len() != shape.len() {
-            let (found, needed) = (axes.len(), shape.len());
-            return Err(Error::Rank { found, needed });
-        }
-        Ok((L::of(&new)?, L::of(&steps)?))
+        let mut cut = self.whole()?;
+        cut.permute(axes)?;
+        Ok((L::of(&cut.shape)?, L::of(&cut.strides)?))
+    }
+
+    fn whole(&self) -> Result<Cut, Error> {
+        Cut::of(self.shape.as_ref(), self.strides.as_ref())
     }
 
     /// The elements under a range of one axis.
@@ -262,16 +181,13 @@ impl<T: Plain, L: Rank> Array<T, L> {
     where
         [i64; M]: Rank,
     {
-        let needed = shape
-            .iter()
-            .try_fold(1, |len: usize, &extent| len.checked_mul(extent));
-        self.same_count(needed.unwrap_or(usize::MAX))?;
-        let new = shape.map(|extent| i64::try_from(extent).unwrap_or(i64::MAX));
-        let strides = reshaped(self.shape.as_ref(), self.strides.as_ref(), &new)?;
-        let Some(strides) = strides else {
-            return Err(self.not_contiguous());
-        };
-        Ok(self.part(0, new, <[i64; M]>::of(&strides)?))
+        let mut cut = self.whole()?;
+        cut.reshape(&shape)?;
+        Ok(self.part(
+            0,
+            <[i64; M]>::of(&cut.shape)?,
+            <[i64; M]>::of(&cut.strides)?,
+        ))
     }
 
     /// The same, whose elements are lent as slices, whoever else may have the memory.

@@ -50,9 +50,7 @@ impl Rank for Dims {
     }
 
     fn without(&self, axis: usize) -> Result<Self, Error> {
-        let mut less = Self::from(&self[..axis]).whole()?;
-        less.append(&self[axis + 1..])?;
-        Ok(less)
+        self.without(axis)
     }
 }
 
@@ -117,21 +115,3 @@ pub trait Index<L>: AsRef<[usize]> {}
 impl<const N: usize> Index<[i64; N]> for [usize; N] {}
 impl<const N: usize> Index<Dims> for [usize; N] {}
 impl Index<Dims> for &[usize] {}
-
-/// An extent. Memory holds that many elements, or another axis has none and this number means nothing.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "as above"
-)]
-pub(super) fn size(extent: i64) -> usize {
-    extent as usize
-}
-
-/// A stride, of which the same holds.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "as above")]
-pub(super) fn distance(stride: i64) -> isize {
-    stride as isize
-}

@@ -6,9 +6,10 @@ use core::marker::PhantomData;
 use core::slice;
 
 use crate::array::Array;
-use crate::array::rank::{Index, Rank, distance, size};
+use crate::array::rank::{Index, Rank};
 use crate::element::Plain;
 use crate::layout::Dims;
+use crate::layout::extent::{distance, size};
 use crate::memory::aligned::room;
 use crate::tensor::items::{self, Items, Positions};
 use crate::tensor::view::aligned_to;

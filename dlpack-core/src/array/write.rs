@@ -7,8 +7,9 @@ use core::{cmp::min, slice};
 
 use crate::Error;
 use crate::array::Array;
-use crate::array::rank::{Index, Rank, size};
+use crate::array::rank::{Index, Rank};
 use crate::element::Plain;
+use crate::layout::extent::size;
 use crate::memory::atomic;
 use crate::tensor::items::{Block, Positions};
 use crate::tensor::view::same_extent;

@@ -46,6 +46,7 @@ impl Annotation {
             legacy: self.legacy,
             release: self.release,
             own: None,
+            of: None,
             lifetime: PhantomData,
         };
         // Neither holds anything on the heap then, and without the code that would look for it
@@ -119,6 +120,7 @@ impl Annotation {
             legacy: self.legacy,
             release: self.release,
             own: None,
+            of: None,
             lifetime: PhantomData,
             shape,
             strides,

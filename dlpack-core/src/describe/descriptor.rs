@@ -2,10 +2,12 @@
 
 use core::marker::PhantomData;
 
-use crate::layout::{Dims, extent};
+use crate::layout::Dims;
+use crate::layout::cut::Cut;
+use crate::layout::extent::{self, distance};
 use crate::stream::{Queue, rules::Origin};
-use crate::{DataType, Device, Error, LegacyPolicy, Managed, ReleasePolicy, StreamRef, TensorRef};
-use crate::{Version, loan::access::Access, tensor::accessors::accessors};
+use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
+use crate::{TensorRef, Version, loan::access::Access, tensor::accessors::accessors};
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -42,6 +44,8 @@ pub struct Descriptor<'a> {
     pub(crate) release: ReleasePolicy,
     /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
     pub(crate) own: Option<Managed>,
+    /// The tensor of somebody else that this is, or is a part of.
+    pub(crate) of: Option<&'a Managed>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -69,6 +73,7 @@ impl Descriptor<'_> {
     /// A tensor that belongs to its descriptor.
     pub(crate) fn owning(mut tensor: Managed) -> Result<Self, Error> {
         let described = Descriptor {
+            of: None,
             lifetime: PhantomData,
             ..Descriptor::of_mut(&mut tensor)?
         };
@@ -93,6 +98,41 @@ impl Descriptor<'_> {
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
+    }
+
+    /// A part of the memory, as `cut` says.
+    pub(crate) fn cut(
+        mut self,
+        cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut part = Cut::of(&self.shape, &self.strides)?;
+        cut(&mut part)?;
+        let Cut {
+            first,
+            shape,
+            strides,
+        } = part;
+        shape.check_rank()?;
+        (self.shape, self.strides) = (shape, strides);
+        if self.shape.contains(&0) {
+            // LAY-05, LAY-18
+            (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
+            self.strides = extent::packed(Order::C, &self.shape, 1)?;
+            return Ok(self);
+        }
+        let bits = i128::try_from(self.dtype.itemsize_bits()).unwrap_or(i128::MAX);
+        let bits = bits.saturating_mul(first as i128);
+        if bits % 8 != 0 {
+            return Err(Error::PartialOffset { bits });
+        }
+        // Inside what the whole reaches.
+        let bytes = i64::try_from(bits / 8).unwrap_or(i64::MAX);
+        if self.device.device_type.is_addressable() {
+            self.data = self.data.wrapping_offset(distance(bytes));
+        } else {
+            self.byte_offset = self.byte_offset.wrapping_add_signed(bytes);
+        }
+        Ok(self)
     }
 
     /// Where the memory comes from; nothing where there are no streams.
@@ -146,6 +186,7 @@ impl<'a> Descriptor<'a> {
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
             own: None,
+            of: Some(tensor),
             lifetime: PhantomData,
         })
     }

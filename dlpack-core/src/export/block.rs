@@ -8,7 +8,7 @@ use core::ptr::{NonNull, addr_of_mut};
 use core::{alloc::Layout, ffi::c_void};
 
 use crate::describe::{descriptor::Descriptor, usual::Usual};
-use crate::layout::{Dims, dims::INLINE, dims::MAX_RANK, extent};
+use crate::layout::{Dims, cut::Cut, dims::INLINE, dims::MAX_RANK, extent};
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::managed::{BlockTable, Ours, Struct};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
@@ -150,10 +150,12 @@ impl Lists {
         Ok(lists)
     }
 
-    /// Where they are.
+    /// Where those of so many axes are: null only where there are none (LAY-02, LAY-03).
     #[inline]
-    pub(crate) fn places(&mut self) -> [*mut i64; 2] {
-        if self.heap.is_empty() {
+    fn places(&mut self, rank: usize) -> [*mut i64; 2] {
+        if rank == 0 {
+            [core::ptr::null_mut(); 2]
+        } else if self.heap.is_empty() {
             [self.shape.as_mut_ptr(), self.strides.as_mut_ptr()]
         } else {
             let (shape, strides) = self.heap.split_at_mut(self.heap.len() / 2);
@@ -282,7 +284,12 @@ impl<O: Send + 'static> Unfinished<O> {
             // SAFETY: it is the header of this very block, which nobody else knows yet.
             Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
-        Managed::ours(tensor, Ours { block, legacy }, access)
+        let ours = Ours {
+            block,
+            legacy,
+            sole: true,
+        };
+        Managed::ours(tensor, ours, access)
     }
 
     /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
@@ -301,11 +308,7 @@ impl<O: Send + 'static> Unfinished<O> {
         unsafe { place.write(tensor.lists) };
         // SAFETY: initialised right above, and only ours.
         let lists = unsafe { &mut *place };
-        // LAY-02, LAY-03: the lists are null only where there are no axes.
-        let [shape, strides] = match tensor.ndim {
-            0 => [core::ptr::null_mut(); 2],
-            _ => lists.places(),
-        };
+        let [shape, strides] = lists.places(tensor.ndim);
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
             manager_ctx: block.cast::<c_void>(),
@@ -314,7 +317,7 @@ impl<O: Send + 'static> Unfinished<O> {
             dl_tensor: abi::DLTensor {
                 data: tensor.data.cast(),
                 device: tensor.device,
-                ndim: i32::try_from(tensor.ndim).expect("at most 64 axes"),
+                ndim: ndim(tensor.ndim),
                 dtype: tensor.dtype,
                 shape,
                 strides,
@@ -327,6 +330,67 @@ impl<O: Send + 'static> Unfinished<O> {
         unsafe { header.write(managed) };
         header
     }
+}
+
+/// Makes of a tensor in a block of ours the part of it that is described, where it stands.
+///
+/// # Panics
+///
+/// If it is no tensor of ours.
+pub(super) fn narrow(
+    tensor: &mut Managed,
+    cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let part = Descriptor::of_mut(tensor)?.cut(cut)?;
+    let (data, byte_offset, rank) = (part.data, part.byte_offset, part.shape.len());
+    let new = Lists::new(&part.shape, &part.strides)?;
+    let (head, context) = tensor.block_mut();
+    // SAFETY: the context of a block leads to it; by `repr(C)` the lists lie alike in front of whatever owner.
+    let place = unsafe { addr_of_mut!((*context.cast::<Block<()>>()).lists) };
+    // SAFETY: `fill` initialised them, and a `Managed` is the one way to a block.
+    let lists = unsafe { &mut *place };
+    *lists = new;
+    [head.shape, head.strides] = lists.places(rank);
+    head.ndim = ndim(rank);
+    (head.data, head.byte_offset) = (data.cast(), byte_offset);
+    Ok(())
+}
+
+/// The owner of a tensor, if that is in a block of ours with an owner of this type.
+///
+/// On a device there is a link around the owner, by which it is freed behind the consumer's work. One who exports it again
+/// has a link of his own: that does as well if it leads to the stream that `described` is written on, and to none further.
+///
+/// # Safety
+///
+/// No owner of another type contains an `O`, and only the drop of an `O` does what that does.
+pub(super) unsafe fn owner<'a, O: Send + 'static>(
+    tensor: &'a Managed,
+    described: &Descriptor<'_>,
+) -> Option<&'a O> {
+    let Descriptor { device, stream, .. } = *described;
+    // SAFETY: passed on to the caller.
+    let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
+    // SAFETY: as above.
+    let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) }?.owner(device, stream);
+    // SAFETY: as above.
+    unsafe { exactly::<O>(tensor) }
+        .or_else(shared)
+        .or_else(|| moved().map(Unfinished::owner))
+}
+
+/// # Safety
+///
+/// As [`owner`], of this very type.
+unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
+    let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
+    // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
+    // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
+    Some(unsafe { &(*context.cast::<Block<O>>()).owner })
+}
+
+fn ndim(rank: usize) -> i32 {
+    i32::try_from(rank).expect("at most 64 axes")
 }
 
 /// Drops what hardly ever has to be, out of the way.

@@ -16,6 +16,8 @@ pub struct Extras<T: ?Sized> {
     pub facts: Facts,
     /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
     pub exclusive: bool,
+    /// The value is a tensor of somebody else and nothing besides: whatever keeps that will do in its stead.
+    pub transparent: bool,
     /// The tensor as plain values, if it is of the usual kind.
     pub usual: Option<for<'a> fn(&'a T) -> Option<Usual<'a>>>,
     /// Shape and strides, where they lie in the value as DLPack wants them: so they can be lent.
@@ -29,6 +31,7 @@ impl<T: ?Sized> Extras<T> {
     pub const NONE: Self = Self {
         facts: Facts::UNKNOWN,
         exclusive: false,
+        transparent: false,
         usual: None,
         lists: None,
         share: None,
@@ -37,6 +40,12 @@ impl<T: ?Sized> Extras<T> {
     /// Written by a consumer.
     pub const fn exclusive(mut self) -> Self {
         self.exclusive = true;
+        self
+    }
+
+    /// Nothing but the tensor of somebody else.
+    pub const fn transparent(mut self) -> Self {
+        self.transparent = true;
         self
     }
 

@@ -3,6 +3,7 @@
 
 use core::ptr::NonNull;
 
+use crate::export::layer::Layer;
 use crate::export::ways::{export_with, unordered_request};
 use crate::{Descriptor, Error, Managed, abi::DLManagedTensorVersioned, memory::counted::Counted};
 
@@ -62,7 +63,7 @@ impl Offer {
         let descriptor = Descriptor::of(tensor)?;
         let request = unordered_request(descriptor.device);
         // SAFETY: the owner keeps the tensor where it is, and the tensor its memory, which all may write.
-        unsafe { export_with(tensor.clone(), descriptor, &request) }
+        unsafe { export_with(Layer(tensor.clone()), descriptor, &request) }
     }
 
     /// How many have it.

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use crate::export::device;
+use crate::export::layer::again;
 use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
 use crate::request::plan::{Way, plan, plan_unasked};
 use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
@@ -227,11 +228,6 @@ pub(super) fn without_owner(
         return again(copy, Some(&ExportRequest::default()));
     }
     Ok(copy.stamped(plan))
-}
-
-/// Exports a tensor that was exported before.
-fn again(tensor: Managed, request: Option<&ExportRequest>) -> Result<Managed, Error> {
-    export_moved(tensor, Managed::describe_mut, request)
 }
 
 impl Managed {

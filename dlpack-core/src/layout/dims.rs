@@ -177,6 +177,21 @@ impl Dims {
         self.check()
     }
 
+    /// All numbers but one.
+    pub(crate) fn without(&self, axis: usize) -> Result<Self, Error> {
+        let mut less = Self::from(&self[..axis]).whole()?;
+        less.append(&self[axis + 1..])?;
+        Ok(less)
+    }
+
+    /// One number more, in front of that of an axis or behind the last.
+    pub(crate) fn with(&self, axis: usize, value: i64) -> Result<Self, Error> {
+        let mut more = Self::from(&self[..axis]).whole()?;
+        more.append(&[value])?;
+        more.append(&self[axis..])?;
+        Ok(more)
+    }
+
     #[cold]
     fn push_to_heap(&mut self, value: i64) {
         let lost = self.inline.len > INLINE;

@@ -2,6 +2,24 @@
 
 use crate::{DataType, Error, Order, layout::dims::Dims};
 
+/// An extent. Memory holds that many elements, or another axis has none and this number means nothing.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as above"
+)]
+pub(crate) fn size(extent: i64) -> usize {
+    extent as usize
+}
+
+/// A stride, of which the same holds.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "as above")]
+pub(crate) fn distance(stride: i64) -> isize {
+    stride as isize
+}
+
 /// The items of a tensor of this shape, or `None` where no `i64` holds their number.
 #[inline]
 pub(crate) fn count(shape: &[i64]) -> Option<i64> {

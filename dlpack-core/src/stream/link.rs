@@ -38,6 +38,12 @@ impl Link {
         self.freeing.origin.queue.map(Queue::on_any_thread)
     }
 
+    /// Whether what is freed behind work on this stream of this device is freed in order, without this.
+    pub(crate) fn is_of(&self, device: Device, queue: Option<Queue>) -> bool {
+        let origin = &self.freeing.origin;
+        origin.device == device && origin.queue == queue
+    }
+
     /// Puts the consumer's work behind the producer's, and remembers what follows from that.
     pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
         let Origin { device, queue, .. } = self.freeing.origin;

@@ -3,7 +3,8 @@
 
 use core::mem::ManuallyDrop;
 
-use crate::stream::link::Link;
+use crate::Device;
+use crate::stream::{Queue, link::Link};
 
 /// An owner of memory that work on a device may still be using when it is dropped.
 pub(crate) struct StreamOwner<O: Send + 'static> {
@@ -17,6 +18,12 @@ impl<O: Send + 'static> StreamOwner<O> {
             link,
             owner: ManuallyDrop::new(owner),
         }
+    }
+
+    /// The owner, if it may be dropped without this behind work on such a stream.
+    pub(crate) fn owner(&self, device: Device, queue: Option<Queue>) -> Option<&O> {
+        let in_order = self.link.is_of(device, queue);
+        in_order.then(|| &*self.owner)
     }
 
     pub(crate) fn link(&self) -> &Link {

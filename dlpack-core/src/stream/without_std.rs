@@ -29,6 +29,10 @@ impl Link {
         self.0.queue.map(Queue::on_any_thread)
     }
 
+    pub(crate) fn is_of(&self, device: Device, queue: Option<Queue>) -> bool {
+        self.0.device == device && self.0.queue == queue
+    }
+
     pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
         order(self.0.device, self.0.queue, consumer)
     }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "owns tensors behind pointers of C")]
 
 use alloc::boxed::Box;
-use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
+use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr, ptr::NonNull, slice};
 
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
@@ -47,6 +47,8 @@ pub(crate) struct BlockTable {
 pub(crate) struct Ours {
     pub(crate) block: &'static BlockTable,
     pub(crate) legacy: LegacyPolicy,
+    /// Nobody had the memory before.
+    pub(crate) sole: bool,
 }
 
 /// The C struct that a [`Managed`] is the one owner of: it is valid until it is released or given up.
@@ -346,7 +348,57 @@ impl Managed {
 
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
     pub(crate) fn is_sole(&self) -> bool {
-        self.ours.is_some() && self.access == Access::Exclusive
+        self.ours.is_some_and(|ours| ours.sole) && self.access == Access::Exclusive
+    }
+
+    /// An export of ours over another tensor, and what is true of that.
+    pub(crate) fn over(mut self, sole: bool, copied: bool) -> Self {
+        if let Some(ours) = &mut self.ours {
+            ours.sole &= sole;
+        }
+        if let (Struct::Versioned(tensor), true) = (self.tensor, copied) {
+            // SAFETY: this is the one owner of a valid struct.
+            unsafe { (*tensor.as_ptr()).flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED };
+        }
+        self
+    }
+
+    /// The tensor in a block of ours, to be changed, and what leads to that block.
+    ///
+    /// # Panics
+    ///
+    /// If it is not ours.
+    pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, *mut c_void) {
+        assert!(self.is_ours(), "a block of somebody else is never changed");
+        let (context, _) = self.tensor.context();
+        let head = match self.tensor {
+            // SAFETY: valid while there is this `Managed`, its one owner, which is borrowed.
+            Struct::Versioned(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
+            // SAFETY: as above.
+            Struct::Legacy(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
+        };
+        (head, context)
+    }
+
+    /// What the producer of a tensor finds its owner by, if it is released by one of these.
+    pub(crate) fn released_by(
+        &self,
+        versioned: unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned),
+        legacy: unsafe extern "C" fn(*mut abi::DLManagedTensor),
+    ) -> Option<*mut c_void> {
+        let is = match self.tensor {
+            Struct::Versioned(tensor) => {
+                // SAFETY: as in `Struct::head`.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, versioned))
+            }
+            Struct::Legacy(tensor) => {
+                // SAFETY: as in `Struct::head`.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, legacy))
+            }
+        };
+        is.then(|| self.tensor.context().0)
     }
 
     /// The elements, for writing in place.

@@ -992,6 +992,30 @@ def test_an_import_is_on_the_default_stream(gpu, cls):
     assert sim.live(sim.ALLOCATIONS) == 0
 
 
+@pytest.mark.parametrize("cls", [p.Queued, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_parts_of_an_import_are_in_order(gpu, cls, rounds):
+    """STC-08, STC-09: what is read of a part is behind the producer, and the memory is freed behind all who read, in whatever
+    order they are done."""
+    producer = 0 if cls is p.Unsaid else gpu.stream()
+    owner = gpu.written(cls, producer)
+    tensors, seen = [p.take(owner)], []
+    del owner
+    for _ in range(rounds):
+        tensors.append(p.take(tensors[-1])[1:])
+        gpu.kernel(0, tensors[-1].data_ptr, 4)
+        consumer = gpu.stream()
+        seen.append(capi.export(tensors[-1][::-1][:1], stream=consumer))
+        gpu.kernel(consumer, seen[-1].data, 4)
+    del tensors
+    gc.collect()
+    for export in seen[::-1]:
+        assert sim.live(sim.ALLOCATIONS) == 1
+        export.release()
+    assert sim.faults() == []
+    assert sim.live(sim.ALLOCATIONS) == 0
+
+
 def test_an_import_leaves_nothing_behind(gpu):
     """STC-08, XAP-32: the table is not asked for what the method puts in order, or its tensor would have to be given back."""
     owner = gpu.written(p.Queued, 0)

@@ -1,11 +1,12 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
-use dlpack_core::binding::text;
+use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
-use crate::class::Protocol;
+use crate::class::{Protocol, index::picks};
 use crate::error::{OrRaise, Tuple};
+use crate::export::part;
 use crate::import::{argument, from_dlpack_with};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
@@ -30,7 +31,7 @@ use crate::import::{argument, from_dlpack_with};
 ///
 /// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
 /// `to_vec` and `iter` read it.
-#[pyclass(frozen, module = "dlpack_pyo3")]
+#[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
     managed: Managed,
@@ -70,6 +71,8 @@ impl From<Managed> for Tensor {
 }
 
 impl DLPack for Tensor {
+    const EXTRAS: Extras<Self> = Extras::NONE.transparent();
+
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         self.managed.describe()
     }
@@ -161,6 +164,18 @@ impl Tensor {
     #[getter]
     fn data_ptr(&self) -> usize {
         self.view().as_ptr().addr()
+    }
+
+    /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
+    fn __getitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        part(slf, |shape| picks(index, shape)).map(Self::new)
+    }
+
+    /// The parts along the first axis. A plain sequence, which needs no iterator, is taken by NumPy for one of objects.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let builtins = slf.py().import("builtins")?;
+        let indices = builtins.call_method1("range", (slf.len()?,))?;
+        builtins.call_method1("map", (slf.getattr("__getitem__")?, indices))
     }
 
     fn __len__(&self) -> PyResult<usize> {

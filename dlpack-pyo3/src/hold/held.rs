@@ -35,6 +35,12 @@ impl<G> Held<G> {
         }
     }
 
+    /// The object.
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> Borrowed<'_, 'py, PyAny> {
+        // SAFETY: attached, and alive for as long as this is.
+        unsafe { Borrowed::from_ptr(py, self.object.as_ptr()) }
+    }
+
     /// Ends the borrow and gives back the object, on a thread that is attached.
     ///
     /// # Safety

@@ -1,0 +1,493 @@
+//! Parts of tensors: the items that plain lists of all items say, and nothing else changed; and who keeps their memory.
+
+#![expect(unsafe_code, reason = "makes foreign tensors by hand")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "small numbers"
+)]
+
+mod dice;
+mod made;
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use dice::Dice;
+use dlpack_core::abi::{DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_READ_ONLY};
+use dlpack_core::binding::{Offer, Pick, export_with, kept_by, pick, unordered};
+use dlpack_core::{
+    DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
+    request::Abi,
+};
+use made::{Foreign, U8, dtype};
+
+/// Every item of a tensor, as the bit at which it begins, in row-major order.
+#[derive(Clone, PartialEq, Debug)]
+struct Plain {
+    shape: Vec<usize>,
+    items: Vec<i64>,
+}
+
+impl Plain {
+    fn of(start: i64, bits: i64, shape: &[i64], strides: &[i64]) -> Self {
+        let mut items = vec![start];
+        for (&extent, &stride) in shape.iter().zip(strides) {
+            items = items
+                .iter()
+                .flat_map(|item| (0..extent).map(move |index| item + index * stride * bits))
+                .collect();
+        }
+        let shape = shape.iter().map(|&extent| extent as usize).collect();
+        Self { shape, items }
+    }
+
+    fn of_view(view: &TensorRef<'_>) -> Self {
+        let start = view.as_ptr().addr() as i64 + view.byte_offset() as i64;
+        let bits = view.dtype().itemsize_bits() as i64;
+        Self::of(start * 8, bits, view.shape(), view.strides())
+    }
+
+    /// The items with an index of each axis that is asked for, in the order of these lists.
+    fn at(&self, wanted: &[Vec<usize>]) -> Self {
+        let mut places = vec![0];
+        for (&extent, wanted) in self.shape.iter().zip(wanted) {
+            places = places
+                .iter()
+                .flat_map(|place| wanted.iter().map(move |index| place * extent + index))
+                .collect();
+        }
+        Self {
+            shape: wanted.iter().map(Vec::len).collect(),
+            items: places.iter().map(|&place| self.items[place]).collect(),
+        }
+    }
+
+    fn all(&self) -> Vec<Vec<usize>> {
+        let indices = self.shape.iter().map(|&extent| (0..extent).collect());
+        indices.collect()
+    }
+
+    fn slice(&self, axis: usize, range: Range<usize>, step: isize) -> Self {
+        let mut wanted = self.all();
+        wanted[axis] = range.collect();
+        if step < 0 {
+            wanted[axis].reverse();
+        }
+        wanted[axis] = (wanted[axis].iter().copied())
+            .step_by(step.unsigned_abs())
+            .collect();
+        self.at(&wanted)
+    }
+
+    fn index(&self, axis: usize, index: usize) -> Self {
+        let mut part = self.slice(axis, index..index + 1, 1);
+        part.shape.remove(axis);
+        part
+    }
+
+    fn permute(&self, axes: &[usize]) -> Self {
+        let shape: Vec<usize> = axes.iter().map(|&axis| self.shape[axis]).collect();
+        let items = (0..self.items.len())
+            .map(|mut place| {
+                // From the last axis on, the index of this item; then where it is in the old order.
+                let mut index = vec![0; axes.len()];
+                for (&axis, &extent) in axes.iter().zip(&shape).rev() {
+                    index[axis] = place % extent;
+                    place /= extent;
+                }
+                let old = (self.shape.iter().zip(index))
+                    .fold(0, |place, (&extent, index)| place * extent + index);
+                self.items[old]
+            })
+            .collect();
+        Self { shape, items }
+    }
+
+    /// What a tensor of these items looks like.
+    fn is(&self, view: &TensorRef<'_>) {
+        let found = Self::of_view(view);
+        assert_eq!(found.shape, self.shape);
+        if self.items.is_empty() {
+            assert!(view.as_ptr().is_null() && view.byte_offset() == 0);
+        } else {
+            assert_eq!(found.items, self.items, "{:?}", view.strides());
+        }
+    }
+}
+
+/// A foreign tensor, packed in some order, with gaps and backwards, of some type on some device; none of it is read.
+fn draw(dice: &mut Dice) -> (Foreign, Plain) {
+    let dtype = dice.one_of(&[U8, dtype(0, 64, 1), dtype(17, 4, 1), dtype(0, 16, 3)]);
+    let bits = i64::from(dtype.bits) * i64::from(dtype.lanes);
+    let rank = dice.below(5);
+    let shape: Vec<i64> = (0..rank)
+        .map(|_| dice.one_of(&[0, 1, 1, 2, 3, 4, 4, 6]))
+        .collect();
+    let mut strides = vec![0; rank];
+    let mut step = 1;
+    for axis in (0..rank).rev() {
+        strides[axis] = step * dice.one_of(&[1, 1, 1, -1]);
+        step *= shape[axis].max(1) + dice.one_of(&[0, 0, 0, 1]);
+    }
+    let device = dice.one_of(&[Device::CPU, Device::cuda(0), Device::metal(0)]);
+    let mut foreign = Foreign::new(core::ptr::without_provenance_mut(1 << 20), dtype, &shape);
+    (foreign.device, foreign.byte_offset) = (device.into(), 1 << 16);
+    foreign = foreign.strides(&strides);
+    let start = ((1 << 20) + (1 << 16)) * 8;
+    (foreign, Plain::of(start, bits, &shape, &strides))
+}
+
+#[test]
+fn cuts_are_what_lists_of_all_items_say() {
+    let cases = std::env::var("DLPACK_CASES").map_or(5000, |cases| cases.parse().unwrap());
+    let (mut refused, mut reshaped) = (0, 0);
+    let (bad, first) = dice::play(1, cases, |dice| {
+        let (foreign, mut plain) = draw(dice);
+        // SAFETY: a good tensor but for its memory, which nobody reads.
+        let mut tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+        let device = tensor.view().device();
+        for _ in 0..=dice.below(4) {
+            let rank = plain.shape.len();
+            let axis = dice.below(rank + 1);
+            let within = |dice: &mut Dice, axis: usize| {
+                let end = dice.below(plain.shape[axis] + 1);
+                dice.below(end + 1)..end
+            };
+            let (cut, expected) = match dice.below(5) {
+                0 if axis < rank => {
+                    let range = within(dice, axis);
+                    (
+                        tensor.slice(axis, range.clone()),
+                        plain.slice(axis, range, 1),
+                    )
+                }
+                1 if axis < rank && plain.shape[axis] > 0 => {
+                    let index = dice.below(plain.shape[axis]);
+                    (tensor.index(axis, index), plain.index(axis, index))
+                }
+                2 => {
+                    let mut axes: Vec<usize> = (0..rank).collect();
+                    for place in 1..rank {
+                        axes.swap(place, dice.below(place + 1));
+                    }
+                    (tensor.permute(&axes), plain.permute(&axes))
+                }
+                3 => {
+                    let items = plain.items.len();
+                    let mut expected = plain.clone();
+                    expected.shape = match dice.below(4) {
+                        0 => vec![items],
+                        1 => vec![1, items, 1],
+                        2 if items % 2 == 0 => vec![2, items / 2],
+                        _ => [&plain.shape[..axis], &[1], &plain.shape[axis..]].concat(),
+                    };
+                    let is_packed = tensor.view().is_contiguous();
+                    match tensor.reshape(&expected.shape) {
+                        Err(Error::NotContiguous { .. }) if !is_packed => return,
+                        part => {
+                            reshaped += 1;
+                            (part, expected)
+                        }
+                    }
+                }
+                _ => {
+                    let (mut picks, mut expected, mut axis) = (Vec::new(), plain.clone(), 0);
+                    for old in 0..dice.below(rank + 1) {
+                        let range = within(dice, old);
+                        if dice.below(4) == 0 {
+                            picks.push(Pick::NewAxis);
+                            expected.shape.insert(axis, 1);
+                            axis += 1;
+                        }
+                        if dice.below(2) == 0 && !range.is_empty() {
+                            picks.push(Pick::Index(range.start));
+                            expected = expected.index(axis, range.start);
+                        } else {
+                            let step = dice.one_of(&[1, -1, 2, -2, 3, -5, isize::MAX, isize::MIN]);
+                            picks.push(Pick::Slice(range.clone(), step));
+                            expected = expected.slice(axis, range, step);
+                            axis += 1;
+                        }
+                    }
+                    let whole = tensor.describe().unwrap();
+                    let request = ExportRequest {
+                        stream: unordered(device),
+                        ..ExportRequest::versioned()
+                    };
+                    let part = pick(whole, &picks)
+                        // SAFETY: there is no memory to be kept.
+                        .and_then(|part| unsafe { export_with((), part, &request) });
+                    (part, expected)
+                }
+            };
+            match cut {
+                Ok(part) => {
+                    expected.is(&part.view());
+                    assert_eq!(part.view().device(), device);
+                    (tensor, plain) = (part, expected);
+                }
+                Err(Error::PartialOffset { bits }) => {
+                    refused += 1;
+                    assert!(bits % 8 != 0 && expected.items[0] % 8 != 0);
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    assert_eq!(bad, 0, "{first:?}");
+    assert!(refused > 0 && reshaped > 0, "{refused} {reshaped}");
+}
+
+#[test]
+fn what_cannot_be_cut_is_refused_and_released() {
+    let mut memory = [0_u8; 24];
+    let foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4, 6]);
+    // SAFETY: a good tensor; the memory outlives it.
+    let tensor = || unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let out = |axis, start, end, extent| Error::OutOfRange {
+        axis,
+        start,
+        end,
+        extent,
+    };
+    let none = |axis| Error::NoSuchAxis { axis, rank: 2 };
+    let refused = [
+        (tensor().slice(0, 3..5), out(0, 3, 5, 4)),
+        #[expect(clippy::reversed_empty_ranges, reason = "what is refused")]
+        (tensor().slice(1, 3..2), out(1, 3, 2, 6)),
+        (tensor().index(1, 6), out(1, 6, 7, 6)),
+        (
+            tensor().index(0, usize::MAX),
+            out(0, usize::MAX, usize::MAX, 4),
+        ),
+        (tensor().slice(2, 0..0), none(2)),
+        (tensor().permute(&[1, 1]), none(1)),
+        (tensor().permute(&[0, 2]), none(2)),
+        (
+            tensor().permute(&[1]),
+            Error::Rank {
+                found: 1,
+                needed: 2,
+            },
+        ),
+        (tensor().permute(&[1, 0, 0]), none(0)),
+        (
+            tensor().reshape(&[5, 5]),
+            Error::Count {
+                found: 24,
+                needed: 25,
+            },
+        ),
+        (
+            tensor().reshape(&[usize::MAX / 2, usize::MAX / 2]),
+            Error::Count {
+                found: 24,
+                needed: usize::MAX,
+            },
+        ),
+        (
+            tensor().reshape(&[&[4, 6][..], &[1; 63]].concat()),
+            Error::TooManyAxes {
+                found: 65,
+                most: 64,
+            },
+        ),
+        (
+            tensor().slice(1, 0..5).unwrap().reshape(&[20]),
+            Error::NotContiguous {
+                shape: vec![4, 5],
+                strides: vec![6, 1],
+            },
+        ),
+    ];
+    let released = refused.len();
+    for (part, error) in refused {
+        assert_eq!(part.unwrap_err(), error);
+    }
+    let whole = tensor();
+    let picks = [Pick::Slice(0..4, 1), Pick::Slice(0..6, 0)];
+    let stands = pick(whole.describe().unwrap(), &picks);
+    assert_eq!(stands.unwrap_err(), Error::BadStride { axis: 1, found: 0 });
+    assert_eq!(foreign.deleted.times(), released);
+}
+
+/// A part keeps the whole; that of a tensor of ours needs no memory, and of one of somebody else one block, however often
+/// it is cut.
+#[test]
+fn parts_keep_the_whole_in_one_block() {
+    let lists = |tensor: &Managed| tensor.view().shape().as_ptr();
+    let whole = vec![[1_u16, 2, 3], [4, 5, 6]].into_dlpack().unwrap();
+    let block = lists(&whole);
+    let part = whole.slice(1, 1..3).unwrap().permute(&[1, 0]).unwrap();
+    assert_eq!(lists(&part), block);
+    // More axes than lie in a block by themselves, and back.
+    let long = part.reshape(&[1, 2, 1, 1, 2, 1, 1, 1]).unwrap();
+    assert_ne!(lists(&long), block);
+    let part = (0..7).fold(long, |part, _| part.index(0, 0).unwrap());
+    assert_eq!(lists(&part), block);
+    assert_eq!(part.view().to_vec::<u16>().unwrap(), [2]);
+    let part = part.index(0, 0).unwrap();
+    let raw = part.into_raw();
+    // SAFETY: valid until it is released.
+    assert!(unsafe { raw.as_ref() }.dl_tensor.shape.is_null());
+    // SAFETY: nobody else has it.
+    drop(unsafe { Managed::from_raw(raw) });
+
+    let mut memory = [1_u8, 2, 3, 4, 5, 6];
+    for is_legacy in [false, true] {
+        let foreign = Foreign::new(memory.as_mut_ptr(), U8, &[2, 3]);
+        let whole = if is_legacy {
+            // SAFETY: a good tensor; the memory outlives it.
+            unsafe { Managed::from_legacy(foreign.legacy()) }
+        } else {
+            // SAFETY: as above.
+            unsafe { Managed::from_raw(foreign.versioned()) }
+        };
+        let part = whole.unwrap().index(0, 1).unwrap();
+        let block = lists(&part);
+        let part = part.slice(0, 1..3).unwrap();
+        assert_eq!(lists(&part), block);
+        assert_eq!(part.view().as_slice::<u8>().unwrap(), [5, 6]);
+        assert_eq!(part.view().is_read_only(), is_legacy);
+        assert_eq!(part.abi(), Abi::Versioned);
+        assert_eq!(foreign.deleted.times(), 0);
+        drop(part);
+        assert_eq!(foreign.deleted.times(), 1);
+    }
+}
+
+#[test]
+fn what_is_true_of_the_whole_is_true_of_a_part() {
+    let mut memory = [1_u8, 2, 3, 4];
+    for flags in [
+        0,
+        DLPACK_FLAG_BITMASK_READ_ONLY,
+        DLPACK_FLAG_BITMASK_IS_COPIED,
+    ] {
+        for is_shared in [false, true] {
+            let mut foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
+            foreign.flags = flags;
+            // SAFETY: a good tensor; the memory outlives it.
+            let whole = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+            let whole = if is_shared { whole.shared() } else { whole };
+            let mut part = whole.slice(0, 1..3).unwrap();
+            let read_only = flags == DLPACK_FLAG_BITMASK_READ_ONLY;
+            assert_eq!(part.view().is_read_only(), read_only);
+            assert_eq!(
+                part.view().is_copied(),
+                flags == DLPACK_FLAG_BITMASK_IS_COPIED
+            );
+            assert_eq!(part.view().as_slice::<u8>().is_err(), is_shared);
+            assert_eq!(
+                part.as_mut_slice::<u8>().is_err(),
+                is_shared || read_only,
+                "{flags} {is_shared}"
+            );
+        }
+    }
+    // Items of less than a byte that have a byte each: the flag says so.
+    let nibbles = dtype(17, 4, 1);
+    let mut foreign = Foreign::new(memory.as_mut_ptr(), nibbles, &[4]);
+    foreign.flags = dlpack_core::abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+    // SAFETY: a good tensor; the memory outlives it.
+    let whole = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let part = whole.index(0, 3).unwrap();
+    assert!(part.view().dtype().is_padded());
+    assert_eq!(part.view().as_ptr(), memory.as_ptr().wrapping_add(3));
+}
+
+/// A tensor that is computed on request, out of one that somebody else may have.
+struct Computed(Mutex<Option<Managed>>);
+
+impl DLPack for Computed {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let tensor = self.0.lock().unwrap().take().expect("asked once");
+        Parts::new().via(tensor)
+    }
+}
+
+/// Nobody is told that he has the memory alone where its producer has it too, however it is wrapped.
+#[test]
+fn what_lies_over_a_foreign_tensor_is_no_copy() {
+    let mut memory = [1_u8, 2, 3, 4];
+    let foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
+    // SAFETY: a good tensor; the memory outlives it.
+    let legacy = unsafe { Managed::from_legacy(foreign.legacy()) }.unwrap();
+    // SAFETY: as above.
+    let part = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let part = part.slice(0, 1..3).unwrap();
+    let own = vec![1_u8, 2].into_dlpack().unwrap().slice(0, 1..2).unwrap();
+    for (tensor, is_copied) in [(legacy, false), (part, false), (own, true)] {
+        let export = Computed(Mutex::new(Some(tensor))).into_dlpack().unwrap();
+        assert_eq!(export.view().is_copied(), is_copied);
+    }
+}
+
+/// What keeps memory, and can be told from everything else.
+struct Keeper(Arc<AtomicUsize>);
+
+impl Drop for Keeper {
+    /// What no other drop does.
+    fn drop(&mut self) {
+        assert_eq!(self.0.fetch_add(1, Ordering::SeqCst), 0, "dropped twice");
+    }
+}
+
+/// Whether the memory of a tensor is kept by the keeper with this count.
+fn is_kept_by(tensor: &Managed, drops: &Arc<AtomicUsize>) -> bool {
+    let described = tensor.describe().unwrap();
+    // SAFETY: no other owner has a `Keeper`, nor does what its drop does.
+    let keeper = unsafe { kept_by::<Keeper>(&described) };
+    keeper.is_some_and(|keeper| Arc::ptr_eq(&keeper.0, drops))
+}
+
+/// Our own tensors are known again after they were pointers; and so are their parts, and what lies over them.
+#[test]
+fn the_keeper_is_found_below_all_layers() {
+    let mut memory = [1_u8, 2, 3, 4];
+    let again = |tensor: Managed| match tensor.abi() {
+        // SAFETY: nobody else has it.
+        Abi::Versioned => unsafe { Managed::from_raw(tensor.into_raw()) }.unwrap(),
+        // SAFETY: as above.
+        Abi::Legacy => unsafe { Managed::from_legacy(tensor.into_legacy().unwrap()) }.unwrap(),
+    };
+    for device in [Device::CPU, Device::cuda(0)] {
+        let mut foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
+        foreign.device = device.into();
+        // SAFETY: a good tensor; the memory outlives it, and nobody reads what is said to be elsewhere.
+        let mut whole = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+        for max_version in [None, Some(Version::CURRENT)] {
+            let drops = Arc::new(AtomicUsize::new(0));
+            assert!(!is_kept_by(&whole, &drops));
+            let keeper = Keeper(Arc::clone(&drops));
+            let request = ExportRequest {
+                stream: unordered(device),
+                max_version,
+                ..ExportRequest::default()
+            };
+            let described = whole.describe_mut().unwrap();
+            // SAFETY: the memory outlives everything.
+            let export = unsafe { export_with(keeper, described, &request) }.unwrap();
+            assert!(is_kept_by(&export, &drops));
+            let import = again(export);
+            assert!(is_kept_by(&import, &drops));
+            let part = again(import.slice(0, 1..4).unwrap());
+            assert!(is_kept_by(&part, &drops));
+            let layer = again(part.slice(0, 1..3).unwrap());
+            // SAFETY: nobody else has it, and it is taken below.
+            let offer = unsafe { Offer::of(layer.into_raw()) }.unwrap();
+            let taken = again(offer.take().unwrap());
+            offer.accept();
+            assert!(is_kept_by(&taken, &drops));
+            assert!(!is_kept_by(&taken, &Arc::default()));
+            assert_eq!(taken.view().as_ptr(), memory.as_ptr().wrapping_add(2));
+            assert_eq!(drops.load(Ordering::SeqCst), 0);
+            drop(taken);
+            assert_eq!(drops.load(Ordering::SeqCst), 1);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What stands between the brackets of a tensor: integers, slices, `...` and None, with the meaning that NumPy gives them.
+
+use core::fmt::Display;
+
+use dlpack_core::{Error, binding::Pick};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use pyo3::{PyTypeInfo, prelude::*};
+
+use crate::error::{OrRaise, fail};
+
+/// What an index takes of each axis.
+///
+/// # Errors
+///
+/// `IndexError` where an axis has no such index, or there is no such axis; `TypeError` for anything else than basic
+/// indices, such as a list; and what Python says of slices.
+pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
+    let (py, rank) = (index.py(), shape.len());
+    let items = match index.cast::<PyTuple>() {
+        Ok(items) => items.clone(),
+        Err(_) => PyTuple::new(py, [index])?,
+    };
+    let is_rest = |item: &Bound<'_, PyAny>| PyEllipsis::is_exact_type_of(item);
+    let named = |item: &Bound<'_, PyAny>| !item.is_none() && !is_rest(item);
+    let found = items.iter().filter(named).count();
+    let Some(rest) = rank.checked_sub(found) else {
+        return Err(
+            fail!(py, PyIndexError: "{found} indices for the {rank} axes of a tensor").fetch(py),
+        );
+    };
+    let mut picks = Vec::new();
+    if picks.try_reserve_exact(items.len() + rest).is_err() {
+        let bytes = size_of::<Pick>() * (items.len() + rest);
+        return Err(Error::OutOfMemory { bytes }).or_fetch(py);
+    }
+    let mut axes = shape.iter().copied().enumerate();
+    let mut had_rest = false;
+    for item in items.iter() {
+        if is_rest(&item) {
+            if had_rest {
+                return Err(fail!(py, PyIndexError: "`...` stands twice in an index").fetch(py));
+            }
+            had_rest = true;
+            let whole = |(_, extent)| Pick::Slice(0..size(extent), 1);
+            picks.extend(axes.by_ref().take(rest).map(whole));
+        } else if item.is_none() {
+            picks.push(Pick::NewAxis);
+        } else {
+            let (axis, extent) = axes.next().expect("as many as were counted");
+            picks.push(match item.cast::<PySlice>() {
+                Ok(slice) => slice_of(slice, extent)?,
+                Err(_) => Pick::Index(index_of(&item, axis, extent)?),
+            });
+        }
+    }
+    Ok(picks)
+}
+
+fn size(extent: i64) -> usize {
+    usize::try_from(extent).unwrap_or(usize::MAX)
+}
+
+/// The indices of a slice, from the lowest to the highest, and the step.
+fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
+    let indices = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
+    let Some(steps) = indices.slicelength.checked_sub(1) else {
+        return Ok(Pick::Slice(0..0, 1));
+    };
+    // Both are indices of the axis.
+    let last = indices.start + (steps as isize) * indices.step;
+    let place = |index| usize::try_from(index).unwrap_or(usize::MAX);
+    let (low, high) = (indices.start.min(last), indices.start.max(last));
+    Ok(Pick::Slice(place(low)..place(high) + 1, indices.step))
+}
+
+/// A number, counted from the end where it is negative.
+fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize> {
+    let py = item.py();
+    let out = |index: &dyn Display| {
+        fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis}, which has {extent}")
+            .fetch(py)
+    };
+    let other = || {
+        let class = item.get_type();
+        fail!(py, PyTypeError:
+            "a tensor is indexed by integers, slices, `...` and None, not by {class}; numpy.from_dlpack(tensor) takes more").fetch(py)
+    };
+    // NumPy takes one for a mask.
+    if item.is_instance_of::<PyBool>() {
+        return Err(other());
+    }
+    let index = match item.extract::<i64>() {
+        Ok(index) => index,
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => return Err(out(item)),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => return Err(other()),
+        Err(error) => return Err(error),
+    };
+    let place = if index < 0 { index + extent } else { index };
+    if place < 0 || place >= extent {
+        return Err(out(&index));
+    }
+    Ok(size(place))
+}
