@@ -69,7 +69,7 @@
 //! |---|---|
 //! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, where it lies, to read or to write |
 //! | [`Imported<Points>`](Imported) | what becomes a value of yours, by [`FromDLPack`](macro@FromDLPack) |
-//! | [`Tensor`] | any tensor, on any device |
+//! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a part of it |
 //!
 //! Each takes arrays of every library.
 //!

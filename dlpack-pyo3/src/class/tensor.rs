@@ -29,6 +29,9 @@ use crate::import::{argument, from_dlpack_with};
 /// }
 /// ```
 ///
+/// In Python `tensor[1:, ::-2, ..., None, 3]` is a part of it over the same memory, on any device: integers, slices, `...`
+/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors.
+///
 /// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
 /// `to_vec` and `iter` read it.
 #[pyclass(frozen, mapping, module = "dlpack_pyo3")]
