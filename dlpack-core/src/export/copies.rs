@@ -3,10 +3,10 @@
 
 use core::ptr::without_provenance_mut;
 
-use crate::export::{block::Contents, block::Unfinished, device::reader};
+use crate::export::{block::Contents, block::Unfinished};
 use crate::export::{fresh::copy_on_host, fresh::over_copy};
 use crate::loan::access::Access;
-use crate::request::{Consumer, Plan};
+use crate::request::{Consumer, Plan, consumer::reader};
 use crate::stream::driver::{Driver, driver};
 use crate::stream::{Queue, link::Link, order::order, owner::StreamOwner, visit::Capture};
 use crate::stream::{release::Release, release::free_later, rules::producer};

@@ -4,10 +4,10 @@
 use crate::export::copies;
 use crate::export::ways::without_owner;
 use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
-use crate::request::{Consumer, Plan, consumer, plan::Way};
+use crate::request::{Consumer, Plan, consumer::reader, plan::Way};
 use crate::stream::link::{Link, order};
 use crate::stream::{owner::StreamOwner, rules::Origin};
-use crate::{Descriptor, Device, Error, ExportRequest, Managed};
+use crate::{Descriptor, Error, ExportRequest, Managed};
 
 /// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
 /// memory may be pending.
@@ -39,11 +39,6 @@ pub(crate) fn finish<O: Send + 'static>(
             tensor
         }
     }
-}
-
-/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
-pub(super) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
-    request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
 }
 
 /// Orders the consumer behind the producer, when nothing else can fail any more (ERR-11), and the freeing behind both.

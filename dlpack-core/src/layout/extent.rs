@@ -45,16 +45,16 @@ pub(crate) fn packed_bytes(shape: &[i64], dtype: DataType) -> Option<usize> {
     usize::try_from(isize::try_from(bytes).ok()?).ok()
 }
 
-/// The bytes of so many items of so many bits, `None` where no `i64` holds their number. Of those that share a byte
-/// it is counted if 7 is added, and not if 0 is.
+/// The bytes of so many items of so many bits and of some bits more, `None` where no `i64` holds their number. A byte of
+/// which some are part is counted if 7 are added, and not if none are.
 #[inline]
-pub(crate) fn bytes(items: i64, bits: usize, added: i128) -> Option<i64> {
-    let bits = i64::try_from(bits).ok()?;
+pub(crate) fn bytes(items: i64, bits: usize, added: usize) -> Option<i64> {
+    let (bits, added) = (i64::try_from(bits).ok()?, i64::try_from(added).ok()?);
     if bits % 8 == 0 {
-        return items.checked_mul(bits / 8);
+        return items.checked_mul(bits / 8)?.checked_add(added / 8);
     }
     let bits = i128::from(items) * i128::from(bits);
-    i64::try_from((bits + added).div_euclid(8)).ok()
+    i64::try_from((bits + i128::from(added)).div_euclid(8)).ok()
 }
 
 /// The first and the last item that a tensor reaches, counted from its first element.

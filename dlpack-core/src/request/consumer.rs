@@ -26,6 +26,11 @@ pub enum Consumer {
     Stream(usize),
 }
 
+/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
+pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+    request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
+}
+
 /// Who reads data on `device` first, by the number that they call their stream.
 ///
 /// | data on | none | -1 | 0 | 1 | 2 | more |

@@ -125,7 +125,7 @@ fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: Da
         let reach = extent::reach(shape, strides)?;
         let bits = dtype.itemsize_bits();
         let first = extent::bytes(reach.min, bits, 0)?;
-        let end = extent::bytes(reach.max.checked_add(1)?, bits, 7)?;
+        let end = extent::bytes(reach.max, bits, bits + 7)?;
         isize::try_from(end.checked_sub(first)?).ok()?;
         let offset = isize::try_from(tensor.byte_offset).ok()?;
         let start = tensor.data.addr().checked_add_signed(offset)?;
