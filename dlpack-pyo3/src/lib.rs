@@ -82,7 +82,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream; arrays on a GPU as arguments: [`view::DeviceView`] |
+//! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream; arrays on a GPU as arguments: `view::DeviceView` |
 //! | `stubs` | the signatures of what `#[dlpack_pymethods]` adds, for the type stubs that PyO3's `experimental-inspect` collects: build with it to generate stubs |
 //! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
