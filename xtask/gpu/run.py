@@ -754,8 +754,9 @@ class Silent:
     def __dlpack_device__(self):
         return self.tensor.__dlpack_device__()
 
-    def __dlpack__(self, **options):
-        return self.tensor.__dlpack__(**options)
+    def __dlpack__(self, *, stream, **options):
+        self.asked = stream
+        return self.tensor.__dlpack__(stream=stream, **options)
 
 
 def as_interface(stream):
@@ -781,7 +782,7 @@ def waits(function):
 
 def between(kind, ours, library):
     """A library writes 1, a kernel of ours 2, and the library reads, and writes 3. What it read, what a kernel of ours
-    read, and what is left; and whether the host waited for our first kernel."""
+    read, and what is left; whether the host waited for our first kernel, and whether the library's own stream was named."""
     on, tensor = producer(kind, gpu.Immediate)
     array = library(on)(tensor)
     gpu.fill(array, 0.0, ours)
@@ -792,7 +793,7 @@ def between(kind, ours, library):
     late = gpu.read(array, ours, SPIN)
     tensor.spin_write(0, 3.0)
     left = on.read(exported(tensor, stream=on.raw))
-    return (read.values(), late.values(), left.values()), waited
+    return (read.values(), late.values(), left.values()), waited, array.asked == on.raw
 
 
 @check("A kernel of ours between two of a library's, over its array as an argument")
@@ -803,19 +804,19 @@ def arguments():
     for kind in KINDS:
         for ours in (None, *KINDS):
             for how, library in tellers:
-                result, waited = between(kind, ours and gpu.Stream(ours), library)
-                right = not disturbed(result != wanted) and not waited
+                result, waited, named = between(kind, ours and gpu.Stream(ours), library)
+                right = not disturbed(result != wanted) and not waited and named
                 where = f"a {ours} stream" if ours else "its own stream"
                 rows.add(f"on {where}, of one that tells of a {kind} one {how}", result, right)
     for kind in KINDS:
         others = Ticks()
-        result, waited = between(kind, gpu.Stream("nonblocking"), lambda _: Silent)
+        result, waited, _ = between(kind, gpu.Stream("nonblocking"), lambda _: Silent)
         ticks = others.stop()
         right = not disturbed(result != wanted) and waited and timed(ticks > 20) is not False
         text = f"{result}, {'waited' if waited else 'did not wait'}, another thread ran {ticks} times meanwhile"
         rows.add(f"of one that does not tell of its {kind} stream", text, right)
     wrong = gpu.Stream("nonblocking")
-    result, _ = between("nonblocking", gpu.Stream("nonblocking"), lambda _: telling(wrong))
+    result, *_ = between("nonblocking", gpu.Stream("nonblocking"), lambda _: telling(wrong))
     rows.add("control: of one that tells a wrong stream", f"{result}, must not be {wanted}", disturbed(result != wanted))
     for name, of in (("torch", torch_between), ("cupy", cupy_between)):
         try:
