@@ -69,6 +69,7 @@
 //! |---|---|
 //! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, where it lies, to read or to write |
 //! | [`Imported<Points>`](Imported) | what becomes a value of yours, by [`FromDLPack`](macro@FromDLPack) |
+//! | `DeviceView<f32, 2>`, `DeviceViewMut<f32, 2>` | with the feature `cudarc`: the same on a GPU, as a `CudaView` on a stream |
 //! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a part of it |
 //!
 //! Each takes arrays of every library.

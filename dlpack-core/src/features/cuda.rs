@@ -48,6 +48,30 @@ use crate::stream::driver::failure;
 use crate::stream::{Queue, link::order, release::Release, release::free_later};
 use crate::{Device, DeviceType, Error, Managed, ProducerStream, StreamHandle, TensorRef};
 
+/// An element of an array on a GPU: a number of which every bit pattern is a value, or an array of such numbers.
+///
+/// ```
+/// fn may_be_on_a_gpu<T: dlpack_core::cuda::DeviceElement>() {}
+///
+/// may_be_on_a_gpu::<[f32; 3]>();
+/// ```
+///
+/// Nobody looks at a `bool` on a device, so it could be anything when it comes to the host:
+///
+/// ```compile_fail,E0277
+/// # fn may_be_on_a_gpu<T: dlpack_core::cuda::DeviceElement>() {}
+/// may_be_on_a_gpu::<bool>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "an array on a GPU cannot hold `{Self}`",
+    label = "expected a number of which every bit pattern is a value, or an array of such numbers",
+    note = "for an array of `bool`, take `u8`, and have it passed as `x.view(torch.uint8)`"
+)]
+pub trait DeviceElement: Plain + AnyBits {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Plain + AnyBits> DeviceElement for T {}
+
 /// A tensor on a CUDA device, the stream of its producer, and the use that is made of it.
 struct Place<T, L> {
     /// Its elements are on the device: nothing here reads them.
@@ -64,7 +88,7 @@ struct Place<T, L> {
     tensor: Option<Managed>,
 }
 
-impl<T: Plain + AnyBits, L: Rank> Place<T, L> {
+impl<T: DeviceElement, L: Rank> Place<T, L> {
     #[expect(
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
@@ -184,7 +208,7 @@ macro_rules! views {
         $(#[$doc])*
         pub struct $name<T, L>(Place<T, L>);
 
-        impl<T: Plain + AnyBits, L: Rank> $name<T, L> {
+        impl<T: DeviceElement, L: Rank> $name<T, L> {
             /// The array that a tensor is.
             ///
             /// # Errors
@@ -275,7 +299,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain + AnyBits, const N: usize> $name<T, [i64; N]> {
+        impl<T: DeviceElement, const N: usize> $name<T, [i64; N]> {
             /// The extents, one an axis.
             #[must_use]
             pub fn shape(&self) -> [usize; N] {
@@ -283,7 +307,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain + AnyBits> $name<T, Dims> {
+        impl<T: DeviceElement> $name<T, Dims> {
             /// The extents, one an axis.
             #[must_use]
             pub fn shape(&self) -> &[i64] {
@@ -291,7 +315,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain + AnyBits, L: Rank> fmt::Debug for $name<T, L> {
+        impl<T: DeviceElement, L: Rank> fmt::Debug for $name<T, L> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut shown = f.debug_tuple(stringify!($name));
                 shown.field(&self.0.array).field(&self.0.device).finish()
@@ -302,7 +326,7 @@ macro_rules! views {
 
 views! {
     /// A tensor on a CUDA device whose elements are `T`, one after another, with the axes of `L`: `[i64; N]` for `N` of
-    /// them, [`Dims`] for any number. Every bit pattern has to be a `T`, so `bool` is none.
+    /// them, [`Dims`] for any number.
     ///
     /// It keeps the tensor. Work that it was lent to is ordered before whatever the producer does with the memory after the
     /// drop; whoever forgets it keeps the tensor for ever.
@@ -321,6 +345,18 @@ views! {
     ///     stream.synchronize()?;
     ///     Ok(pixels)
     /// }
+    /// ```
+    ///
+    /// What [`on`](Self::on) gives is gone with it:
+    ///
+    /// ```compile_fail,E0505
+    /// # use cudarc::driver::CudaStream;
+    /// # use dlpack_core::cuda::DeviceView;
+    /// # fn copy(mut image: DeviceView<f32, [i64; 2]>, stream: &std::sync::Arc<CudaStream>) {
+    /// let pixels = image.on(stream).unwrap();
+    /// drop(image);
+    /// stream.clone_dtoh(&pixels).unwrap();
+    /// # }
     /// ```
     DeviceView writes false:
     /// The elements, for work on `stream` that reads them: it comes after what the producer has queued. What other streams of

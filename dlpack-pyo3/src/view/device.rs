@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut};
 use dlpack_core::array::Rank;
-use dlpack_core::element::{AnyBits, Plain};
+use dlpack_core::cuda::{self, DeviceElement};
 use dlpack_core::layout::Dims;
-use dlpack_core::{Device, DeviceType, Error, Managed, StreamHandle, cuda};
+use dlpack_core::{Device, DeviceType, Error, Managed, StreamHandle};
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
 use crate::error::py_err;
@@ -43,13 +43,13 @@ macro_rules! views {
         $name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] over $view:ident<$list:ty> as $lent:ident;
     )*) => {$(
         $(#[$doc])*
-        pub struct $name<'py, T: Plain + AnyBits, $($parameter)*>(
+        pub struct $name<'py, T: DeviceElement, $($parameter)*>(
             cuda::$view<T, $list>,
             PhantomData<&'py ()>,
         )
         where $($bound)*;
 
-        impl<T: Plain + AnyBits, $($parameter)*> $name<'_, T, $($argument)*>
+        impl<T: DeviceElement, $($parameter)*> $name<'_, T, $($argument)*>
         where $($bound)*
         {
             /// The elements, for work on this stream: it comes after what the array's library has queued. When the
@@ -82,7 +82,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain + AnyBits, $($parameter)*> Deref for $name<'_, T, $($argument)*>
+        impl<T: DeviceElement, $($parameter)*> Deref for $name<'_, T, $($argument)*>
         where $($bound)*
         {
             type Target = cuda::$view<T, $list>;
@@ -92,7 +92,7 @@ macro_rules! views {
             }
         }
 
-        impl<'a, 'py, T: Plain + AnyBits, $($parameter)*> FromPyObject<'a, 'py> for $name<'py, T, $($argument)*>
+        impl<'a, 'py, T: DeviceElement, $($parameter)*> FromPyObject<'a, 'py> for $name<'py, T, $($argument)*>
         where $($bound)*
         {
             type Error = PyErr;
@@ -102,7 +102,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain + AnyBits, $($parameter)*> fmt::Debug for $name<'_, T, $($argument)*>
+        impl<T: DeviceElement, $($parameter)*> fmt::Debug for $name<'_, T, $($argument)*>
         where $($bound)*
         {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,6 +143,14 @@ views! {
     ///     let values = stream.clone_dtoh(&x.on(stream)?).map_err(failed)?;
     ///     stream.synchronize().map_err(failed)?;
     ///     Ok(values)
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail,standalone_crate
+    /// use dlpack_pyo3::DeviceView;
+    ///
+    /// fn keep(x: DeviceView<'_, f32, 1>) -> Box<dyn core::any::Any> {
+    ///     Box::new(x)
     /// }
     /// ```
     DeviceView [const N: usize] [N] [[i64; N]: Rank] over DeviceView<[i64; N]> as CudaView;
@@ -187,7 +195,7 @@ views! {
 
 macro_rules! kinds {
     ($($view:ident)*) => {$(
-        impl<T: Plain + AnyBits, L: Rank> Kind for cuda::$view<T, L> {
+        impl<T: DeviceElement, L: Rank> Kind for cuda::$view<T, L> {
             const NEEDS: Needs = Needs {
                 dtype: T::DTYPE,
                 rank: L::RANK,

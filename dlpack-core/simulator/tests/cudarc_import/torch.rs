@@ -1,7 +1,7 @@
 //! A library that has a stream and gives its memory to its next user as soon as a tensor is let go, as torch does.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use dlpack_core::{DLPack, Device, ExportRequest, Managed, StreamHandle};
 
