@@ -65,17 +65,27 @@ unsafe impl<T: Plain, L: Sync> Sync for Array<T, L> {}
 unsafe impl<T: Plain, L: Send> Send for Array<T, L> {}
 
 impl<T: Plain, L: Rank> Array<T, L> {
-    /// The array that a tensor is.
+    /// The array that a tensor is, for the processor.
     ///
     /// # Errors
     ///
     /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
     pub(crate) fn of(tensor: &TensorRef<'_>) -> Result<Self, Error> {
+        tensor.check_host_readable()?;
+        Self::anywhere(tensor)
+    }
+
+    /// The same wherever it lies. Who has such an array must not read by it what the processor cannot read.
+    ///
+    /// # Errors
+    ///
+    /// Another data type or rank, or an element with gaps.
+    pub(crate) fn anywhere(tensor: &TensorRef<'_>) -> Result<Self, Error> {
         let in_groups = tensor.grouped::<T>()?;
         let tensor = in_groups
             .as_ref()
             .map_or(*tensor, |(shape, strides)| tensor.with_axes(shape, strides));
-        tensor.check_type::<T>()?;
+        tensor.check_elements::<T>()?;
         let groups = tensor.groups::<T::Scalar>()?;
         let (shape, strides) = groups
             .as_ref()

@@ -146,6 +146,12 @@ errors! {
         /// The data does not lie where the processor can read it.
         NotOnHost { device: Device = "Where it lies." }
             => "the data lies on {device}, where the processor cannot read it";
+        /// The data does not lie where work of CUDA reads it.
+        NotOnCuda { device: Device = "Where it lies." }
+            => "the data lies on {device}, which is no CUDA device";
+        /// A stream of another device, or of a context that is not the primary one.
+        ForeignStream { device: Device = "Where the data lies." }
+            => "the stream does not belong to the primary context of {device}, where the data lies";
         /// The data cannot be brought to that device.
         UnreachableDevice { data: Device = "Where it lies.", requested: Device = "Where it was asked for." }
             => "the data lies on {data} and cannot be brought to {requested}";

@@ -14,7 +14,10 @@
 //! | `ndarray` | | arrays with any strides | arrays |
 //! | `image` | | images | images |
 //! | `cudarc` | | memory of GPUs, and its stream | |
+//! | `cuda` | | | memory of GPUs, for work of `cudarc` |
 
+#[cfg(feature = "cudarc")]
+pub mod cuda;
 #[cfg(feature = "cudarc")]
 mod cudarc;
 #[cfg(feature = "glam")]

@@ -39,7 +39,7 @@
 //! | `ndarray` | `Array`, `ArcArray` and `CowArray` as buffers, with any strides; tensors become arrays |
 //! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. Needs Rust 1.89, as `nalgebra` does |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
-//! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream. Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
+//! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
 //!
 //! What dereferences to a slice needs no feature: `bytes::Bytes`, `memmap2::Mmap` and the like can
 //! stand behind `#[dlpack(data)]` as they are.
@@ -92,6 +92,8 @@ pub use element::Element;
 pub use error::Error;
 pub use export::DLPack;
 pub use export::tensors::DLPackTensors;
+#[cfg(feature = "cudarc")]
+pub use features::cuda;
 pub use import::FromDLPack;
 pub use layout::{Layout, Shape, Strides};
 pub use loan::{Buffer, Loan, LoanMut, SharedBuffer, Writable};

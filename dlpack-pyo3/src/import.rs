@@ -104,10 +104,18 @@ fn take_as(
             return Ok(Some((tensor, false)));
         }
     }
-    let answer = ask::ask(object, device, copy)?;
+    let answer = ask::ask(object, device, copy, None)?;
     let tensor = |(capsule, in_full): (Bound<'_, PyCapsule>, bool)| {
         Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
     };
+    answer.map(tensor).transpose()
+}
+
+/// The tensor of an object by the method, for work on a stream of its device, as its API numbers it.
+#[cfg(feature = "cudarc")]
+pub(crate) fn take_on(object: &Bound<'_, PyAny>, stream: i64) -> PyResult<Option<Managed>> {
+    let answer = ask::ask(object, None, None, Some(stream))?;
+    let tensor = |(capsule, _)| readable(object.py(), capsule::consume(&capsule)?);
     answer.map(tensor).transpose()
 }
 

@@ -69,6 +69,7 @@
 //! |---|---|
 //! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, where it lies, to read or to write |
 //! | [`Imported<Points>`](Imported) | what becomes a value of yours, by [`FromDLPack`](macro@FromDLPack) |
+//! | `DeviceView<f32, 2>`, `DeviceViewMut<f32, 2>` | with the feature `cudarc`: the same on a GPU, as a `CudaView` on a stream |
 //! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a part of it |
 //!
 //! Each takes arrays of every library.
@@ -82,7 +83,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream |
+//! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream; arrays on a GPU as arguments: `view::DeviceView` |
 //! | `stubs` | the signatures of what `#[dlpack_pymethods]` adds, for the type stubs that PyO3's `experimental-inspect` collects: build with it to generate stubs |
 //! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -161,4 +162,6 @@ pub use error::py_err;
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
+#[cfg(feature = "cudarc")]
+pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

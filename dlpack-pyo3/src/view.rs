@@ -8,17 +8,22 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | the four types |
+//! | this one | the four types of arrays that the processor reads |
 //! | `leased` | how each is made of an argument |
 //! | `needs` | what an argument has to be, and the text where it is something else |
 //! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
+//! | `device` | arrays in the memory of a GPU, for `cudarc` |
 //! | `lease` | which addresses views with a promise have, so that no two of them meet |
 
+#[cfg(feature = "cudarc")]
+mod device;
 mod lease;
 mod leased;
 mod needs;
 mod options;
 
+#[cfg(feature = "cudarc")]
+pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use options::{Contiguous, Convert, Options, Promise};
 
 use core::fmt;

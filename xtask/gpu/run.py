@@ -720,6 +720,158 @@ def cost():
     return rows
 
 
+def telling(stream):
+    """A library's object: what is told of its current stream is this."""
+
+    class Header(ctypes.Structure):
+        _fields_ = [("major", c_uint), ("minor", c_uint), ("older", c_void_p)]
+
+    class Table(ctypes.Structure):
+        _fields_ = [("header", Header), ("others", c_void_p * 4), ("current", c_void_p)]
+
+    @ctypes.PYFUNCTYPE(c_int, c_int, c_int, ctypes.POINTER(c_void_p))
+    def current(_kind, _index, place):
+        place[0] = stream.raw if stream.raw > 1 else None
+        return 0
+
+    table = Table(Header(1, 3, None), (None,) * 4, ctypes.cast(current, c_void_p))
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [c_void_p, ctypes.c_char_p, c_void_p]
+
+    class Array(Silent):
+        kept = current, table
+        __dlpack_c_exchange_api__ = capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)
+
+    return Array
+
+
+class Silent:
+    """A library's object, which tells nothing of a stream that is current."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, *, stream, **options):
+        self.asked = stream
+        return self.tensor.__dlpack__(stream=stream, **options)
+
+
+def as_interface(stream):
+    """The same by the CUDA array interface, as CuPy tells it."""
+
+    class Array(Silent):
+        __cuda_array_interface__ = {"version": 3, "stream": stream.raw}
+
+    return Array
+
+
+def waits(function):
+    """Whether the host waits in a call for what is queued on a stream."""
+    if not FAKE:
+        return elapsed(function)[0] > SECONDS * 0.5
+    fake = ctypes.CDLL(FAKE)
+    calls = ctypes.create_string_buffer(1 << 16)
+    fake.sim_forget_calls()
+    function()
+    fake.sim_calls(calls, c_size_t(len(calls)))
+    return b"Synchronize" in calls.value
+
+
+def between(kind, ours, library):
+    """A library writes 1, a kernel of ours 2, and the library reads, and writes 3. What it read, what a kernel of ours
+    read, and what is left; whether the host waited for our first kernel, and whether the library's own stream was named."""
+    on, tensor = producer(kind, gpu.Immediate)
+    array = library(on)(tensor)
+    gpu.fill(array, 0.0, ours)
+    on.wait()
+    tensor.spin_write(SPIN, 1.0)
+    waited = waits(lambda: gpu.fill(array, 2.0, ours, SPIN))
+    read = on.read(exported(tensor, stream=on.raw))
+    late = gpu.read(array, ours, SPIN)
+    tensor.spin_write(0, 3.0)
+    left = on.read(exported(tensor, stream=on.raw))
+    return (read.values(), late.values(), left.values()), waited, array.asked == on.raw
+
+
+@check("A kernel of ours between two of a library's, over its array as an argument")
+def arguments():
+    rows = Rows()
+    wanted = ((2.0, 2.0), (2.0, 2.0), (3.0, 3.0))
+    tellers = (("in an exchange table", telling), ("in the CUDA array interface", as_interface))
+    for kind in KINDS:
+        for ours in (None, *KINDS):
+            for how, library in tellers:
+                result, waited, named = between(kind, ours and gpu.Stream(ours), library)
+                right = not disturbed(result != wanted) and not waited and named
+                where = f"a {ours} stream" if ours else "its own stream"
+                rows.add(f"on {where}, of one that tells of a {kind} one {how}", result, right)
+    for kind in KINDS:
+        others = Ticks()
+        result, waited, _ = between(kind, gpu.Stream("nonblocking"), lambda _: Silent)
+        ticks = others.stop()
+        right = not disturbed(result != wanted) and waited and timed(ticks > 20) is not False
+        text = f"{result}, {'waited' if waited else 'did not wait'}, another thread ran {ticks} times meanwhile"
+        rows.add(f"of one that does not tell of its {kind} stream", text, right)
+    wrong = gpu.Stream("nonblocking")
+    result, *_ = between("nonblocking", gpu.Stream("nonblocking"), lambda _: telling(wrong))
+    rows.add("control: of one that tells a wrong stream", f"{result}, must not be {wanted}", disturbed(result != wanted))
+    for name, of in (("torch", torch_between), ("cupy", cupy_between)):
+        try:
+            result = of()
+        except ImportError as error:
+            rows.add(name, f"not here: {error}")
+            continue
+        rows.add(f"{name}, on a side stream", result, result == (2.0, 2.0, 3.0, 3.0))
+    for array, words in ((Host(), "found one on cpu"), ([1.0], "found <class 'list'>")):
+        try:
+            gpu.fill(array, 1.0)
+            rows.add(words, "no error", False)
+        except TypeError as error:
+            rows.add(words, error, "of shape (_,) on a CUDA device" in str(error) and words in str(error))
+    return rows
+
+
+class Host:
+    def __dlpack_device__(self):
+        return CPU
+
+    def __dlpack__(self, **options):
+        raise AssertionError("it is not needed")
+
+
+def torch_between():
+    torch = Torch().torch
+    stream, ours = torch.cuda.Stream(), gpu.Stream("nonblocking")
+    with torch.cuda.stream(stream):
+        x = torch.zeros(COUNT, device="cuda")
+        gpu.fill(x, 0.0, ours)
+        gpu.Stream("borrowed", stream.cuda_stream).spin(SPIN)
+        x.fill_(1.0)
+        gpu.fill(x, 2.0, ours, SPIN)
+        read = x.clone()
+        x.fill_(3.0)
+    stream.synchronize()
+    return read.min().item(), read.max().item(), x.min().item(), x.max().item()
+
+
+def cupy_between():
+    cupy = CuPy().cupy
+    stream, ours = cupy.cuda.Stream(non_blocking=True), gpu.Stream("nonblocking")
+    with stream:
+        x = cupy.zeros(COUNT, dtype="float32")
+        gpu.fill(x, 0.0, ours)
+        gpu.Stream("borrowed", stream.ptr).spin(SPIN)
+        x.fill(1.0)
+        gpu.fill(x, 2.0, ours, SPIN)
+        read = x.copy()
+        x.fill(3.0)
+        stream.synchronize()
+        return tuple(float(v) for v in (read.min(), read.max(), x.min(), x.max()))
+
+
 @check("The driver answers as the fake one of the tests does")
 def calibration():
     rows = Rows()

@@ -57,9 +57,13 @@ pub(crate) fn kernels(sh: &Shell) -> Result<()> {
     };
     let ptxas = find(sh, &venv.0, "*/bin/ptxas").context("the package holds no ptxas")?;
     let output = target_dir().join("kernels.cubin");
-    let kernels = "xtask/gpu/src/kernels.ptx";
-    for generation in ["sm_75", "sm_80", "sm_90", "sm_100"] {
-        cmd!(sh, "{ptxas} -arch {generation} -o {output} {kernels}").run()?;
+    for kernels in [
+        "xtask/gpu/src/kernels.ptx",
+        "examples/cuda-kernel/src/scale.ptx",
+    ] {
+        for generation in ["sm_75", "sm_80", "sm_90", "sm_100"] {
+            cmd!(sh, "{ptxas} -arch {generation} -o {output} {kernels}").run()?;
+        }
     }
     // An assembler that takes anything would prove nothing.
     let wrong = target_dir().join("wrong.ptx");

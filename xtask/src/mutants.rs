@@ -9,8 +9,8 @@ use crate::prelude::*;
 
 /// What is changed, and whose tests then run. Linking those of the fake drivers takes as long as linking all others.
 const STEPS: [&str; 3] = [
-    "core: -p dlpack-core --test-package dlpack-core -e **/{stream,stream/*,export/copies,export/device,cudarc}.rs",
-    "streams: -p dlpack-core --test-package dlpack-core,dlpack-simulator -f **/{stream,stream/*,export/copies,export/device,cudarc}.rs",
+    "core: -p dlpack-core --test-package dlpack-core -e **/{stream,stream/*,export/copies,export/device,cudarc,cuda}.rs",
+    "streams: -p dlpack-core --test-package dlpack-core,dlpack-simulator -f **/{stream,stream/*,export/copies,export/device,cudarc,cuda}.rs",
     "derive: -p dlpack-derive --test-package dlpack-derive",
 ];
 

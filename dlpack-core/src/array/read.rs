@@ -402,7 +402,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     /// How many elements follow one another at `data`, if that is all there is; 0 where they take no memory.
     #[inline]
-    pub(super) fn run(&self) -> Result<usize, Error> {
+    pub(crate) fn run(&self) -> Result<usize, Error> {
         let len = self.len();
         if len == 0 || size_of::<T>() == 0 {
             return Ok(0);

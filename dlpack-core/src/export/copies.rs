@@ -156,7 +156,7 @@ impl Drop for DeviceMemory {
         });
         if freed.is_err() {
             let Self { device, address } = *self;
-            free_later(device, Self { device, address });
+            free_later(device, Release::Free, Self { device, address });
         }
     }
 }

@@ -90,7 +90,10 @@ fn find<'a>(
 }
 
 /// Lets `cudarc` do something, and leaves the thread as it was.
-fn undisturbed<R>(context: &CudaContext, body: impl FnOnce() -> R) -> Result<R, DriverError> {
+pub(super) fn undisturbed<R>(
+    context: &CudaContext,
+    body: impl FnOnce() -> R,
+) -> Result<R, DriverError> {
     let before = result::ctx::get_current()?;
     let done = body();
     // It keeps errors to itself until somebody asks.

@@ -232,9 +232,9 @@ impl Unfreed {
     }
 }
 
-/// Drops the owner when there is next something to do with the driver.
-pub(crate) fn free_later<O: Send + 'static>(device: Device, owner: O) {
-    Unfreed::push(&RETRIES, &Freeing::at_once(device, Release::Free), owner);
+/// Drops the owner when there is next something to do with the driver, and when what still uses its memory is done.
+pub(crate) fn free_later<O: Send + 'static>(device: Device, release: Release, owner: O) {
+    Unfreed::push(&RETRIES, &Freeing::at_once(device, release), owner);
 }
 
 /// Tries again to free what could not be freed before: called whenever something has been done with the driver, and so

@@ -16,6 +16,16 @@ pub(crate) struct Origin {
 }
 
 impl Consumer {
+    /// Whose work is queued on this stream, which belongs to the primary context.
+    #[cfg(feature = "cudarc")]
+    pub(crate) const fn on(stream: Queue) -> Self {
+        match stream.handle {
+            0 | LEGACY => Self::Legacy,
+            PER_THREAD => Self::PerThread,
+            handle => Self::Stream(handle),
+        }
+    }
+
     /// The handle for the driver, where there is one.
     #[cfg_attr(
         not(feature = "std"),

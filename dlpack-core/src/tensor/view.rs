@@ -325,8 +325,14 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// That the items are those of `T`, and its axes the last ones of the shape.
+    /// That the processor can read items that are those of `T`.
     pub(crate) fn check_type<T: Element>(&self) -> Result<(), Error> {
+        self.check_elements::<T>()?;
+        self.check_host_readable()
+    }
+
+    /// That the items are those of `T`, and its axes the last ones of the shape.
+    pub(crate) fn check_elements<T: Element>(&self) -> Result<(), Error> {
         if T::DTYPE != self.dtype {
             return Err(Error::WrongDataType {
                 found: self.dtype,
@@ -343,7 +349,7 @@ impl<'a> TensorRef<'a> {
         for (axis, &needed) in (leading..).zip(trailing.extents()) {
             same_extent(axis, self.shape[axis], needed)?;
         }
-        self.check_host_readable()
+        Ok(())
     }
 
     /// That the processor can read what lies there.

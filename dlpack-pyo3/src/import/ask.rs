@@ -10,14 +10,18 @@ use pyo3::{IntoPyObjectExt, intern, prelude::*, sync::PyOnceLock};
 use crate::{export::capsule, hidden::call_method};
 
 /// What `__dlpack__` answers, and whether the producer took all wishes; nothing if it lacks one of the methods (ERR-08).
+///
+/// The stream is the default one of its device, if none is named.
 pub(super) fn ask<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
     copy: Option<bool>,
+    stream: Option<i64>,
 ) -> PyResult<Option<(Bound<'py, PyCapsule>, bool)>> {
     let py = object.py();
     let (dlpack, where_it_is) = (intern!(py, "__dlpack__"), intern!(py, "__dlpack_device__"));
     let stream = match device {
+        _ if stream.is_some() => stream,
         // DEV-09: what goes to the processor is waited for.
         Some(Device::CPU) if object.hasattr(where_it_is)? => None,
         _ => match call_method(object, where_it_is, [None; 4], None) {

@@ -70,6 +70,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
         element: V::Element::TRAILING,
         contiguous: O::CONTIGUOUS,
         convert: O::CONVERT,
+        cuda: false,
     };
 
     /// The view of an argument.

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+#[cfg(feature = "cudarc")]
+use dlpack_core::Device;
 use dlpack_core::element::Axes;
 use dlpack_core::{DataType, Error, Managed, TensorRef};
 use pyo3::exceptions::PyTypeError;
@@ -20,6 +22,8 @@ pub(super) struct Needs {
     pub(super) element: Axes,
     pub(super) contiguous: bool,
     pub(super) convert: bool,
+    /// In the memory of a GPU, and not of the host.
+    pub(super) cuda: bool,
 }
 
 impl Needs {
@@ -64,11 +68,15 @@ impl Needs {
 
     /// What is raised for an object that is no array.
     #[cold]
-    fn no_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
+    pub(super) fn no_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
         let (py, class, dtype) = (object.py(), object.get_type(), self.dtype);
-        let raised = fail!(py, PyTypeError:
-            "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an array of NumPy, torch, \
-             JAX or the like, such as numpy.asarray(x, dtype='{dtype}')");
+        let raised = if self.cuda {
+            fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
+                or the like, such as cupy.asarray(x, dtype='{dtype}')")
+        } else {
+            fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
+                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype='{dtype}')")
+        };
         raised.fetch(py)
     }
 
@@ -83,19 +91,30 @@ impl Needs {
             Error::NotOnHost { device } => {
                 fail!(py, PyTypeError: "expected {self} in host memory, found one on {device}; copy it to the host first")
             }
+            #[cfg(feature = "cudarc")]
+            Error::NotOnCuda { device } => return self.elsewhere(py, *device),
             Error::ReadOnly if found.version().is_none() => fail!(py, PyTypeError:
                 "expected {self} to write to, found one that cannot say whether it may be written, as its library asks for \
-                 DLPack from before 1.0; pass a NumPy array"),
+                 DLPack from before 1.0; pass a {} array", if self.cuda { "CuPy" } else { "NumPy" }),
             Error::ReadOnly => {
                 fail!(py, PyTypeError: "expected {self} to write to, found a read-only one; pass a copy of it")
             }
             Error::NotContiguous { .. } => fail!(py, PyTypeError:
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
-                 numpy.ascontiguousarray(x)", Tuple(found.strides())),
+                 {}.ascontiguousarray(x)", Tuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
             Error::OutOfMemory { .. } => refuse(py, error),
             _ => fail!(py, PyTypeError: "expected {self}, found one of shape {shape}: {error}"),
         };
         raised.fetch(py)
+    }
+}
+
+#[cfg(feature = "cudarc")]
+impl Needs {
+    /// What is raised for an array that is not on a GPU.
+    #[cold]
+    pub(super) fn elsewhere(&self, py: Python<'_>, device: Device) -> PyErr {
+        fail!(py, PyTypeError: "expected {self}, found one on {device}; copy it to the device first").fetch(py)
     }
 }
 
@@ -126,6 +145,7 @@ impl fmt::Display for Needs {
             } else {
                 ")"
             },
-        )
+        )?;
+        f.write_str(if self.cuda { " on a CUDA device" } else { "" })
     }
 }

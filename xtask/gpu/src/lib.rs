@@ -1,5 +1,6 @@
 //! `dlpack_gpu`: producers and a consumer on a GPU, for `run.py`.
 
+mod arguments;
 mod device;
 mod graph;
 mod kernels;
@@ -10,6 +11,8 @@ mod reading;
 /// Producers and a consumer on a GPU.
 #[pyo3::pymodule(gil_used = false)]
 mod dlpack_gpu {
+    #[pymodule_export]
+    use crate::arguments::{fill, read};
     #[pymodule_export]
     use crate::device::describe;
     #[pymodule_export]
