@@ -125,7 +125,12 @@ fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: Da
         let reach = extent::reach(shape, strides)?;
         let bits = dtype.itemsize_bits();
         let first = extent::bytes(reach.min, bits, 0)?;
-        let end = extent::bytes(reach.max.checked_add(1)?, bits, 7)?;
+        let items = match reach.max.checked_add(1) {
+            // The last one that an `i64` counts, where items share bytes, ends in the byte of the one before.
+            None if bits < 8 => reach.max,
+            items => items?,
+        };
+        let end = extent::bytes(items, bits, 7)?;
         isize::try_from(end.checked_sub(first)?).ok()?;
         let offset = isize::try_from(tensor.byte_offset).ok()?;
         let start = tensor.data.addr().checked_add_signed(offset)?;
