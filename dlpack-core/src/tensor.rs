@@ -11,12 +11,14 @@
 //! | file | job |
 //! |---|---|
 //! | `foreign` | whether the struct of somebody else is well formed: ndim, device, type, extents, strides, addresses |
+//! | `c_struct` | the struct that it is in, of either version: its fields, and its deleter |
 //! | `managed` | owns a struct of either version, ours or foreign: looks at its version, and calls its deleter once |
 //! | `accessors` | what can be asked of any tensor; described ones have the same |
 //! | `view` | the elements as a slice or a vector, in the order and type that is asked for; and the copy of all items, by `memory::gather` or `memory::atomic` |
 //! | `items` | the elements one by one, in atomic words where others write |
 
 pub(crate) mod accessors;
+pub(crate) mod c_struct;
 pub(crate) mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;

@@ -10,7 +10,7 @@ use core::{alloc::Layout, ffi::c_void};
 use crate::describe::{descriptor::Descriptor, usual::Usual};
 use crate::layout::{Dims, cut::Cut, dims::INLINE, dims::MAX_RANK, extent};
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::managed::{BlockTable, Ours, Struct};
+use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
 use crate::{error::joined, loan::access::Access, memory::aligned::AlignedBytes};
 use crate::{panics::contain_panic, version::Abi};
