@@ -21,7 +21,7 @@ PROMISES = [
     ("sum, 4 Mi f32", "rust-numpy", 1.2),
     ("max, 1 MB u8", "rust-numpy", 2.0),
     ("sum of a slice, 4 Mi f32", "rust-numpy", 1.05),
-    ("max of a slice, 1 MB u8", "rust-numpy", 1.05),
+    ("max of a slice, 1 MB u8", "rust-numpy", 1.1),
     *((f"{what}, {size} {dtype}", "numpy", 1.5 if size == "4 KB" else 1.2)
       for what in ("copy", "import") for size in ("4 KB", "64 KB", "4 MB") for dtype in ("u8", "f32", "f64")),
     *((f"copy, 4 MB f32, {cut}", "numpy", 1.0) for cut in ("a.T", "a[:, ::2]", "a[:, :n]")),
