@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dice::Dice;
+use dlpack_core::array::{View, ViewMut};
 use dlpack_core::{DLPack, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{Deleted, Foreign, dtype};
 
@@ -92,7 +93,7 @@ fn imports_and_buffers() {
 fn act(pool: &Pool, memory: &SharedBuffer<u64>, import: &impl Fn() -> Managed, dice: &mut Dice) {
     let (index, value) = (dice.below(ITEMS), dice.draw() & 0xffff_ffff);
     let value = value << 32 | value;
-    match dice.below(12) {
+    match dice.below(14) {
         0 => give(&pool.tensors, import()),
         1 => drop(take(&pool.tensors, dice)),
         2 => {
@@ -151,6 +152,28 @@ fn act(pool: &Pool, memory: &SharedBuffer<u64>, import: &impl Fn() -> Managed, d
             if let Some(list) = clone(&pool.shared) {
                 let tensor = list.to_dlpack().unwrap();
                 assert!(tensor.view().as_slice::<u64>().unwrap().iter().all(whole));
+                give(&pool.tensors, tensor);
+            }
+        }
+        11 => {
+            if let Some(tensor) = take(&pool.tensors, dice) {
+                let view = View::<u64, [i64; 1]>::new(tensor).unwrap();
+                assert!(view.iter().all(|value| whole(&value)) && whole(&view.at([index])));
+                assert!(view.transpose().to_vec().unwrap().iter().all(whole));
+                give(&pool.tensors, view.into_managed());
+            }
+        }
+        12 => {
+            if let Some(tensor) = take(&pool.tensors, dice) {
+                let tensor = match ViewMut::<u64, [i64; 1]>::try_new(tensor) {
+                    Err((_, tensor)) => tensor,
+                    Ok(mut view) => {
+                        view.set([index], value);
+                        view.slice_mut(0, index / 2..index).unwrap().fill(value);
+                        view.update(|value| value.rotate_left(32));
+                        view.into_managed()
+                    }
+                };
                 give(&pool.tensors, tensor);
             }
         }

@@ -24,7 +24,7 @@ mod options;
 
 #[cfg(feature = "cudarc")]
 pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
-pub use options::{Contiguous, Convert, Options, Promise};
+pub use options::{Contiguous, Convert, InPlace, Options, Promise};
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -110,9 +110,9 @@ pub struct ViewMutDyn<T, O = ()>(Leased<array::ViewMut<T, Dims>, O>);
 /// What all views do: the name, the rank as a parameter and as an argument, core's view, and what it leads to.
 macro_rules! views {
     ($(
-        $name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] over $view:ident<$list:ty> as $array:ident;
+        $name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] over $view:ident<$list:ty> as $array:ident, $options:ident;
     )*) => {$(
-        impl<T: Plain, $($parameter)* O: Options> $name<T, $($argument)* O>
+        impl<T: Plain, $($parameter)* O: $options> $name<T, $($argument)* O>
         where $($bound)*
         {
             /// The tensor. Others may write to it again, whatever was promised of the view.
@@ -131,7 +131,7 @@ macro_rules! views {
             }
         }
 
-        impl<'a, 'py, T: Plain, $($parameter)* O: Options> FromPyObject<'a, 'py> for $name<T, $($argument)* O>
+        impl<'a, 'py, T: Plain, $($parameter)* O: $options> FromPyObject<'a, 'py> for $name<T, $($argument)* O>
         where $($bound)*
         {
             type Error = PyErr;
@@ -143,7 +143,7 @@ macro_rules! views {
         }
 
         /// For enums over data types: [`Imported`](crate::Imported) takes the first variant that fits.
-        impl<T: Plain, $($parameter)* O: Options> FromDLPack for $name<T, $($argument)* O>
+        impl<T: Plain, $($parameter)* O: $options> FromDLPack for $name<T, $($argument)* O>
         where $($bound)*
         {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
@@ -155,7 +155,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain, $($parameter)* O: Options> fmt::Debug for $name<T, $($argument)* O>
+        impl<T: Plain, $($parameter)* O: $options> fmt::Debug for $name<T, $($argument)* O>
         where $($bound)*
         {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -166,10 +166,10 @@ macro_rules! views {
 }
 
 views! {
-    View [const N: usize,] [N,] [[i64; N]: Rank] over View<[i64; N]> as Array;
-    ViewMut [const N: usize,] [N,] [[i64; N]: Rank] over ViewMut<[i64; N]> as ArrayMut;
-    ViewDyn [] [] [] over View<Dims> as Array;
-    ViewMutDyn [] [] [] over ViewMut<Dims> as ArrayMut;
+    View [const N: usize,] [N,] [[i64; N]: Rank] over View<[i64; N]> as Array, Options;
+    ViewMut [const N: usize,] [N,] [[i64; N]: Rank] over ViewMut<[i64; N]> as ArrayMut, InPlace;
+    ViewDyn [] [] [] over View<Dims> as Array, Options;
+    ViewMutDyn [] [] [] over ViewMut<Dims> as ArrayMut, InPlace;
 }
 
 impl<T, const N: usize, O> DerefMut for ViewMut<T, N, O> {

@@ -4,7 +4,9 @@ use core::fmt::Debug;
 use std::sync::Arc;
 
 use dlpack_core::abi::DLDataType;
+use dlpack_core::array::{View, ViewMut};
 use dlpack_core::element::Plain;
+use dlpack_core::layout::Dims;
 use dlpack_core::{DLPack, DataType, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 
 use crate::campaign;
@@ -173,7 +175,31 @@ fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], d
         (Err(error), Some(_)) if fits => panic!("{error}: {forgery:?}"),
         (Err(_), _) => {}
     };
-    match dice.below(4) {
+    match dice.below(5) {
+        4 => {
+            let view = match ViewMut::<T, Dims>::try_new(managed) {
+                Ok(mut view) => {
+                    // What is written is what stood there.
+                    if T::DTYPE != DataType::BOOL {
+                        view.update(|item| item);
+                    }
+                    View::new(view.into_managed())
+                }
+                Err((_, managed)) => View::<T, Dims>::new(managed),
+            };
+            let items = view.and_then(|view| {
+                assert_eq!(view.iter().count(), view.len());
+                assert_eq!(
+                    view.transpose().rows().map(|row| row.len()).sum::<usize>(),
+                    view.len()
+                );
+                view.to_vec()
+            });
+            // Whatever byte lies there, a `bool` is made of it.
+            if T::DTYPE != DataType::BOOL {
+                check(items, true);
+            }
+        }
         0 => check(Vec::from_dlpack(managed), rank >= 1),
         1 => {
             let rows = Rows::<T>::from_dlpack(managed);

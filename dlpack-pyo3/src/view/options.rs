@@ -7,6 +7,16 @@ pub trait Options: sealed::Options {}
 
 impl<O: sealed::Options> Options for O {}
 
+/// Options of an array that is written in place: all but [`Convert`], as what is written to a copy is lost.
+#[diagnostic::on_unimplemented(
+    message = "an array that is written cannot be converted: what is written to the copy would be lost",
+    label = "expected options without `Convert`",
+    note = "take a `View`, and return what is written"
+)]
+pub trait InPlace: Options + sealed::InPlace {}
+
+impl<O: Options + sealed::InPlace> InPlace for O {}
+
 /// The elements have to lie one after another, the last axis fastest.
 ///
 /// ```no_run,standalone_crate
@@ -73,6 +83,8 @@ pub struct Convert;
 pub unsafe trait Promise {}
 
 pub(crate) mod sealed {
+    pub trait InPlace {}
+
     pub trait Options {
         /// Elements one after another.
         const CONTIGUOUS: bool = false;
@@ -84,6 +96,9 @@ pub(crate) mod sealed {
 }
 
 impl sealed::Options for () {}
+impl sealed::InPlace for () {}
+impl sealed::InPlace for Contiguous {}
+impl<P: Promise> sealed::InPlace for P {}
 
 impl sealed::Options for Contiguous {
     const CONTIGUOUS: bool = true;
@@ -104,6 +119,8 @@ macro_rules! tuples {
             const CONVERT: bool = false $(|| $option::CONVERT)+;
             const PROMISE: bool = false $(|| $option::PROMISE)+;
         }
+
+        impl<$($option: sealed::InPlace),+> sealed::InPlace for ($($option,)+) {}
     )+};
 }
 tuples! {
