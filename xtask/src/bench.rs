@@ -1,7 +1,6 @@
 //! Run the benchmarks, one after another; benches/README.md says what the numbers mean.
 //!
-//!   export         how long an export takes (criterion)
-//!   import         how long an imported array takes to read, and a shared buffer to write, beside slices
+//!   export, import how long an export takes, an imported array to read, a shared buffer to write (criterion)
 //!   instructions   how many instructions it executes; says so and goes on where valgrind is missing
 //!   copies         strided copies beside NumPy and memcpy; installs NumPy into a cache folder where it is missing
 //!   compile-time   200 derived structs beside those of serde and thiserror
@@ -28,11 +27,9 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
             // What it imports, and nanobind, whose sources it compiles.
             let packages = ["numpy", "apache-tvm-ffi", "nanobind"];
             let venv = venv(sh, &interpreter()?, "bench", &packages)?;
-            let mut run = venv.run(sh).arg("benches/python/run.py");
-            if quick {
-                run = run.line("--builds thin --processes 1 --rounds 11");
-            }
-            Ok(run.run()?)
+            let run = venv.run(sh).arg("benches/python/run.py");
+            let few = "--builds thin --processes 1 --rounds 11";
+            Ok(run.line(if quick { few } else { "" }).run()?)
         }),
     ];
     steps.retain(|step| only.is_empty() || step.name == only);

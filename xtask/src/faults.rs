@@ -62,10 +62,10 @@ fn address_sanitizer(sh: &Shell) -> Result<()> {
     let module = build(&python, command, &target, &format!("{SANITIZED}/debug"))?;
     let pytest = Run::with_module(sh, &python, &module)?.pytest(sh);
     let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
+    let pytest = pytest.env("LD_PRELOAD", library);
     // The interpreter never frees all of its own, so the tests count leaks themselves.
     let options = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
-    let pytest = pytest.env("ASAN_OPTIONS", options);
-    Ok(pytest.env("LD_PRELOAD", library).run()?)
+    Ok(pytest.env("ASAN_OPTIONS", options).run()?)
 }
 
 /// The tests that touch memory in every way; all of them would take an hour.
@@ -74,12 +74,12 @@ const FEW: &str = "(test_capsule or test_exchange or test_import or test_borrow)
 fn under_valgrind(sh: &Shell) -> Result<()> {
     valgrind::needed(sh)?;
     let run = Run::new(sh, &interpreter()?)?;
+    let known = "--suppressions=dlpack-pyo3/pytests/valgrind.supp";
     let valgrind = sh.line("valgrind --quiet --error-exitcode=9 --leak-check=no");
-    let valgrind = valgrind.arg("--suppressions=dlpack-pyo3/pytests/valgrind.supp");
-    let valgrind = valgrind.env("PYTHONDONTWRITEBYTECODE", "1");
+    let valgrind = valgrind.arg(known).env("PYTHONDONTWRITEBYTECODE", "1");
     let pytest = run.pytest_of(valgrind.arg(run.venv.python()));
-    let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
-    Ok(pytest.args(["-k", FEW]).run()?)
+    let pytest = pytest.args(UNCAUGHT).args(["-k", FEW]);
+    Ok(pytest.env("PYTHONMALLOC", "malloc").run()?)
 }
 
 /// On the usual Python, and on the newest that is like it; a driver in Python plays them, and writes the table.

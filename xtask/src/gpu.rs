@@ -56,17 +56,14 @@ pub(crate) fn kernels(sh: &Shell) -> Result<()> {
         return skip("NVIDIA's assembler cannot be had");
     };
     let ptxas = find(sh, &venv.0, "*/bin/ptxas").context("the package holds no ptxas")?;
-    let output = target_dir().join("kernels.cubin");
-    for kernels in [
-        "xtask/gpu/src/kernels.ptx",
-        "examples/cuda-kernel/src/scale.ptx",
-    ] {
-        for generation in ["sm_75", "sm_80", "sm_90", "sm_100"] {
+    let [output, wrong] = ["kernels.cubin", "wrong.ptx"].map(|name| target_dir().join(name));
+    let files = "xtask/gpu/src/kernels.ptx examples/cuda-kernel/src/scale.ptx";
+    for generation in ["sm_75", "sm_80", "sm_90", "sm_100"] {
+        for kernels in files.split(' ') {
             cmd!(sh, "{ptxas} -arch {generation} -o {output} {kernels}").run()?;
         }
     }
     // An assembler that takes anything would prove nothing.
-    let wrong = target_dir().join("wrong.ptx");
     sh.write_file(&wrong, ".version 7.8\n.target sm_75\nno such word\n")?;
     let takes_anything = succeeds(cmd!(sh, "{ptxas} -arch sm_75 -o {output} {wrong}"));
     ensure!(!takes_anything, "the assembler takes kernels that are none");

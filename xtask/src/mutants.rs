@@ -23,9 +23,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new(name, move |sh| {
             let run = sh.cmd(tool(sh, "cargo-mutants", "27.1.0")?).arg("mutants");
             let run = run.line("--iterate -o").arg(sh.create_dir(&folder)?);
-            let run = run.env("CARGO_TARGET_DIR", folder.join("target"));
-            let run = run.env("DLPACK_CASES", "3000");
-            Ok(run.line(what).args(words).run()?)
+            let run = run.line(what).args(words).env("DLPACK_CASES", "3000");
+            Ok(run.env("CARGO_TARGET_DIR", folder.join("target")).run()?)
         })
     };
     let chosen = chosen.filter(|(name, _)| name.contains(&only));

@@ -27,7 +27,7 @@ pub(crate) trait Line<'a> {
 
 impl<'a> Line<'a> for Cmd<'a> {
     fn line(self, words: &str) -> Cmd<'a> {
-        self.args(words.split(' '))
+        self.args(words.split_whitespace())
     }
 }
 
