@@ -9,12 +9,13 @@ impl<O: sealed::Options> Options for O {}
 
 /// Options of an array that is written in place: all but [`Convert`], as what is written to a copy is lost.
 #[diagnostic::on_unimplemented(
-    message = "an array that is written cannot be converted: what is written to the copy would be lost",
-    label = "expected options without `Convert`",
-    note = "take a `View`, and return what is written"
+    message = "`{Self}` is no option of an array that is written",
+    label = "expected `Contiguous`, a type of yours with a `Promise`, or a tuple of these",
+    note = "`Convert` makes a copy, and what is written to that would be lost: take a `View`, and return what you make of it"
 )]
 pub trait InPlace: Options + sealed::InPlace {}
 
+#[diagnostic::do_not_recommend]
 impl<O: Options + sealed::InPlace> InPlace for O {}
 
 /// The elements have to lie one after another, the last axis fastest.
@@ -98,6 +99,7 @@ pub(crate) mod sealed {
 impl sealed::Options for () {}
 impl sealed::InPlace for () {}
 impl sealed::InPlace for Contiguous {}
+#[diagnostic::do_not_recommend]
 impl<P: Promise> sealed::InPlace for P {}
 
 impl sealed::Options for Contiguous {
