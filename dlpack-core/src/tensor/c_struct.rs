@@ -1,9 +1,14 @@
 //! The struct of C that a tensor is in: that of DLPack 1.0 and later, or the one from before.
 #![expect(unsafe_code, reason = "reads and releases structs of C")]
 
-use core::{ffi::c_void, ptr::NonNull};
+use core::{ffi::c_void, ptr, ptr::NonNull};
 
 use crate::abi;
+
+/// The deleter of a versioned struct.
+pub(crate) type Deleter = unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned);
+/// That of a legacy one.
+pub(crate) type LegacyDeleter = unsafe extern "C" fn(*mut abi::DLManagedTensor);
 
 /// The C struct that a [`Managed`](crate::Managed) is the one owner of: it is valid until it is released or given up.
 #[derive(Clone, Copy)]
@@ -20,6 +25,16 @@ impl Struct {
             Self::Versioned(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
             // SAFETY: as above.
             Self::Legacy(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
+        }
+    }
+
+    /// The same to be changed.
+    pub(super) fn head_mut(&mut self) -> &mut abi::DLTensor {
+        match self {
+            // SAFETY: as in `head`, and borrowed from its one owner.
+            Self::Versioned(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
+            // SAFETY: as above.
+            Self::Legacy(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
         }
     }
 
@@ -51,6 +66,27 @@ impl Struct {
                 (tensor.manager_ctx, tensor.deleter.is_some())
             }
         }
+    }
+
+    /// What its producer finds the owner by, if the struct is released by one of these.
+    pub(super) fn released_by(
+        &self,
+        versioned: Deleter,
+        legacy: LegacyDeleter,
+    ) -> Option<*mut c_void> {
+        let is = match self {
+            Self::Versioned(tensor) => {
+                // SAFETY: as in `head`.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, versioned))
+            }
+            Self::Legacy(tensor) => {
+                // SAFETY: as in `head`.
+                let deleter = unsafe { (*tensor.as_ptr()).deleter };
+                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, legacy))
+            }
+        };
+        is.then(|| self.context().0)
     }
 
     /// Calls the deleter.

@@ -2,9 +2,10 @@
 #![expect(unsafe_code, reason = "owns tensors behind pointers of C")]
 
 use alloc::boxed::Box;
-use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr, ptr::NonNull, slice};
+use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
-use crate::tensor::{c_struct::Struct, foreign, view::TensorRef};
+use crate::tensor::c_struct::{Deleter, LegacyDeleter, Struct};
+use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
 use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
 
@@ -308,34 +309,16 @@ impl Managed {
     pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, *mut c_void) {
         assert!(self.is_ours(), "a block of somebody else is never changed");
         let (context, _) = self.tensor.context();
-        let head = match self.tensor {
-            // SAFETY: valid while there is this `Managed`, its one owner, which is borrowed.
-            Struct::Versioned(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
-            // SAFETY: as above.
-            Struct::Legacy(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
-        };
-        (head, context)
+        (self.tensor.head_mut(), context)
     }
 
     /// What the producer of a tensor finds its owner by, if it is released by one of these.
     pub(crate) fn released_by(
         &self,
-        versioned: unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned),
-        legacy: unsafe extern "C" fn(*mut abi::DLManagedTensor),
+        versioned: Deleter,
+        legacy: LegacyDeleter,
     ) -> Option<*mut c_void> {
-        let is = match self.tensor {
-            Struct::Versioned(tensor) => {
-                // SAFETY: as in `Struct::head`.
-                let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, versioned))
-            }
-            Struct::Legacy(tensor) => {
-                // SAFETY: as in `Struct::head`.
-                let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, legacy))
-            }
-        };
-        is.then(|| self.tensor.context().0)
+        self.tensor.released_by(versioned, legacy)
     }
 
     /// The elements, for writing in place.

@@ -295,7 +295,8 @@ def test_parts_of_parts_are_no_chain(numpy):
     if capi.COUNTS_MEMORY:
         assert capi.memory_in_use() - before < 200_000
     assert numpy.from_dlpack(tensor)[0] == 10_000
-    assert capi.references(first) == 2
+    # The array itself, or the one tensor that has it.
+    assert capi.references(first) <= 2
     del first, tensor
 
 
