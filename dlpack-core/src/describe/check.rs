@@ -2,7 +2,8 @@
 
 use core::marker::PhantomData;
 
-use crate::describe::{parts::Annotation, parts::Reading, parts::StrideRule, usual::Usual};
+use crate::describe::{descriptor::Of, parts::Annotation, parts::Reading};
+use crate::describe::{parts::StrideRule, usual::Usual};
 use crate::layout::extent::{self, packed_bytes};
 use crate::layout::{Dims, shape, shape::HOLE};
 use crate::tensor::{foreign::malformed, view::aligned_to};
@@ -45,8 +46,7 @@ impl Annotation {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            own: None,
-            of: None,
+            of: Of::Memory,
             lifetime: PhantomData,
         };
         // Neither holds anything on the heap then, and without the code that would look for it
@@ -119,8 +119,7 @@ impl Annotation {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            own: None,
-            of: None,
+            of: Of::Memory,
             lifetime: PhantomData,
             shape,
             strides,

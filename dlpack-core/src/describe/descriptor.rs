@@ -42,11 +42,20 @@ pub struct Descriptor<'a> {
     pub(crate) access: Access,
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
-    /// Memory that belongs to the descriptor itself: a tensor made on request (`via`).
-    pub(crate) own: Option<Managed>,
-    /// The tensor of somebody else that this is, or is a part of.
-    pub(crate) of: Option<&'a Managed>,
+    /// What it is of, if that is a tensor.
+    pub(crate) of: Of<'a>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
+}
+
+/// The tensor that is described, or a part of it.
+#[derive(Debug)]
+pub(crate) enum Of<'a> {
+    /// None: memory that is lent.
+    Memory,
+    /// One that was made on request (`via`), and belongs to its descriptor.
+    Own(Managed),
+    /// One that was exported before.
+    Lent(&'a Managed),
 }
 
 impl Descriptor<'_> {
@@ -73,14 +82,23 @@ impl Descriptor<'_> {
     /// A tensor that belongs to its descriptor.
     pub(crate) fn owning(mut tensor: Managed) -> Result<Self, Error> {
         let described = Descriptor {
-            of: None,
+            of: Of::Memory,
             lifetime: PhantomData,
             ..Descriptor::of_mut(&mut tensor)?
         };
         Ok(Self {
-            own: Some(tensor),
+            of: Of::Own(tensor),
             ..described
         })
+    }
+
+    /// The tensor that belongs to the descriptor.
+    #[inline]
+    pub(crate) fn own(&self) -> Option<&Managed> {
+        match &self.of {
+            Of::Own(tensor) => Some(tensor),
+            _ => None,
+        }
     }
 
     /// What is described, to be looked at.
@@ -94,7 +112,7 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.is_shared(),
-            copied: self.own.is_some(),
+            copied: self.own().is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
@@ -185,8 +203,7 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            own: None,
-            of: Some(tensor),
+            of: Of::Lent(tensor),
             lifetime: PhantomData,
         })
     }

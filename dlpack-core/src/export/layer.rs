@@ -3,6 +3,7 @@
 
 use core::sync::atomic::AtomicBool;
 
+use crate::describe::descriptor::Of;
 use crate::export::{block::owner, ways::export_moved};
 use crate::layout::cut::Cut;
 use crate::memory::counted::Counted;
@@ -57,7 +58,9 @@ pub(super) fn part(
 /// may have the same address, and by the address of its deleter a tensor is found to be of such an owner.
 #[must_use]
 pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Option<&'a O> {
-    let mut tensor = described.of?;
+    let Of::Lent(mut tensor) = described.of else {
+        return None;
+    };
     loop {
         // SAFETY: passed on to the caller.
         let owner = unsafe { owner::<O>(tensor, described) };

@@ -2,8 +2,9 @@
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
-use core::ptr::NonNull;
+use core::{mem::replace, ptr::NonNull};
 
+use crate::describe::descriptor::Of;
 use crate::export::device;
 use crate::export::layer::again;
 use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
@@ -20,7 +21,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        copied: descriptor.own.as_ref().is_some_and(Managed::is_sole),
+        copied: descriptor.own().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
@@ -174,7 +175,7 @@ fn same_items(one: &TensorRef<'_>, other: &TensorRef<'_>) -> bool {
 
 #[inline]
 fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
-    plan.way(descriptor.device, descriptor.own.is_some())
+    plan.way(descriptor.device, descriptor.own().is_some())
 }
 
 /// Puts a tensor together as it was planned. The owner is made once it is needed, and put into a block by `block`.
@@ -216,8 +217,9 @@ pub(super) fn without_owner(
         Way::CopyDevice => return device::copy(descriptor, plan, request),
         Way::AlreadyCopied | Way::Share => {}
     }
-    let copy = descriptor.own.take();
-    let copy = copy.expect("only called for a copy");
+    let Of::Own(copy) = replace(&mut descriptor.of, Of::Memory) else {
+        unreachable!("only called for a copy");
+    };
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.
         let tensor = Contents::of(descriptor, plan)?;
