@@ -81,6 +81,7 @@ def numpy():
     known = lacks(NOT_NUMPY)
     if np.__version__ < "2":
         # It makes all that it takes read-only.
+        known["as an argument"] = ("them", "exports no read-only array, and has no other of ours")
         return Adapter(np.__version__, np.from_dlpack, of_numpy, known=known | LEGACY | NO_VERSIONED)
     return Adapter(np.__version__, np.from_dlpack, of_numpy, poke, copy=True, known=known)
 
