@@ -122,7 +122,7 @@ fn a_refusal_says_what_the_types_say() {
 #[test]
 fn a_long_refusal_is_cut() {
     let text = |letter: &str| {
-        let name = str::from_utf8(kept(letter.repeat(600).into_bytes())).expect("text");
+        let name = core::str::from_utf8(kept(letter.repeat(600).into_bytes())).expect("text");
         let text = against(&Claim::new::<f64>(name, "f64"), "", &[("", LIST)]);
         text.as_str().to_owned()
     };
