@@ -7,6 +7,7 @@ mod allocator;
 use std::sync::Arc;
 
 use allocator::{LIVE, with_budget};
+use dlpack_core::array::View;
 use dlpack_core::binding::Offer;
 use dlpack_core::layout::Dims;
 use dlpack_core::{
@@ -135,7 +136,7 @@ fn rows<T: Element>(tensor: Managed) -> Result<(), Error> {
 }
 
 /// Each way to read them.
-const READS: [(&str, Read); 7] = [
+const READS: [(&str, Read); 8] = [
     ("nothing", |_| Ok(())),
     ("the items", rows::<f32>),
     ("the elements", rows::<[[f32; 1]; 1]>),
@@ -143,6 +144,14 @@ const READS: [(&str, Read); 7] = [
         let tensor = tensor.shared();
         assert_eq!(tensor.view().iter::<f32>()?.count(), 6);
         rows::<f32>(tensor)
+    }),
+    ("an array and parts of it", |tensor| {
+        let array = View::<f32, Dims>::new(tensor)?;
+        assert_eq!(array.to_vec()?.len(), 6);
+        assert_eq!(array.slice(1, 0..1)?.index(7, 0)?.rank(), 7);
+        let turned = array.permute(&[7, 6, 5, 4, 3, 2, 1, 0])?;
+        assert_eq!(turned.to_vec()?.len(), 6);
+        Ok(())
     }),
     ("columns", back::<Columns>),
     ("the memory", |tensor| {

@@ -152,12 +152,16 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// assert_eq!(image.transpose().at([2, 0]), 3);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are more than six axes, and no memory for a list of them.
     #[must_use]
     pub fn transpose(&self) -> Part<'_, T, L> {
         let reversed = |list: &L| {
-            let mut list = Dims::from(list.as_ref());
+            let mut list: Dims = list_of(list.as_ref());
             list.reverse();
-            L::of(&list).expect("memory for a list of axes")
+            list_of(&list)
         };
         self.part(0, reversed(&self.shape), reversed(&self.strides))
     }
@@ -202,12 +206,17 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
+    /// # Panics
+    ///
+    /// As [`Array::transpose`].
+    ///
     /// # Safety
     ///
     /// While it lives, nobody writes to the elements: neither Rust code, nor Python, nor another thread.
     #[must_use]
     pub unsafe fn unshared(&self) -> Part<'_, T, L> {
-        let mut part = self.part(0, self.shape.clone(), self.strides.clone());
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        let mut part = self.part::<L>(0, list_of(shape), list_of(strides));
         part.array.shared = false;
         part
     }
@@ -262,6 +271,11 @@ impl<T: Plain, L: Rank> Array<T, L> {
     }
 }
 
+/// The list with these numbers, for who cannot refuse: one that there is no memory for would read as empty.
+fn list_of<L: Rank>(numbers: &[i64]) -> L {
+    L::of(numbers).expect("memory for a list of axes")
+}
+
 impl<T: Plain, L: Rank> ArrayMut<T, L> {
     fn part_mut<M>(&mut self, first: isize, shape: M, strides: M) -> PartMut<'_, T, M> {
         PartMut {
@@ -272,13 +286,17 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
 
     /// As [`Array::unshared`], to be written.
     ///
+    /// # Panics
+    ///
+    /// As [`Array::transpose`].
+    ///
     /// # Safety
     ///
     /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
     #[must_use]
     pub unsafe fn unshared_mut(&mut self) -> PartMut<'_, T, L> {
-        let (shape, strides) = (self.shape.clone(), self.strides.clone());
-        let mut part = self.part_mut(0, shape, strides);
+        let (shape, strides) = (list_of(self.shape.as_ref()), list_of(self.strides.as_ref()));
+        let mut part = self.part_mut::<L>(0, shape, strides);
         part.array.share(false);
         part
     }
