@@ -3,9 +3,11 @@
 //! What a tensor is was asked once, when the array was made. From then on there is nothing to refuse but an index.
 //!
 //! ```text
-//! Managed ──[ View::new ]──> View ───deref──> Array ──┬── at, iter, to_vec, as_slice
-//!                            ViewMut ─deref─> ArrayMut │── rows, slice, permute ──> Part ──deref──> Array
-//!                                     set, fill, update└── rows_mut, slice_mut ──> PartMut ─deref─> ArrayMut
+//! Managed ──[ View::new ]─────> View ────deref──> Array ───┬── at, iter, to_vec, as_slice
+//!                                                   ▲      └── rows, slice, permute ──> Part ───deref──> Array
+//!                                                 deref
+//! Managed ──[ ViewMut::new ]──> ViewMut ─deref──> ArrayMut ┬── set, fill, update, as_mut_slice
+//!                                                          └── rows_mut, slice_mut ──> PartMut ─deref──> ArrayMut
 //! ```
 //!
 //! An `Array` says where elements are and nothing of what keeps them. So it is only ever reached through a reference to
@@ -16,7 +18,7 @@
 //! | this one | `Array`, and how one is made of a tensor: type, rank and the axes of an element are checked |
 //! | `rank` | the lists in which a rank keeps its extents, and what an index is |
 //! | `read` | what any array can be asked |
-//! | `cut` | parts: slices, rows, single indices, other axes; and the arithmetic of it |
+//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::cut` |
 //! | `write` | arrays that may be written |
 //! | `view` | the two that own their tensor |
 #![expect(unsafe_code, reason = "says which addresses threads may share")]

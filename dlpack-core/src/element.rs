@@ -22,6 +22,8 @@ pub(crate) mod homogeneous;
 pub use axes::Axes;
 pub use groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
 
+use core::slice;
+
 use crate::DataType;
 
 /// A type whose values lie in memory as one or more equal DLPack items.
@@ -190,6 +192,23 @@ macro_rules! scalars {
 pub(crate) use scalars;
 
 /// What `scalars!` says of every bit pattern, as a trait.
+/// Makes values of bytes that others may have written: anything may lie where a `bool` belongs.
+///
+/// # Safety
+///
+/// At `elements` are the bytes of `count` elements, which are the caller's alone.
+#[inline(always)]
+pub(crate) unsafe fn make_values<T: Element>(elements: *mut T, count: usize) {
+    if !T::ANY_BITS {
+        let (bytes, len) = (elements.cast::<u8>(), count * size_of::<T>());
+        // SAFETY: the caller's promise; what not every byte is a value of is a `bool`, and that is a byte.
+        let bytes = unsafe { slice::from_raw_parts_mut(bytes, len) };
+        bytes
+            .iter_mut()
+            .for_each(|byte| *byte = u8::from(*byte != 0));
+    }
+}
+
 macro_rules! any_bits {
     (true, $rust:ty) => {
         impl $crate::element::sealed::AnyBits for $rust {}

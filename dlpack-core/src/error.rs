@@ -272,15 +272,23 @@ impl Error {
 
     #[cold]
     pub(crate) fn not_contiguous(shape: &[i64], strides: &[i64]) -> Self {
-        let lists = list(shape).and_then(|shape| Ok((shape, list(strides)?)));
-        let error = |(shape, strides)| Self::NotContiguous { shape, strides };
-        lists.map_or_else(|error| error, error)
+        Self::of_layout(shape, strides, |shape, strides| Self::NotContiguous {
+            shape,
+            strides,
+        })
     }
 
     #[cold]
     pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Self {
+        Self::of_layout(shape, strides, |shape, strides| Self::Overlap {
+            shape,
+            strides,
+        })
+    }
+
+    fn of_layout(shape: &[i64], strides: &[i64], error: fn(Vec<i64>, Vec<i64>) -> Self) -> Self {
         match (list(shape), list(strides)) {
-            (Ok(shape), Ok(strides)) => Self::Overlap { shape, strides },
+            (Ok(shape), Ok(strides)) => error(shape, strides),
             (Err(error), _) | (_, Err(error)) => error,
         }
     }

@@ -7,7 +7,7 @@ use core::slice;
 
 use crate::array::Array;
 use crate::array::rank::{Index, Rank};
-use crate::element::Plain;
+use crate::element::{Plain, make_values};
 use crate::layout::Dims;
 use crate::layout::extent::{distance, size};
 use crate::memory::aligned::room;
@@ -311,27 +311,26 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// There is room for all elements at `to`, which nobody else has.
     unsafe fn copy_to(&self, to: *mut T) -> Result<(), Error> {
-        let bytes = self.len() * size_of::<T>();
-        if bytes == 0 {
+        let len = self.len();
+        if len * size_of::<T>() == 0 {
             return Ok(());
         }
-        let (mut shape, mut strides) = (
-            Dims::from(self.shape.as_ref()).whole()?,
-            Dims::from(self.strides.as_ref()).whole()?,
-        );
-        if Self::SCALARS != 1 {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        let copy = |shape, strides| {
+            // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many.
+            unsafe { (self.tensor(shape, strides)).copy_items(size_of::<T::Scalar>(), to.cast()) }
+        };
+        if Self::SCALARS == 1 {
+            copy(shape, strides);
+        } else {
+            let (mut shape, mut strides) =
+                (Dims::from(shape).whole()?, Dims::from(strides).whole()?);
             shape.append(&[Self::SCALARS])?;
             strides.append(&[1])?;
+            copy(&shape, &strides);
         }
-        let tensor = self.tensor(&shape, &strides);
-        // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many.
-        unsafe { tensor.copy_items(size_of::<T::Scalar>(), to.cast()) };
-        if !T::ANY_BITS {
-            // SAFETY: so many bytes, all written right above.
-            let bytes = unsafe { slice::from_raw_parts_mut(to.cast::<u8>(), bytes) };
-            // Anything may lie where a `bool` belongs.
-            (bytes.iter_mut()).for_each(|byte| *byte = u8::from(*byte != 0));
-        }
+        // SAFETY: all written right above.
+        unsafe { make_values(to, len) };
         Ok(())
     }
 

@@ -125,7 +125,7 @@ impl<T: Plain, L: Rank> ViewMut<T, L> {
         reason = "the tensor goes back to its caller"
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        match Array::of(&tensor.view()).and_then(|array| writable(&tensor.view(), array)) {
+        match writable(&tensor.view()) {
             Ok(array) => Ok(Self { array, tensor }),
             Err(error) => Err((error, tensor)),
         }
@@ -199,10 +199,8 @@ impl<T: Plain, L: Rank> FromDLPack for ViewMut<T, L> {
 }
 
 /// The array of a tensor, for writing.
-fn writable<T: Plain, L: Rank>(
-    tensor: &TensorRef<'_>,
-    array: Array<T, L>,
-) -> Result<Place<T, L>, Error> {
+fn writable<T: Plain, L: Rank>(tensor: &TensorRef<'_>) -> Result<Place<T, L>, Error> {
+    let array: Array<T, L> = Array::of(tensor)?;
     if tensor.is_read_only() {
         return Err(Error::ReadOnly);
     }

@@ -8,7 +8,7 @@ use core::{cmp::min, slice};
 use crate::Error;
 use crate::array::Array;
 use crate::array::rank::{Index, Rank};
-use crate::element::Plain;
+use crate::element::{Plain, make_values};
 use crate::layout::extent::size;
 use crate::memory::atomic;
 use crate::tensor::items::{Block, Positions};
@@ -154,15 +154,11 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// ```
     pub fn update(&mut self, mut change: impl FnMut(T) -> T) {
         self.blocks(|place, block| {
-            let (to, bytes) = (block.as_mut_ptr(), size_of_val(block));
+            let (to, bytes) = (block.as_mut_ptr().cast::<T>(), size_of_val(block));
             // SAFETY: so many elements of this array, which Rust code writes like this, and room for as many.
             unsafe { atomic::load(place, to.cast(), bytes, align_of::<T>()) };
-            if !T::ANY_BITS {
-                // SAFETY: so many bytes, all written right above.
-                let bytes = unsafe { slice::from_raw_parts_mut(to.cast::<u8>(), bytes) };
-                // Anything may lie where a `bool` belongs.
-                (bytes.iter_mut()).for_each(|byte| *byte = u8::from(*byte != 0));
-            }
+            // SAFETY: all written right above.
+            unsafe { make_values(to, block.len()) };
             for element in block {
                 // SAFETY: a value, just read.
                 let value = unsafe { element.assume_init() };

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::{fmt, marker::PhantomData, ptr, slice};
 
+use crate::element::{Plain, make_values};
 use crate::loan::buffer::{Buffer, Writable};
 use crate::loan::{Loan, access::Access, facts::Facts};
 use crate::memory::{aligned::AlignedBytes, atomic, counted::Counted};
-use crate::{Device, Error, element::Plain};
+use crate::{Device, Error};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
@@ -386,18 +387,12 @@ impl<T: Plain> SharedBuffer<T> {
     /// Reads as many elements from `index` on as there is room for.
     fn load(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
         let from = self.place(index, elements.len()).cast();
-        let (to, bytes) = (elements.as_mut_ptr().cast::<u8>(), size_of_val(elements));
+        let (to, bytes) = (elements.as_mut_ptr().cast::<T>(), size_of_val(elements));
         // SAFETY: elements of this buffer, initialised and kept by `home`, which all Rust code accesses like this while others
         // look. There is room for as many.
-        unsafe { atomic::load(from, to, bytes, align_of::<T>()) };
-        if !T::ANY_BITS {
-            // SAFETY: the bytes of `elements`, all written right above.
-            let bytes = unsafe { slice::from_raw_parts_mut(to, bytes) };
-            // A consumer may have left anything where a `bool` belongs.
-            bytes
-                .iter_mut()
-                .for_each(|byte| *byte = u8::from(*byte != 0));
-        }
+        unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
+        // SAFETY: all written right above.
+        unsafe { make_values(to, elements.len()) };
     }
 
     /// Writes so many elements from `index` on.

@@ -4,9 +4,8 @@
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
-use core::slice;
 
-use crate::element::Plain;
+use crate::element::{Plain, make_values};
 use crate::layout::extent;
 use crate::memory::{atomic, gather::gather};
 
@@ -137,23 +136,6 @@ pub(crate) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
     unsafe { make_values(value.as_mut_ptr(), 1) };
     // SAFETY: now it is a value.
     unsafe { value.assume_init() }
-}
-
-/// Makes values of what was read: a `bool` was looked at before, but may have changed since.
-///
-/// # Safety
-///
-/// At `items` are the bytes of `count` items, which are the caller's alone.
-#[inline(always)]
-unsafe fn make_values<S: Plain>(items: *mut S, count: usize) {
-    if !S::ANY_BITS {
-        // SAFETY: the caller's promise; what not every byte is a value of is a `bool`, and that is a byte.
-        let bytes =
-            unsafe { slice::from_raw_parts_mut(items.cast::<u8>(), count * size_of::<S>()) };
-        bytes
-            .iter_mut()
-            .for_each(|byte| *byte = u8::from(*byte != 0));
-    }
 }
 
 /// The distances in bytes of all items from the first one, in row-major order of their indices.
