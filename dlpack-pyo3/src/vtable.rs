@@ -172,7 +172,11 @@ pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
         let (value, guard) = unsafe { T::Frozen::share(&object) }?;
         let owner = Held::new(guard, object.as_any());
         // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-        unsafe { hand_over_usual(owner, || binding::usual(value)) }
+        unsafe {
+            hand_over_usual(owner, const { T::EXTRAS.facts.axes() }, || {
+                binding::usual(value)
+            })
+        }
     };
     catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {
         // On the long way it panics again.

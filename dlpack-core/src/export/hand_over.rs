@@ -3,7 +3,8 @@
 
 use core::ptr::NonNull;
 
-use crate::export::block::{Block, Contents, Unfinished};
+use crate::export::block::{Unfinished, take};
+use crate::export::contents::{Contents, Room};
 use crate::export::ways::{finish, subject};
 use crate::request::plan::{Subject, plan, plan_unasked};
 use crate::{Descriptor, Error, ExportRequest, LegacyPolicy, Managed};
@@ -36,9 +37,10 @@ pub unsafe fn hand_over<O: Send + 'static>(
 ) -> Result<Handover, Error> {
     let plan = plan(request, &subject(descriptor))?;
     let mut with_owner = false;
+    let room = Room::of(descriptor.shape.len());
     let block = |owner| {
         with_owner = true;
-        Unfinished::new(owner)
+        Unfinished::new(owner, room)
     };
     // SAFETY: the caller vouches for the owner.
     let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
@@ -54,7 +56,7 @@ pub unsafe fn hand_over<O: Send + 'static>(
 /// usual kind or there is no memory. The owner was dropped then.
 ///
 /// The block is there before the tensor is described, so that nothing of the description has to be kept
-/// anywhere else meanwhile.
+/// anywhere else meanwhile; `axes` says for how many it has to have room, where that is known.
 ///
 /// # Safety
 ///
@@ -62,10 +64,12 @@ pub unsafe fn hand_over<O: Send + 'static>(
 #[inline(always)]
 pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
+    axes: Option<usize>,
     describe: impl FnOnce() -> Option<Usual<'a>>,
 ) -> Option<NonNull<abi::DLManagedTensorVersioned>> {
-    let block = Unfinished::try_new(owner).ok()?;
-    let Some(usual) = describe() else {
+    let room = axes.map_or(Room::ANY, Room::of);
+    let block = Unfinished::try_new(owner, room).ok()?;
+    let Some(usual) = describe().filter(|usual| block.has_room(usual.rank)) else {
         discard(block);
         return None;
     };
@@ -95,6 +99,5 @@ pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorV
     // SAFETY: the struct of a block is valid until it is released.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
     // SAFETY: the caller vouches for the type, and gives the block up.
-    let block = unsafe { Block::<O>::take(context) };
-    block.into_owner()
+    unsafe { take(context) }
 }
