@@ -173,6 +173,17 @@ impl<O: Send + 'static> Unfinished<O> {
         rank <= self.0.room().axes()
     }
 
+    /// The owner in a new block, with room for all usual lists; where there is no memory it is dropped.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn roomier(self) -> Option<Self> {
+        let Context(context, _) = self.0;
+        core::mem::forget(self);
+        // SAFETY: `new` made the block, and nobody uses it any more.
+        let owner = unsafe { take(context) };
+        Self::try_new(owner, Room::ANY).ok()
+    }
+
     pub(crate) fn owner(&self) -> &O {
         // SAFETY: `new` initialised the owner.
         unsafe { &(*self.0.block()).owner }

@@ -52,6 +52,9 @@ pub unsafe fn hand_over<O: Send + 'static>(
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
+/// More axes than this an array hardly ever has. An export takes 16 bytes for each that it has room for.
+const MANY: usize = 3;
+
 /// As [`hand_over`] for a plain request, of a tensor of the usual kind: as [`Handover::Kept`], or nothing where it is of no
 /// usual kind or there is no memory. The owner was dropped then.
 ///
@@ -67,12 +70,14 @@ pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     axes: Option<usize>,
     describe: impl FnOnce() -> Option<Usual<'a>>,
 ) -> Option<NonNull<abi::DLManagedTensorVersioned>> {
-    let room = axes.map_or(Room::ANY, Room::of);
-    let block = Unfinished::try_new(owner, room).ok()?;
-    let Some(usual) = describe().filter(|usual| block.has_room(usual.rank)) else {
+    let mut block = Unfinished::try_new(owner, Room::of(axes.unwrap_or(MANY))).ok()?;
+    let Some(usual) = describe() else {
         discard(block);
         return None;
     };
+    if !block.has_room(usual.rank) {
+        block = block.roomier()?;
+    }
     let plan = plan_unasked(&Subject {
         device: usual.device,
         dtype: usual.dtype,
