@@ -8,7 +8,7 @@
 
 use alloc::alloc::{alloc, dealloc};
 use core::ptr::{NonNull, addr_of_mut};
-use core::{alloc::Layout, ffi::c_void, marker::PhantomData, mem::offset_of};
+use core::{alloc::Layout, ffi::c_void, mem::offset_of};
 
 use crate::describe::descriptor::Descriptor;
 use crate::export::contents::{Contents, Lists, Room, free_long};
@@ -32,8 +32,11 @@ pub(crate) struct Block<O> {
     lists: [i64; 0],
 }
 
-/// What leads to a block: its address, and in the low bits the room in it. C carries it as `manager_ctx`.
-struct Context<O>(*mut c_void, PhantomData<*mut Block<O>>);
+/// A block, and the room in it. C carries both as `manager_ctx`: the room stands in the low bits of the address.
+struct Context<O> {
+    block: *mut Block<O>,
+    room: Room,
+}
 
 impl<O> Clone for Context<O> {
     fn clone(&self) -> Self {
@@ -47,28 +50,22 @@ impl<O> Context<O> {
     const LISTS: usize = offset_of!(Block<O>, lists);
 
     #[inline(always)]
-    fn new(block: *mut u8, room: Room) -> Self {
-        Self::of(block.map_addr(|address| address | room.bits()).cast())
-    }
-
-    #[inline(always)]
     fn of(context: *mut c_void) -> Self {
-        Self(context, PhantomData)
+        Self {
+            block: context.map_addr(|address| address & !Room::BITS).cast(),
+            room: Room::of_bits(context.addr()),
+        }
     }
 
     #[inline(always)]
-    fn block(self) -> *mut Block<O> {
-        self.0.map_addr(|address| address & !Room::BITS).cast()
-    }
-
-    #[inline(always)]
-    fn room(self) -> Room {
-        Room::of_bits(self.0.addr())
+    fn raw(self) -> *mut c_void {
+        let block = self.block.cast::<c_void>();
+        block.map_addr(|address| address | self.room.bits())
     }
 
     #[inline(always)]
     fn layout(self) -> Layout {
-        Self::layout_with(self.room())
+        Self::layout_with(self.room)
     }
 
     #[inline(always)]
@@ -87,7 +84,7 @@ impl<O> Context<O> {
     #[inline(always)]
     unsafe fn lists(self) -> *mut i64 {
         // SAFETY: inside the block, which begins with everything else.
-        unsafe { self.block().byte_add(Self::LISTS) }.cast()
+        unsafe { self.block.byte_add(Self::LISTS) }.cast()
     }
 
     /// Drops the owner where it lies, and frees the block even if that panics.
@@ -99,7 +96,7 @@ impl<O> Context<O> {
     unsafe fn release(self) {
         let _free = Free(self);
         // SAFETY: the place of the owner inside the block.
-        let owner = unsafe { addr_of_mut!((*self.block()).owner) };
+        let owner = unsafe { addr_of_mut!((*self.block).owner) };
         // SAFETY: it was initialised when the block was made, and this is the one drop.
         unsafe { owner.drop_in_place() };
     }
@@ -112,14 +109,14 @@ impl<O> Drop for Free<O> {
     #[inline(always)]
     fn drop(&mut self) {
         let Self(context) = *self;
-        if context.room().is_long() {
+        if context.room.is_long() {
             // SAFETY: made only of a block that was not freed.
             let place = unsafe { context.lists() };
             // SAFETY: its room says so.
             unsafe { free_long(place) };
         }
         // SAFETY: allocated with this layout, and nothing in it is used any more.
-        unsafe { dealloc(context.block().cast(), context.layout()) };
+        unsafe { dealloc(context.block.cast(), context.layout()) };
     }
 }
 
@@ -132,7 +129,7 @@ impl<O> Drop for Free<O> {
 pub(super) unsafe fn take<O>(context: *mut c_void) -> O {
     let free = Free(Context::<O>::of(context));
     // SAFETY: the place of the owner inside the block.
-    let owner = unsafe { addr_of_mut!((*free.0.block()).owner) };
+    let owner = unsafe { addr_of_mut!((*free.0.block).owner) };
     // SAFETY: it was initialised when the block was made, and is moved out of it.
     unsafe { owner.read() }
 }
@@ -154,30 +151,29 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline(always)]
     pub(crate) fn try_new(owner: O, room: Room) -> Result<Self, ()> {
         // SAFETY: a block is never of size 0; it begins with a header.
-        let block = unsafe { alloc(Context::<O>::layout_with(room)) };
+        let block = unsafe { alloc(Context::<O>::layout_with(room)) }.cast::<Block<O>>();
         if block.is_null() {
             drop_aside(owner);
             return Err(());
         }
-        let context = Context::<O>::new(block, room);
         // SAFETY: the place of the owner inside the block that was just allocated.
-        let place = unsafe { addr_of_mut!((*context.block()).owner) };
+        let place = unsafe { addr_of_mut!((*block).owner) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
         unsafe { place.write(owner) };
-        Ok(Self(context))
+        Ok(Self(Context { block, room }))
     }
 
     /// Whether the lists of so many axes find room.
     #[inline(always)]
     pub(crate) fn has_room(&self, rank: usize) -> bool {
-        rank <= self.0.room().axes()
+        rank <= self.0.room.axes()
     }
 
     /// The owner in a new block, with room for all usual lists; where there is no memory it is dropped.
     #[cold]
     #[inline(never)]
     pub(crate) fn roomier(self) -> Option<Self> {
-        let Context(context, _) = self.0;
+        let context = self.0.raw();
         core::mem::forget(self);
         // SAFETY: `new` made the block, and nobody uses it any more.
         let owner = unsafe { take(context) };
@@ -186,12 +182,12 @@ impl<O: Send + 'static> Unfinished<O> {
 
     pub(crate) fn owner(&self) -> &O {
         // SAFETY: `new` initialised the owner.
-        unsafe { &(*self.0.block()).owner }
+        unsafe { &(*self.0.block).owner }
     }
 
     pub(crate) fn owner_mut(&mut self) -> &mut O {
         // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
-        unsafe { &mut (*self.0.block()).owner }
+        unsafe { &mut (*self.0.block).owner }
     }
 
     /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
@@ -203,7 +199,7 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline]
     pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
         // SAFETY: `new` initialised the owner; the caller vouches for the rest.
-        unsafe { &mut (*self.0.block()).owner }
+        unsafe { &mut (*self.0.block).owner }
     }
 
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
@@ -242,15 +238,15 @@ impl<O: Send + 'static> Unfinished<O> {
         tensor: Contents<'_>,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
-        let (block, mut room) = (self.0.block(), self.0.room());
-        // SAFETY: `new` allocated the block.
-        let place = unsafe { self.0.lists() };
+        let mut context = self.0;
         core::mem::forget(self);
+        // SAFETY: `new` allocated the block.
+        let place = unsafe { context.lists() };
         // SAFETY: the place of the lists, where nothing lies yet.
-        let [shape, strides] = unsafe { tensor.lists.store(place, &mut room, tensor.ndim) };
+        let [shape, strides] = unsafe { tensor.lists.store(place, &mut context.room, tensor.ndim) };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
-            manager_ctx: Context::<O>::new(block.cast(), room).0,
+            manager_ctx: context.raw(),
             deleter: Some(delete_versioned::<O>),
             flags: plan.flags,
             dl_tensor: abi::DLTensor {
@@ -264,7 +260,7 @@ impl<O: Send + 'static> Unfinished<O> {
             },
         };
         // A block begins with its header.
-        let header = block.cast::<abi::DLManagedTensorVersioned>();
+        let header = context.block.cast::<abi::DLManagedTensorVersioned>();
         // SAFETY: it is aligned and only ours.
         unsafe { header.write(managed) };
         // SAFETY: `new` allocated the block.
@@ -283,27 +279,26 @@ pub(super) fn narrow(
 ) -> Result<(), Error> {
     let (_, context, lists) = tensor.block_mut();
     // The type of the owner is not known, and what is used here does not depend on it.
-    let block = Context::<()>::of(*context);
-    let mut room = block.room();
+    let mut block = Context::<()>::of(*context);
     let part = Descriptor::of_mut(tensor)?.cut(cut)?;
     let (data, byte_offset, rank) = (part.data, part.byte_offset, part.shape.len());
-    let new = if rank <= room.axes() {
+    let new = if rank <= block.room.axes() {
         Lists::new(&part.shape, &part.strides)?
     } else {
         Lists::boxed(&part.shape, &part.strides)?
     };
     // SAFETY: inside the block, by the table that belongs to it.
-    let place = unsafe { block.block().byte_add(lists) }.cast::<i64>();
-    if room.is_long() {
-        room = room.without_long();
+    let place = unsafe { block.block.byte_add(lists) }.cast::<i64>();
+    if block.room.is_long() {
+        block.room = block.room.without_long();
         // SAFETY: the room says so, and the tensor gets other lists.
         unsafe { free_long(place) };
     }
     let (head, context, _) = tensor.block_mut();
     // SAFETY: the place of the lists, which a `Managed` is the one way to.
-    let places = unsafe { new.store(place, &mut room, rank) };
+    let places = unsafe { new.store(place, &mut block.room, rank) };
     [head.shape, head.strides] = places;
-    *context = Context::<()>::new(block.block().cast(), room).0;
+    *context = block.raw();
     head.ndim = ndim(rank);
     (head.data, head.byte_offset) = (data.cast(), byte_offset);
     Ok(())
@@ -339,7 +334,7 @@ unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
     let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
     // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
     // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
-    Some(unsafe { &(*Context::<O>::of(context).block()).owner })
+    Some(unsafe { &(*Context::<O>::of(context).block).owner })
 }
 
 fn ndim(rank: usize) -> i32 {
@@ -370,7 +365,7 @@ impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
 ///
 /// `context` is that of a block with such an owner.
 unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
-    let block = Context::<StreamOwner<O>>::of(context).block();
+    let block = Context::<StreamOwner<O>>::of(context).block;
     // SAFETY: a block of this type, which lives since the caller knows it.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
@@ -429,7 +424,7 @@ unsafe fn to_legacy<O>(
     };
     // The block's own address has provenance over all of it; the header stands at its start.
     let header = Context::<O>::of(versioned.manager_ctx)
-        .block()
+        .block
         .cast::<abi::DLManagedTensor>();
     // SAFETY: the header is a union with room and alignment for both structs.
     unsafe { header.write(legacy) };

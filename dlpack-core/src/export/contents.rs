@@ -45,7 +45,10 @@ impl<'a> Contents<'a> {
             data: usual.data,
             byte_offset: 0,
             ndim: usual.rank,
-            lists: Lists::few(&usual.shape, &usual.strides),
+            lists: Lists {
+                in_registers: true,
+                ..Lists::few(&usual.shape, &usual.strides)
+            },
             dtype: usual.dtype.into(),
             device: usual.device.into(),
             legacy: LegacyPolicy::Copy,
@@ -85,6 +88,8 @@ pub(crate) struct Lists<'a> {
     strides: &'a [i64; INLINE],
     /// Those of more axes, first the shape, then the strides; else empty.
     heap: Box<[i64]>,
+    /// The compiler has those of few axes in registers, as long as nobody makes it read them from memory.
+    in_registers: bool,
 }
 
 impl<'a> Lists<'a> {
@@ -105,6 +110,7 @@ impl<'a> Lists<'a> {
             shape,
             strides,
             heap: Box::default(),
+            in_registers: false,
         }
     }
 
@@ -144,15 +150,23 @@ impl<'a> Lists<'a> {
         let (shape, strides) = lists.split_at_mut(rank);
         let lists = self.shape.iter().zip(self.strides);
         for (place, list) in shape.iter_mut().zip(strides.iter_mut()).zip(lists) {
-            place.0.write(one(list.0));
-            place.1.write(one(list.1));
+            // What is described lies in memory, one value after another was written there, and the wide loads that a plain
+            // copy becomes would have to wait until all of that has reached the cache: half of what an export costs.
+            let read = |value: &i64| {
+                if self.in_registers {
+                    *value
+                } else {
+                    one(value)
+                }
+            };
+            place.0.write(read(list.0));
+            place.1.write(read(list.1));
         }
         [shape.as_mut_ptr().cast(), strides.as_mut_ptr().cast()]
     }
 }
 
-/// The value, read by itself. It was just written like that, and the wide loads that a plain copy of a list becomes would
-/// have to wait until all writes have reached the cache: half of what an export costs.
+/// The value, read by itself.
 #[inline(always)]
 fn one(value: &i64) -> i64 {
     // SAFETY: a reference is valid to read from.
@@ -225,6 +239,7 @@ impl NewLists {
             shape: &self.shape,
             strides: &self.strides,
             heap: take(&mut self.heap),
+            in_registers: false,
         }
     }
 }

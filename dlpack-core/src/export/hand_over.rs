@@ -6,8 +6,8 @@ use core::ptr::NonNull;
 use crate::export::block::{Unfinished, take};
 use crate::export::contents::{Contents, Room};
 use crate::export::ways::{finish, subject};
-use crate::request::plan::{Subject, plan, plan_unasked};
-use crate::{Descriptor, Error, ExportRequest, LegacyPolicy, Managed};
+use crate::request::plan::plan;
+use crate::{Descriptor, Error, ExportRequest, Managed};
 use crate::{abi, describe::usual::Usual};
 
 /// What [`hand_over`] gives.
@@ -78,14 +78,7 @@ pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     if !block.has_room(usual.rank) {
         block = block.roomier()?;
     }
-    let plan = plan_unasked(&Subject {
-        device: usual.device,
-        dtype: usual.dtype,
-        read_only: usual.read_only,
-        copied: false,
-        legacy: LegacyPolicy::Copy,
-    });
-    Some(block.fill(Contents::of_usual(&usual), &plan))
+    Some(block.fill(Contents::of_usual(&usual), &usual.plan()))
 }
 
 #[cold]

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use core::{mem::replace, ptr::NonNull};
 
-use crate::describe::descriptor::Of;
+use crate::describe::{descriptor::Of, usual::Usual};
 use crate::export::block::Unfinished;
 use crate::export::contents::{Contents, Room};
 use crate::export::device;
@@ -143,6 +143,19 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     }
     // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
     unsafe { finish(|| block, Ok, &mut descriptor, &plan, request) }
+}
+
+/// The same for a plain request and a tensor of the usual kind; nothing where something is wrong or there is no memory,
+/// which the long way finds out.
+#[inline(always)]
+pub(crate) fn share_usual<T: Clone + Send + 'static>(
+    field: &T,
+    lend: for<'a> fn(&'a T) -> Loan<'a>,
+    usual: &Usual<'_>,
+) -> Option<Managed> {
+    let block = Unfinished::try_new(field.clone(), Room::of(usual.rank)).ok()?;
+    let is_kept = usual.lies_in(&lend(block.owner()).memory);
+    is_kept.then(|| block.finish(Contents::of_usual(usual), &usual.plan()))
 }
 
 /// Whether each item of a tensor is one that the loan lends.
