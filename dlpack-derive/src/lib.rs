@@ -1,7 +1,7 @@
 //! The derive macros of `dlpack-core`: syntax to plan to a few calls into core. They know no DLPack number.
 //!
-//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`, where the traits of the same names document them.
-//! The grammar of `#[dlpack(..)]` stands in the README of the workspace.
+//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`: the macros are documented once for both, under `docs`.
+//! `docs/dlpack.md` is the grammar of `#[dlpack(..)]`.
 
 #![forbid(unsafe_code)]
 
@@ -21,49 +21,49 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Derive, Input};
 use crate::syntax::root::Root;
 
-/// Makes a struct or an enum a tensor that any DLPack consumer reads without a copy.
+#[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(DLPack, attributes(dlpack))]
 pub fn derive_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::DLPack, Root::Core, item.into()).into()
 }
 
-/// Makes a struct or an enum out of an imported tensor, by the attributes that `DLPack` reads.
+#[doc = include_str!("docs/from_dlpack.md")]
 #[proc_macro_derive(FromDLPack, attributes(dlpack))]
 pub fn derive_from_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::FromDLPack, Root::Core, item.into()).into()
 }
 
-/// Makes a `#[repr(C)]` struct of one scalar type an element: a trailing axis of its fields.
+#[doc = include_str!("docs/element.md")]
 #[proc_macro_derive(Element, attributes(dlpack))]
 pub fn derive_element(item: TokenStream) -> TokenStream {
     derive(Derive::Element, Root::Core, item.into()).into()
 }
 
-/// Makes a `#[repr(C)]` struct a record: each of its fields is a column over many rows.
+#[doc = include_str!("docs/record.md")]
 #[proc_macro_derive(Record, attributes(dlpack))]
 pub fn derive_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Core, item.into()).into()
 }
 
-/// [`macro@DLPack`] by way of `dlpack_pyo3`; also checks that the class got its methods.
+#[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(PyDLPack, attributes(dlpack))]
 pub fn derive_py_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::DLPack, Root::Pyo3, item.into()).into()
 }
 
-/// [`macro@FromDLPack`] by way of `dlpack_pyo3`.
+#[doc = include_str!("docs/from_dlpack.md")]
 #[proc_macro_derive(PyFromDLPack, attributes(dlpack))]
 pub fn derive_py_from_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::FromDLPack, Root::Pyo3, item.into()).into()
 }
 
-/// [`macro@Element`] by way of `dlpack_pyo3`.
+#[doc = include_str!("docs/element.md")]
 #[proc_macro_derive(PyElement, attributes(dlpack))]
 pub fn derive_py_element(item: TokenStream) -> TokenStream {
     derive(Derive::Element, Root::Pyo3, item.into()).into()
 }
 
-/// [`macro@Record`] by way of `dlpack_pyo3`.
+#[doc = include_str!("docs/record.md")]
 #[proc_macro_derive(PyRecord, attributes(dlpack))]
 pub fn derive_py_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Pyo3, item.into()).into()

@@ -155,6 +155,7 @@ pub use dlpack_core::*;
 /// }
 /// ```
 pub use dlpack_derive::dlpack_pymethods;
+#[doc(inline)]
 pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
 };
