@@ -4,7 +4,7 @@
 //! attribute, which puts everything else on the class when PyO3 evaluates it.
 //!
 //! ```text
-//! #[pymethods] impl Image { .. } ──[ block ]── the same, and const __dlpack_c_exchange_api__: Protocol<Image>
+//! #[pymethods] impl Image { .. } ──[ block ]── the same, and const __dlpack_tensors__: Attributes<Image>
 //! ```
 //!
 //! | file | job |

@@ -119,14 +119,13 @@ pub use dlpack_core;
 pub use dlpack_core::*;
 /// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
 ///
-/// The class gets `__dlpack__`, `__dlpack_device__`, DLPack's C exchange table, and an attribute for each
-/// `tensor` and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
+/// A class that is a tensor gets `__dlpack__`, `__dlpack_device__` and DLPack's C exchange table, and every class an
+/// attribute for each `tensor` and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
 ///
 /// | option | adds |
 /// |---|---|
 /// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
-/// | `tensors` | for a class that has tensors and is none: their attributes only |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
 /// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is.
@@ -144,7 +143,7 @@ pub use dlpack_core::*;
 ///     rewards: Vec<f64>,
 /// }
 ///
-/// #[dlpack_pymethods(tensors)]
+/// #[dlpack_pymethods]
 /// #[pymethods]
 /// impl Batch {
 ///     /// Raises "Already borrowed" while an array over a reward lives, as the vectors would move.

@@ -98,7 +98,7 @@ pub struct Batch {
     rewards: Vec<f32>,
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Batch {
     #[allow(non_snake_case, reason = "Python's own name")]

@@ -33,30 +33,17 @@ struct Options {
     info: bool,
     buffer: bool,
     stubs: bool,
-    /// The class has tensors and is none.
-    tensors: bool,
     krate: Krate,
 }
 
 impl Options {
     fn read(tokens: TokenStream, stubs: bool, cx: &Ctxt) -> Self {
         let attrs = attr::options(tokens, cx);
-        let find = |role| attrs.iter().find(|attr| attr.role == role);
-        let tensors = find(Role::Tensors).is_some();
-        let of_tensor = [Role::Info, Role::Buffer].map(find);
-        for other in of_tensor.into_iter().flatten().filter(|_| tensors) {
-            let name = other.role.name();
-            let message = format!(
-                "`{name}` belongs to a class that is a tensor: with `tensors` it only has some, remove one"
-            );
-            cx.error(&other.key, message);
-        }
-        let [info, buffer] = of_tensor.map(|found| found.is_some());
+        let has = |role| attrs.iter().any(|attr| attr.role == role);
         Self {
-            info,
-            buffer,
+            info: has(Role::Info),
+            buffer: has(Role::Buffer),
             stubs,
-            tensors,
             krate: Krate::of(&attrs, cx.root),
         }
     }
@@ -73,7 +60,7 @@ fn of_impl(options: &Options, mut block: Block, cx: &Ctxt) -> TokenStream {
         return if cx.check().is_some() {
             block.with(items)
         } else {
-            block.with(bare(options, &block))
+            block.with(bare(options, &block).unwrap_or_default())
         };
     }
     // Without this, PyO3 would complain of the same thing, or rustc of its attributes.
@@ -98,12 +85,12 @@ fn of_impl(options: &Options, mut block: Block, cx: &Ctxt) -> TokenStream {
             "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`",
         );
     }
-    let constants = bare(options, &block);
+    let constant = bare(options, &block);
     if block.of.is_empty() {
-        return block.with(constants);
+        return block.with(constant.unwrap_or_default());
     }
     let (ty, item) = (&block.self_ty, block.with(TokenStream::new()));
-    quote!(#item impl #ty { #constants })
+    quote!(#item impl #ty { #constant })
 }
 
 /// What is wrong lies in front of the item, where nothing but our own attribute stands.
@@ -128,84 +115,64 @@ fn of_other(
     let message =
         format!("`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`, not on this `{word}`");
     cx.error(word, message);
-    let constants = name.map(|name| {
-        let constants = constants(options, &quote!(#name), None);
-        let constants = constants.iter().map(|(_, constant)| constant);
-        quote!(impl #name { #(#constants)* })
+    let constant = name.map(|name| {
+        let constant = constant(options, &quote!(#name), None);
+        quote!(impl #name { #constant })
     });
-    quote!(#item #constants)
+    quote!(#item #constant)
 }
 
-const TENSOR: &str = "__dlpack_c_exchange_api__";
-const TENSORS: &str = "__dlpack_tensors__";
+const CONSTANT: &str = "__dlpack_tensors__";
 
-/// The constants that the derive asks for. It wants one of them; both are there, so that the wrong one is an
-/// error of its type and not a missing name besides. PyO3 evaluates those with the attribute.
-fn constants(
+/// The constant that the derive asks for, and that PyO3 evaluates with the attribute.
+fn constant(
     options: &Options,
     self_ty: &TokenStream,
     attribute: Option<TokenStream>,
-) -> [(&'static str, TokenStream); 2] {
+) -> TokenStream {
     // A class that cannot be exported is named where the block names it.
     let at = site(self_ty);
-    let (p, k) = (options.krate.root(at), options.krate.private(at));
-    let hidden = Some(quote!(#[doc(hidden)]));
-    let (of_tensor, of_tensors) = if options.tensors {
-        (&hidden, &attribute)
-    } else {
-        (&attribute, &hidden)
-    };
+    let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
-    let tensor = quote_spanned! {at=>
-        /// The C functions by which DLPack's consumers reach the tensors of this class.
-        #of_tensor
-        pub const __dlpack_c_exchange_api__: #p::Protocol<Self> = {
-            use #k::Otherwise as _;
-            #p::Protocol::<Self>::with(#k::Class::<Self>::TENSORS, #k::Class::<Self>::IMPORT) #info
-        };
-    };
-    let tensors = quote_spanned! {at=>
+    quote_spanned! {at=>
         /// The names of the tensors that are attributes of this class.
-        #of_tensors
-        pub const __dlpack_tensors__: #p::TensorNames<Self> = #p::TensorNames::new();
-    };
-    [(TENSOR, tensor), (TENSORS, tensors)]
+        #attribute
+        pub const __dlpack_tensors__: #k::Attributes<Self> = {
+            use #k::Otherwise as _;
+            #k::Attributes::<Self>::of(
+                #k::Class::<Self>::TENSOR,
+                #k::Class::<Self>::TENSORS,
+                #k::Class::<Self>::IMPORT,
+            ) #info
+        };
+    }
 }
 
-/// The constants alone, as Rust sees them: all that others ask for where a mistake was reported.
-fn bare(options: &Options, block: &Block) -> TokenStream {
-    constants(options, &block.self_ty, None)
-        .into_iter()
-        .filter(|(name, _)| block.defines(name).is_none())
-        .map(|(_, constant)| constant)
-        .collect()
+/// The constant alone, as Rust sees it: all that others ask for where a mistake was reported.
+fn bare(options: &Options, block: &Block) -> Option<TokenStream> {
+    let is_there = block.defines(CONSTANT).is_some();
+    (!is_there).then(|| constant(options, &block.self_ty, None))
 }
 
 /// Everything that is added; the names that the user took herself are reported.
 fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
-    let mut names = vec![TENSOR, TENSORS];
-    let attribute = Some(quote!(#[classattr]));
-    let constants = constants(options, &block.self_ty, attribute);
-    let mut items: TokenStream = constants
-        .into_iter()
-        .map(|(_, constant)| constant)
-        .collect();
-    if !options.tensors {
-        names.extend([
-            "__c_dlpack_exchange_api__",
-            "__dlpack__",
-            "__dlpack_device__",
-        ]);
-        if options.stubs {
-            items.extend(placeholders(options));
-        }
-        if options.info {
-            names.push("__dlpack_info__");
-        }
-        if options.buffer {
-            names.extend(["__getbuffer__", "__releasebuffer__"]);
-            items.extend(buffer(options));
-        }
+    let mut names = vec![
+        CONSTANT,
+        "__dlpack_c_exchange_api__",
+        "__c_dlpack_exchange_api__",
+        "__dlpack__",
+        "__dlpack_device__",
+    ];
+    let mut items = constant(options, &block.self_ty, Some(quote!(#[classattr])));
+    if options.stubs {
+        items.extend(placeholders(options));
+    }
+    if options.info {
+        names.push("__dlpack_info__");
+    }
+    if options.buffer {
+        names.extend(["__getbuffer__", "__releasebuffer__"]);
+        items.extend(buffer(options));
     }
     for name in names {
         if let Some(own) = block.defines(name) {

@@ -78,7 +78,6 @@ macro_rules! snapshots {
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
     pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}", stubs: true;
-    pymethods_of_tensors: "tensors", "#[pymethods]\nimpl Batch {}";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -173,7 +172,7 @@ fn every_way_to_say_pymethods_is_found() {
     ] {
         let (found, errors) = expand("", source);
         assert_eq!(errors, [], "{source}");
-        assert!(found.contains("__dlpack_c_exchange_api__"), "{source}");
+        assert!(found.contains("__dlpack_tensors__"), "{source}");
         let header = tokens(source).into_iter().count() - 1;
         let kept: TokenStream = tokens(&found).into_iter().take(header).collect();
         let own: TokenStream = tokens(source).into_iter().take(header).collect();
@@ -198,14 +197,14 @@ fn groups_of_macros_are_seen_through() {
         let cx = Ctxt::new(Root::Pyo3);
         let found = crate::pymethods::methods::run(TokenStream::new(), source, false, &cx);
         assert!(cx.check().is_some());
-        assert!(found.to_string().contains("__dlpack_c_exchange_api__"));
+        assert!(found.to_string().contains("__dlpack_tensors__"));
     }
 }
 
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `buffer`, `tensors`, `crate`";
+    const KNOWN: &str = "one of `info`, `buffer`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -227,12 +226,7 @@ fn mistakes_are_named_where_they_are_made() {
             unknown("inf", "; did you mean `info`?").as_str(),
             "",
         ),
-        (
-            "tensor",
-            USUAL,
-            &unknown("tensor", "; did you mean `tensors`?"),
-            "",
-        ),
+        ("tensors", USUAL, &unknown("tensors", ""), ""),
         ("readonly", USUAL, &unknown("readonly", ""), ""),
         ("info, info", USUAL, "`info` is given twice; remove one", ""),
         (
@@ -259,12 +253,6 @@ fn mistakes_are_named_where_they_are_made() {
             "crate = \"dl\"",
             USUAL,
             "expected a path, such as `crate = ::dlpack_pyo3`; remove the quotes",
-            "",
-        ),
-        (
-            "tensors, buffer",
-            USUAL,
-            "`buffer` belongs to a class that is a tensor: with `tensors` it only has some, remove one",
             "",
         ),
         ("", "impl Foo {}", BELOW, ""),
@@ -348,16 +336,14 @@ fn mistakes_are_named_where_they_are_made() {
             assert_eq!(place, at, "{source}");
         }
         syn::parse_str::<syn::File>(&found).unwrap_or_else(|error| panic!("{error}: {found}"));
-        for name in ["__dlpack_c_exchange_api__", "__dlpack_tensors__"] {
-            let is_class = !["<T", " fn f() ", "mod m"]
-                .iter()
-                .any(|word| source.contains(word));
-            assert_eq!(
-                found.matches(&format!("const {name} ")).count(),
-                usize::from(is_class),
-                "{found}"
-            );
-        }
+        let is_class = !["<T", " fn f() ", "mod m"]
+            .iter()
+            .any(|word| source.contains(word));
+        assert_eq!(
+            found.matches("const __dlpack_tensors__ ").count(),
+            usize::from(is_class),
+            "{found}"
+        );
         assert!(!found.contains("fn __dlpack__ <"), "{found}");
         assert!(!found.contains("dlpack_pymethods"), "{found}");
         let stays = source.contains("#[pymethods]")
@@ -378,10 +364,6 @@ fn names_that_are_not_added_are_the_users() {
         (
             "",
             "#[pymethods] impl Foo { fn __dlpack_info__(&self) {} unsafe fn __getbuffer__(&self) {} }",
-        ),
-        (
-            "tensors",
-            "#[pymethods] impl Foo { fn __dlpack__(&self) {} fn __dlpack_device__(&self) {} }",
         ),
         (
             "",

@@ -39,7 +39,10 @@ const _: fn() = || {
         _,
         _,
         Image,
-    >(::dlpack_pyo3::__private::Class::<Image>::IS, Image::__dlpack_c_exchange_api__);
+    >(
+        ::dlpack_pyo3::__private::Class::<Image>::IS,
+        (Image::__dlpack_c_exchange_api__, Image::__dlpack_tensors__),
+    );
 };
 
 // #[dlpack(crate = crate::dl)] struct Batch { #[dlpack(tensor)] obs: Vec<f32>, #[dlpack(columns)] rows: Vec<Row> }

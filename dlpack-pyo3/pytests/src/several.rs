@@ -62,7 +62,7 @@ pub(crate) struct Tables {
     _alive: Alive,
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Tables {
     #[new]

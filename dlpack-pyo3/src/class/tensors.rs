@@ -16,19 +16,29 @@ use crate::{class::tensor::Tensor, export::unordered};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tensors to make attributes of",
     label = "the class has no `tensor` or `columns` key, or may not be read from every thread",
-    note = "a class that is a tensor itself takes `#[dlpack_pymethods]` without `tensors`"
+    note = "add `#[dlpack(tensor)]` to the fields that Python shall see, and see that all are `Send` and `Sync`"
 )]
 pub trait ExportsTensors: DLPackTensors + PyClass<Frozen: Borrowing<Self>> + Send + Sync {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DLPackTensors + PyClass<Frozen: Borrowing<T>> + Send + Sync> ExportsTensors for T {}
 
-/// Gives the class an attribute for each name, and `__dlpack_tensors__` with all of them.
+/// Gives the class an attribute for each name, and all the names.
 ///
 /// An attribute that the class already has under a name is the user's own, and stays.
-pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<()> {
+pub(crate) fn install<'py, T: ExportsTensors>(
+    class: &Bound<'py, PyType>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    install_each(class, T::NAMES, get::<T>)
+}
+
+fn install_each<'py>(
+    class: &Bound<'py, PyType>,
+    names: &[&str],
+    get: ffi::getter,
+) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
-    for (index, name) in T::NAMES.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         if class.hasattr(*name)? {
             continue;
         }
@@ -40,7 +50,7 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
         };
         let getter = keep_for_good(ffi::PyGetSetDef {
             name: text(name),
-            get: Some(get::<T>),
+            get: Some(get),
             set: None,
             doc: text(&doc),
             closure: core::ptr::without_provenance_mut(index),
@@ -52,7 +62,7 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
         class.setattr(*name, getter)?;
     }
-    class.setattr("__dlpack_tensors__", PyTuple::new(py, T::NAMES)?)
+    PyTuple::new(py, names)
 }
 
 unsafe extern "C" fn get<T: ExportsTensors>(

@@ -26,7 +26,7 @@ impl Batch {
     }
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Batch {
     fn __len__(&self) -> usize {

@@ -24,7 +24,7 @@ pub struct PointCloud {
     points: Vec<Point>,
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl PointCloud {
     /// One turn of a scanner with so many lasers.

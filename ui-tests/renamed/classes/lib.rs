@@ -24,6 +24,6 @@ pub struct Batch {
     rewards: Vec<f32>,
 }
 
-#[dlpack_pymethods(tensors, crate = renamed_pyo3)]
+#[dlpack_pymethods(crate = renamed_pyo3)]
 #[pymethods]
 impl Batch {}
