@@ -128,6 +128,8 @@ pub use dlpack_core::*;
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
+/// What `///` say of a field is the text of its attribute in Python.
+///
 /// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is.
 ///
 /// ```no_run,standalone_crate

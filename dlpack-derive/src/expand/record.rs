@@ -48,11 +48,18 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
         let (k, ty) = (input.krate.private(field.at), field.ty);
         quote_spanned!(field.at=> (#name, #k::Elem::<#ty>::FACTS))
     });
+    let docs = columns.iter().zip(&names).filter_map(|(field, name)| {
+        let doc = field.doc.as_ref()?;
+        Some(quote!((#name, #doc)))
+    });
+    let docs: Vec<_> = docs.collect();
+    let docs = (!docs.is_empty()).then(|| quote!(const DOCS: #k::NamedDocs = &[#(#docs),*];));
     input.implement(
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
             const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
+            #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
                 match name {
                     #(#arms)*

@@ -79,6 +79,10 @@ impl crate::dl::DLPackTensors for Batch {
             crate::dl::__private::Table::<Vec<Row>>::COLUMNS,
         ]
     };
+    const DOCS: &'static [crate::dl::__private::NamedDocs] = {
+        use crate::dl::__private::Unsaid as _;
+        &[&[], crate::dl::__private::Table::<Vec<Row>>::DOCS]
+    };
     #[inline]
     fn describe_tensor(
         &self,

@@ -11,6 +11,9 @@ use crate::alive::Alive;
 #[derive(Record)]
 #[repr(C)]
 struct Trade {
+    /// What was paid.
+    ///
+    ///   in "euros"
     price: f64,
     size: u32,
     side: u32,
@@ -22,6 +25,7 @@ struct Trade {
 pub(crate) struct Batch {
     #[dlpack(data)]
     observations: Vec<f32>,
+    /// One a step.
     #[dlpack(tensor)]
     rewards: Vec<f64>,
     #[dlpack(tensor(name = "mask", shape = [_, 2], elem = bool))]

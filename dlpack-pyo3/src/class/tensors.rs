@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
 use core::ffi::c_void;
-use std::ffi::CString;
+use std::{borrow::Cow, ffi::CString};
 
 use dlpack_core::{DLPackTensors, binding::export_with};
 use pyo3::types::{PyTuple, PyType};
@@ -29,12 +29,13 @@ impl<T: DLPackTensors + PyClass<Frozen: Borrowing<T>> + Send + Sync> ExportsTens
 pub(crate) fn install<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    install_each(class, T::NAMES, get::<T>)
+    install_each(class, T::NAMES, T::DOCS, get::<T>)
 }
 
 fn install_each<'py>(
     class: &Bound<'py, PyType>,
     names: &[&str],
+    docs: &[&[(&str, &str)]],
     get: ffi::getter,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
@@ -42,8 +43,13 @@ fn install_each<'py>(
         if class.hasattr(*name)? {
             continue;
         }
-        let doc =
-            format!("The tensor `{name}`: it shares the memory of this object, and keeps it.");
+        let mut docs = docs.iter().copied().flatten();
+        let doc = match docs.find(|(of, _)| of == name) {
+            Some((_, doc)) => Cow::Borrowed(*doc),
+            None => Cow::Owned(format!(
+                "The tensor `{name}`: it shares the memory of this object, and keeps it."
+            )),
+        };
         let text = |text: &str| {
             let text = CString::new(text).expect("the name of a field has no zero byte");
             keep_for_good(text).as_ptr()
