@@ -43,13 +43,13 @@ use crate::{exchange::lookup, export::capsule, hold::attached};
 /// CUDA, which the processor reads, has been waited for.
 ///
 /// ```no_run,standalone_crate
-/// use dlpack_pyo3::{from_dlpack, py_err};
+/// use dlpack_pyo3::from_dlpack;
 /// use pyo3::prelude::*;
 ///
 /// #[pyfunction]
 /// fn largest(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 ///     let tensor = from_dlpack(obj)?;
-///     Ok(tensor.view().iter::<i64>().map_err(py_err)?.max())
+///     Ok(tensor.view().iter::<i64>()?.max())
 /// }
 /// ```
 ///

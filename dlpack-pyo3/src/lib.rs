@@ -74,6 +74,12 @@
 //!
 //! Each takes arrays of every library.
 //!
+//! # Errors
+//!
+//! In a function that returns [`PyResult`](pyo3::PyResult), `?` makes an exception of an [`Error`]: a `BufferError`, as consumers
+//! expect, a `ValueError` for a stream that makes no sense, an `IndexError` for an index out of range, and for no memory a
+//! `MemoryError`; never a `TypeError`, upon which consumers ask again for less.
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
@@ -160,7 +166,6 @@ pub use dlpack_derive::dlpack_pymethods;
 pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
 };
-pub use error::py_err;
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;

@@ -182,7 +182,7 @@ impl Reentrant {
     #[new]
     fn new(items: Vec<f32>, during: Py<PyAny>, after: Py<PyAny>) -> PyResult<Self> {
         Ok(Self {
-            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            items: SharedBuffer::copied_from(&items)?,
             during,
             _after: OnDrop(after),
             _alive: Alive::new(),

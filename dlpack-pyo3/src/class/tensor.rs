@@ -14,18 +14,18 @@ use crate::import::{argument, from_dlpack_with};
 /// It is a producer itself, so any library reads it. As the type of an argument it takes any producer:
 ///
 /// ```no_run,standalone_crate
-/// use dlpack_pyo3::{Tensor, py_err};
+/// use dlpack_pyo3::Tensor;
 /// use pyo3::prelude::*;
 ///
 /// #[pyfunction]
 /// fn sum(tensor: Tensor) -> PyResult<f32> {
-///     Ok(tensor.view().iter::<f32>().map_err(py_err)?.sum())
+///     Ok(tensor.view().iter::<f32>()?.sum())
 /// }
 ///
 /// #[pyfunction]
 /// fn ramp(len: u16) -> PyResult<Tensor> {
 ///     let samples: Vec<f32> = (0..len).map(f32::from).collect();
-///     Ok(Tensor::new(dlpack_pyo3::DLPack::into_dlpack(samples).map_err(py_err)?))
+///     Ok(Tensor::new(dlpack_pyo3::DLPack::into_dlpack(samples)?))
 /// }
 /// ```
 ///
@@ -160,7 +160,7 @@ impl Tensor {
     /// Whether nobody may write to the data.
     #[getter]
     fn readonly(&self) -> PyResult<bool> {
-        Ok(self.describe().map_err(crate::py_err)?.is_read_only())
+        Ok(self.describe()?.is_read_only())
     }
 
     /// The address of the first element, 0 if there is none.
