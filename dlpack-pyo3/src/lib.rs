@@ -105,7 +105,9 @@ mod hidden;
 mod hold;
 pub mod import;
 mod inspect;
+mod library;
 mod private;
+mod results;
 pub mod view;
 mod vtable;
 
@@ -169,6 +171,8 @@ pub use dlpack_derive::{
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
+pub use library::function::Library;
+pub use results::{Cupy, Exported, Jax, Torch};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};
