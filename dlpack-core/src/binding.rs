@@ -18,6 +18,7 @@
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
 //! | answer its allocator | [`zeroed_like`] |
 //! | look at a struct that somebody else filled, and take nothing | [`aligned`](fn@aligned), [`list_at`](fn@list_at) |
+//! | show what is in a tensor, whatever its type | [`numbers`](fn@numbers) |
 //! | put an error into words where there may be no memory for them | [`text`](fn@text) |
 //! | find the exception for an error in Python, with the feature `pyo3` | `exception` |
 //! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
@@ -45,3 +46,4 @@ pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
 pub use crate::tensor::foreign::{aligned, list_at};
+pub use crate::tensor::numbers::{Number, Numbers, numbers};

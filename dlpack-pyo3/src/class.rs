@@ -13,8 +13,10 @@
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
+//! | `numbers` | its items as numbers of Python's |
 
 mod index;
+mod numbers;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 

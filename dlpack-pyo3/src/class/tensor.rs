@@ -2,12 +2,15 @@
 
 use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::{PyTypeInfo, prelude::*};
 
-use crate::class::{Protocol, index::picks};
+use crate::class::{Protocol, index::picks, numbers};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
 use crate::import::{argument, from_dlpack_with};
+use crate::library::function::{CUPY, JAX, Known, TORCH};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
 ///
@@ -30,7 +33,9 @@ use crate::import::{argument, from_dlpack_with};
 /// ```
 ///
 /// In Python `tensor[1:, ::-2, ..., None, 3]` is a part of it over the same memory, on any device: integers, slices, `...`
-/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors.
+/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors. `tensor.torch()`, `tensor.jax()`
+/// and `tensor.cupy()` are arrays over it that can do more; `tensor.tolist()` and, of one element, `tensor.item()`, `float(tensor)`
+/// and `bool(tensor)` are numbers. It is not compared: `==` is a `TypeError`.
 ///
 /// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
 /// `to_vec` and `iter` read it.
@@ -188,6 +193,61 @@ impl Tensor {
         }
     }
 
+    /// A `torch.Tensor` over the memory.
+    fn torch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        array(slf, &TORCH)
+    }
+
+    /// A `jax.Array` over the memory, or over a copy where JAX wants one.
+    fn jax<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        array(slf, &JAX)
+    }
+
+    /// A `cupy.ndarray` over the memory, which lies on a GPU.
+    fn cupy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        array(slf, &CUPY)
+    }
+
+    /// The elements as numbers, in a list for each axis.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers::nested(py, &self.managed)
+    }
+
+    /// The one element, as a number.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers::one::<PyValueError>(py, &self.managed)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        numbers::truth(py, &self.managed)
+    }
+
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        PyFloat::type_object(py).call1((number,))
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        PyInt::type_object(py).call1((number,))
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        PyComplex::type_object(py).call1((number,))
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers::index(py, &self.managed)
+    }
+
+    /// Neither the elements nor the objects: whoever means the former has an array, and for the latter there is `is`.
+    fn __eq__(&self, _other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a Tensor is not compared: make an array of it, as `numpy.from_dlpack(tensor) == other`, or ask whether it `is` another",
+        ))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let view = self.view();
         let words = format_args!(
@@ -201,4 +261,8 @@ impl Tensor {
         );
         text(words).or_fetch(py)
     }
+}
+
+fn array<'py>(tensor: &Bound<'py, Tensor>, library: &Known) -> PyResult<Bound<'py, PyAny>> {
+    library.find(tensor.py())?.array_of(tensor.as_any())
 }
