@@ -11,10 +11,12 @@
 //! | file | job |
 //! |---|---|
 //! | `tensors` | attributes for the several tensors of an object |
+//! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
 //! | `numbers` | its items as numbers of Python's |
 
+mod arrays;
 mod index;
 mod numbers;
 pub(crate) mod tensor;
@@ -121,13 +123,16 @@ pub struct Parts {
     tensors: Option<Install>,
     import: Option<ToPyObject>,
     info: bool,
+    /// The library of which the attributes are arrays.
+    arrays: Option<&'static str>,
 }
 
 /// How a class that is a tensor gets its methods, and its exchange table.
 type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
 /// How a class gets attributes for its tensors, whose names are the result.
-type Install = for<'py> fn(&Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>>;
+type Install =
+    for<'py> fn(&Bound<'py, PyType>, Option<&'static str>) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
     const NONE: Self = Self {
@@ -135,6 +140,7 @@ impl Parts {
         tensors: None,
         import: None,
         info: false,
+        arrays: None,
     };
 
     #[inline(never)]
@@ -147,7 +153,7 @@ impl Parts {
 
     fn put_tensors<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
         let names = match self.tensors {
-            Some(install) => install(class)?,
+            Some(install) => install(class, self.arrays)?,
             None => PyTuple::empty(class.py()),
         };
         class.setattr("__dlpack_tensors__", &names)?;
@@ -220,7 +226,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py))
+        tensors::install::<T>(&T::type_object(py), None)
     }
 }
 
@@ -254,6 +260,16 @@ impl<T> Attributes<T> {
         T: Exports,
     {
         self.parts.info = true;
+        self
+    }
+
+    /// The attributes are arrays of this library.
+    #[must_use]
+    pub const fn arrays(mut self, library: &'static str) -> Self
+    where
+        T: ExportsTensors,
+    {
+        self.parts.arrays = Some(library);
         self
     }
 }

@@ -133,6 +133,7 @@ pub use dlpack_core::*;
 /// | option | adds |
 /// |---|---|
 /// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
+/// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///

@@ -2,9 +2,10 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::LitStr;
 
 use crate::pymethods::block::{Block, Item};
-use crate::syntax::attr;
+use crate::syntax::attr::{self, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::krate::{Krate, site};
 use crate::syntax::role::Role;
@@ -33,6 +34,8 @@ struct Options {
     info: bool,
     buffer: bool,
     stubs: bool,
+    /// The library of which attributes are arrays.
+    arrays: Option<LitStr>,
     krate: Krate,
 }
 
@@ -40,10 +43,15 @@ impl Options {
     fn read(tokens: TokenStream, stubs: bool, cx: &Ctxt) -> Self {
         let attrs = attr::options(tokens, cx);
         let has = |role| attrs.iter().any(|attr| attr.role == role);
+        let arrays = attrs.iter().find_map(|attr| match &attr.value {
+            Value::Text(library) if attr.role == Role::Arrays => Some(library.clone()),
+            _ => None,
+        });
         Self {
             info: has(Role::Info),
             buffer: has(Role::Buffer),
             stubs,
+            arrays,
             krate: Krate::of(&attrs, cx.root),
         }
     }
@@ -134,6 +142,8 @@ fn constant(
     let at = site(self_ty);
     let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
+    let library = options.arrays.iter();
+    let arrays = library.map(|library| quote_spanned!(library.span()=> .arrays(#library)));
     quote_spanned! {at=>
         /// The names of the tensors that are attributes of this class.
         #attribute
@@ -143,7 +153,7 @@ fn constant(
                 #k::Class::<Self>::TENSOR,
                 #k::Class::<Self>::TENSORS,
                 #k::Class::<Self>::IMPORT,
-            ) #info
+            ) #info #(#arrays)*
         };
     }
 }

@@ -48,6 +48,7 @@ roles! {
     Skip = "skip", "";
     Info = "info", "";
     Buffer = "buffer", "";
+    Arrays = "arrays", "\"numpy\"";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -100,6 +101,7 @@ impl Role {
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
             (Site::Methods, R::Info | R::Buffer) => Form::Flag,
+            (Site::Methods, R::Arrays) => Form::Text,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
             (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),

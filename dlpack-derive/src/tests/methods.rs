@@ -77,7 +77,7 @@ macro_rules! snapshots {
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}", stubs: true;
+    pymethods_with_all: "info, buffer, arrays = \"numpy\"", "#[pymethods]\nimpl Image {}", stubs: true;
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -204,7 +204,9 @@ fn groups_of_macros_are_seen_through() {
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `buffer`, `crate`";
+    const LIBRARY: &str =
+        "expected the name of a module of Python's, such as `\"numpy\"` or `\"jax.numpy\"`";
+    const KNOWN: &str = "one of `info`, `buffer`, `arrays`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -241,6 +243,22 @@ fn mistakes_are_named_where_they_are_made() {
             "`buffer` is a flag: remove the parentheses",
             "",
         ),
+        (
+            "arrays",
+            USUAL,
+            "`arrays` needs a value, such as `arrays = \"numpy\"`",
+            "",
+        ),
+        (
+            "arrays = numpy",
+            USUAL,
+            "expected a string literal, such as `arrays = \"numpy\"`",
+            "",
+        ),
+        ("arrays = \"\"", USUAL, LIBRARY, ""),
+        ("arrays = \"jax.\"", USUAL, LIBRARY, ""),
+        ("arrays = \"num py\"", USUAL, LIBRARY, ""),
+        ("arrays = \"3d\"", USUAL, LIBRARY, ""),
         ("info buffer", USUAL, "expected `,` after `info`", ""),
         ("\"info\"", USUAL, &format!("expected a key, {KNOWN}"), ""),
         (

@@ -1,4 +1,4 @@
-// #[dlpack_pymethods(info, buffer)]
+// #[dlpack_pymethods(info, buffer, arrays = "numpy")]
 // #[pymethods]
 // impl Image {}
 
@@ -16,6 +16,7 @@ impl Image {
                 ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
             )
             .info()
+            .arrays("numpy")
     };
     #[pyo3(
         signature = (

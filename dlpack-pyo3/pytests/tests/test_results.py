@@ -172,6 +172,50 @@ def test_what_a_library_raises_is_passed_on(library, tmp_path, monkeypatch):
         r.array("failing", [1])
 
 
+# -- attributes of a class ----------------------------------------------------------------------
+
+
+def test_attributes_are_arrays_of_numpy(numpy):
+    """A new one at each access, over the memory of the object, which it keeps; what is the user's own stays."""
+    before = p.alive()
+    ledger = p.Ledger(4)
+    assert type(ledger.times) is numpy.ndarray and ledger.times.tolist() == [0, 1, 2, 3]
+    assert ledger.price.mean() == 0.75 and ledger.price.strides == (16,)
+    assert ledger.times is not ledger.times and numpy.shares_memory(ledger.times, ledger.times)
+    assert not ledger.times.flags.writeable
+    assert ledger.list == [1, 2]
+    assert sorted(p.Ledger.__dlpack_tensors__) == ["absent", "list", "price", "side", "size", "times"]
+    assert "In order." in p.Ledger.times.__doc__ and "`absent`" in p.Ledger.absent.__doc__
+    with pytest.raises(BufferError, match="`absent` is None"):
+        ledger.absent
+    with pytest.raises(AttributeError):
+        ledger.times = [1]
+    with pytest.raises(AttributeError):
+        del ledger.times
+    with pytest.raises(TypeError):
+        p.Ledger.times.__get__(object())
+    times = ledger.times[1:]
+    with pytest.raises(RuntimeError, match="borrowed"):
+        ledger.push()
+    del ledger
+    assert times.tolist() == [1, 2, 3] and p.alive() == before + 1
+    del times
+    gc.collect()
+    assert p.alive() == before
+
+
+def test_attributes_of_a_library_that_is_not_there(library):
+    """The class works, and is a tensor all the same; the first access says what is missing, and goes on asking."""
+    foreigner = p.Foreigner()
+    assert p.look(foreigner)["floats"] == [1] and p.Foreigner.__dlpack_tensors__ == ("more",)
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="library_of_the_test is not installed: `pip install library_of_the_test`"):
+            foreigner.more
+    library("library_of_the_test")
+    library("library_of_the_test.deeper", from_dlpack=Took)
+    assert foreigner.more.seen["floats"] == [2, 3]
+
+
 # -- real ones ----------------------------------------------------------------------------------
 
 
