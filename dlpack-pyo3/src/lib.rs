@@ -74,6 +74,16 @@
 //!
 //! Each takes arrays of every library.
 //!
+//! # Arrays as results
+//!
+//! | result | what Python gets |
+//! |---|---|
+//! | [`Numpy<T>`](Numpy), [`Torch<T>`](Torch), [`Jax<T>`](Jax), [`Cupy<T>`](Cupy) | an array of that library |
+//! | [`Exported<T>`](Exported) | a [`Tensor`], which is one of no library in particular |
+//! | what [`Library::array`] gives | an array of the library that somebody names at run time |
+//!
+//! Each takes any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`, and nothing is copied.
+//!
 //! # Errors
 //!
 //! In a function that returns [`PyResult`](pyo3::PyResult), `?` makes an exception of an [`Error`]: a `BufferError`, as consumers
@@ -173,7 +183,7 @@ pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
 pub use library::function::Library;
-pub use results::{Cupy, Exported, Jax, Torch};
+pub use results::{Cupy, Exported, Jax, Numpy, Torch};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

@@ -4,7 +4,10 @@ use dlpack_core::{DLPack, Managed};
 use pyo3::prelude::*;
 
 use crate::class::tensor::Tensor;
-use crate::library::function::{CUPY, JAX, Library, TORCH};
+use crate::library::{
+    self,
+    function::{CUPY, JAX, Library, TORCH},
+};
 
 /// A result that is a [`Tensor`] in Python: any [`DLPack`] value, such as a `Vec`, an `ndarray::Array`, a struct with the
 /// derive or a [`Managed`].
@@ -31,6 +34,37 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         Bound::new(py, Tensor::new(self.0.into_dlpack()?))
+    }
+}
+
+/// A result that Python gets as an array of NumPy's, over the memory of the value that it keeps. Nothing is copied.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::Numpy;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn ramp(len: u16) -> Numpy<Vec<f32>> {
+///     Numpy((0..len).map(f32::from).collect())
+/// }
+/// ```
+///
+/// Any [`DLPack`] value will do: a `Vec`, an `ndarray::Array`, a struct with the derive, a [`Managed`](crate::Managed). The
+/// array may be written where nobody else has the memory, and where others may write it too. Numbers that NumPy does not
+/// have, such as `bf16`, are those of `ml_dtypes`.
+///
+/// What makes no array raises: a value that describes itself wrongly (`BufferError`), memory of a GPU (`TypeError`), and
+/// NumPy where it is not installed (`ImportError`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Numpy<T>(pub T);
+
+impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        library::numpy::array(py, self.0.into_dlpack()?)
     }
 }
 
@@ -96,5 +130,8 @@ impl Library {
 
 #[inline(never)]
 fn array<'py>(py: Python<'py>, library: &Library, tensor: Managed) -> PyResult<Bound<'py, PyAny>> {
-    library.array_of(Bound::new(py, Tensor::new(tensor))?.as_any())
+    if library.is_numpy() {
+        return library::numpy::array(py, tensor);
+    }
+    library.call(Bound::new(py, Tensor::new(tensor))?.as_any())
 }

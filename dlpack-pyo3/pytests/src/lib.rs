@@ -12,6 +12,7 @@ mod generic;
 mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
+mod libraries;
 mod memory;
 mod mutable;
 mod panics;
@@ -56,6 +57,8 @@ mod dlpack_probe {
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
     #[pymodule_export]
+    use crate::libraries::libraries;
+    #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
@@ -64,7 +67,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::raw::{loose, status_of_export, status_of_import};
     #[pymodule_export]
-    use crate::results::results;
+    use crate::results::{matrix, ramp, to_numpy};
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]

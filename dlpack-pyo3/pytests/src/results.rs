@@ -1,88 +1,42 @@
-//! What functions give to Python: any value that is a tensor, as a `Tensor` or as an array of a library.
+//! Results: what a function gives that ends in an array of a library.
 
-/// A function for each kind of result.
-#[pyo3::pymodule(submodule)]
-pub(crate) mod results {
-    use dlpack_pyo3::{
-        Cupy, DLPack, Error, Exported, Jax, Library, Managed, SharedBuffer, Torch, from_dlpack,
-    };
-    use ndarray::{Array2, ArrayD};
-    use pyo3::prelude::*;
+use dlpack_pyo3::{DLPack, Managed, Numpy, Tensor};
+use ndarray::{Array2, ShapeBuilder, s};
+use pyo3::prelude::*;
 
-    use crate::alive::Alive;
+use crate::alive::Alive;
 
-    /// As many aligned numbers as JAX takes without a copy.
-    fn aligned(len: u16) -> Result<SharedBuffer<f32>, Error> {
-        let numbers: Vec<f32> = (0..len).map(f32::from).collect();
-        SharedBuffer::copied_from(&numbers)
-    }
+/// Counted while it lives.
+#[derive(DLPack)]
+#[dlpack(shape = [_, 2])]
+pub(crate) struct Ramp {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
 
-    /// No class of Python's.
-    #[derive(DLPack)]
-    struct Points {
-        #[dlpack(data)]
-        values: Vec<f32>,
-        #[dlpack(shape)]
-        dims: [usize; 2],
-        _alive: Alive,
-    }
+/// An array over a list that nobody else has, and the address of its first item.
+#[pyfunction]
+pub(crate) fn ramp(len: u16) -> (Numpy<Ramp>, usize) {
+    let items: Vec<_> = (0..len).map(f32::from).collect();
+    let address = items.as_ptr().addr();
+    let _alive = Alive::new();
+    (Numpy(Ramp { items, _alive }), address)
+}
 
-    impl Points {
-        fn new(values: Vec<f32>, dims: [usize; 2]) -> Self {
-            let _alive = Alive::new();
-            Self {
-                values,
-                dims,
-                _alive,
-            }
-        }
-    }
+/// Six numbers by columns, the rows backwards.
+#[pyfunction]
+pub(crate) fn matrix() -> Numpy<Array2<f64>> {
+    let mut matrix = Array2::zeros((3, 2).f());
+    matrix
+        .iter_mut()
+        .zip(0..)
+        .for_each(|(place, number)| *place = f64::from(number));
+    Numpy(matrix.slice_move(s![..;-1, ..]))
+}
 
-    #[pyfunction]
-    fn vector(numbers: Vec<f32>) -> Exported<Vec<f32>> {
-        Exported(numbers)
-    }
-
-    #[pyfunction]
-    fn matrix(rows: usize, columns: usize) -> Exported<Array2<f64>> {
-        let number = |(row, column)| (10 * row + column) as f64;
-        Exported(Array2::from_shape_fn((rows, columns), number))
-    }
-
-    /// The shape may be wrong.
-    #[pyfunction]
-    fn points(values: Vec<f32>, dims: [usize; 2]) -> Exported<Points> {
-        Exported(Points::new(values, dims))
-    }
-
-    #[pyfunction]
-    fn managed(object: &Bound<'_, PyAny>) -> PyResult<Exported<Managed>> {
-        from_dlpack(object).map(Exported)
-    }
-
-    #[pyfunction]
-    fn torch(values: Vec<f32>, dims: [usize; 2]) -> Torch<Points> {
-        Torch(Points::new(values, dims))
-    }
-
-    #[pyfunction]
-    fn torch_of(object: &Bound<'_, PyAny>) -> PyResult<Torch<Managed>> {
-        from_dlpack(object).map(Torch)
-    }
-
-    #[pyfunction]
-    fn jax(len: u16) -> PyResult<Jax<SharedBuffer<f32>>> {
-        Ok(Jax(aligned(len)?))
-    }
-
-    #[pyfunction]
-    fn cupy(numbers: Vec<f32>) -> Cupy<Vec<f32>> {
-        Cupy(numbers)
-    }
-
-    #[pyfunction]
-    fn array(library: Library, shape: Vec<usize>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let ones = ArrayD::<f32>::ones(shape);
-        library.array(py, ones)
-    }
+/// The tensor of any producer.
+#[pyfunction]
+pub(crate) fn to_numpy(tensor: Tensor) -> Numpy<Managed> {
+    Numpy(tensor.into_managed())
 }

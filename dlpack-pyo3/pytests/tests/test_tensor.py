@@ -126,7 +126,7 @@ def test_methods_named_after_libraries(script):
     script("""
 import sys, types
 import dlpack_probe as p
-tensor = p.results.vector([1, 2])
+tensor = p.libraries.vector([1, 2])
 for name in ["torch", "jax", "cupy"]:
     sys.modules[name] = None
     try:
@@ -148,7 +148,7 @@ for name, where in [("torch", "torch"), ("jax", "jax.dlpack"), ("cupy", "cupy")]
 
 def test_torch_sees_the_memory():
     torch = pytest.importorskip("torch")
-    tensor = p.results.points([1, 2, 3, 4, 5, 6], (2, 3))
+    tensor = p.libraries.points([1, 2, 3, 4, 5, 6], (2, 3))
     array = tensor.torch()
     assert type(array) is torch.Tensor and array.data_ptr() == tensor.data_ptr
     array *= 2
@@ -160,5 +160,5 @@ def test_torch_sees_the_memory():
 
 def test_jax_sees_the_memory():
     jax = pytest.importorskip("jax")
-    array = p.results.managed(p.results.jax(4)).jax()
+    array = p.libraries.managed(p.libraries.jax(4)).jax()
     assert isinstance(array, jax.Array) and array.tolist() == [0, 1, 2, 3]

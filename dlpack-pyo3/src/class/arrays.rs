@@ -3,7 +3,8 @@
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::library::function::Library;
+use crate::import::from_dlpack;
+use crate::library::{self, function::Library};
 
 /// A property in place of the descriptor of a tensor. The library is looked for at the first access.
 pub(super) fn property<'py>(
@@ -19,7 +20,7 @@ pub(super) fn property<'py>(
         let descriptor = descriptor.bind(py);
         let tensor = descriptor.call_method1(intern!(py, "__get__"), (object, class))?;
         let library = found.get_or_try_init(py, || Library::named(py, library))?;
-        library.array_of(&tensor).map(Bound::unbind)
+        array_of(library, &tensor).map(Bound::unbind)
     };
     let get = PyCFunction::new_closure(py, None, None, get)?;
     let (set, delete, doc) = (
@@ -29,4 +30,15 @@ pub(super) fn property<'py>(
     );
     py.import(intern!(py, "builtins"))?
         .call_method1(intern!(py, "property"), (get, set, delete, doc))
+}
+
+/// An array of a library over the tensor that an object exports.
+pub(super) fn array_of<'py>(
+    library: &Library,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if library.is_numpy() {
+        return library::numpy::array(object.py(), from_dlpack(object)?);
+    }
+    library.call(object)
 }

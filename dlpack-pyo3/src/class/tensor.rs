@@ -264,5 +264,5 @@ impl Tensor {
 }
 
 fn array<'py>(tensor: &Bound<'py, Tensor>, library: &Known) -> PyResult<Bound<'py, PyAny>> {
-    library.find(tensor.py())?.array_of(tensor.as_any())
+    library.find(tensor.py())?.call(tensor.as_any())
 }

@@ -1,10 +1,10 @@
 //! The function by which a library makes an array of its own of any tensor: its `from_dlpack`, found by name.
 
-use pyo3::exceptions::{PyAttributeError, PyImportError, PyModuleNotFoundError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
 use pyo3::types::{PyModule, PyString};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::fail;
+use crate::{error::fail, library::not_installed};
 
 /// A library of arrays, by the name or the module that somebody gave at run time.
 ///
@@ -24,8 +24,17 @@ use crate::error::fail;
 #[derive(Debug)]
 pub struct Library {
     function: Py<PyAny>,
+    kind: Kind,
+}
+
+/// What is to be known of a library.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    Usual,
+    /// Its C API does it better.
+    Numpy,
     /// Takes the legacy capsule of a tensor, and nothing else.
-    takes_capsule: bool,
+    TakesCapsule,
 }
 
 impl Library {
@@ -56,16 +65,24 @@ impl Library {
                 "`{path}` has no function `from_dlpack`, nor is it one; name the module that has it, as `jax.dlpack`")
             .fetch(py)
         })?;
-        Ok(Self {
-            function: function.unbind(),
-            takes_capsule: path.starts_with("tensorflow."),
-        })
+        let kind = match path {
+            "numpy" => Kind::Numpy,
+            _ if path.starts_with("tensorflow.") => Kind::TakesCapsule,
+            _ => Kind::Usual,
+        };
+        let function = function.unbind();
+        Ok(Self { function, kind })
     }
 
-    /// An array of the library's over the tensor that an object exports.
-    pub(crate) fn array_of<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Whether it is NumPy itself.
+    pub(crate) fn is_numpy(&self) -> bool {
+        self.kind == Kind::Numpy
+    }
+
+    /// What the function makes of an object that exports a tensor.
+    pub(crate) fn call<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(object.py());
-        if self.takes_capsule {
+        if self.kind == Kind::TakesCapsule {
             let capsule = object.call_method0(intern!(object.py(), "__dlpack__"))?;
             return function.call1((capsule,));
         }
@@ -91,24 +108,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Library {
     }
 }
 
-/// Why a path leads nowhere: with what to do about it, where the library is not installed.
+/// Why a path leads nowhere.
 #[cold]
 fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyAttributeError>(py) {
+        let told = fail!(py, PyImportError: "there is no `{path}`: {error}").fetch(py);
+        told.set_cause(py, Some(error));
+        return told;
+    }
     let root = path.split('.').next().unwrap_or(path);
-    let missing = || error.value(py).getattr("name")?.extract::<String>();
-    let told = if error.is_instance_of::<PyAttributeError>(py) {
-        fail!(py, PyImportError: "there is no `{path}`: {error}")
-    } else if error.is_instance_of::<PyModuleNotFoundError>(py)
-        && missing().is_ok_and(|name| name == root)
-    {
-        fail!(py, PyModuleNotFoundError:
-            "an array of {root} was asked for, and {root} is not installed: `pip install {root}`")
-    } else {
-        return error;
-    };
-    let told = told.fetch(py);
-    told.set_cause(py, Some(error));
-    told
+    let why = format!("an array of {root} was asked for");
+    not_installed(py, error, root, &why)
 }
 
 /// A library that has a name of its own here: found once.
