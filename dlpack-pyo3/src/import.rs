@@ -31,7 +31,7 @@ use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
 use crate::error::{OrRaise, fail};
 use crate::hidden::class_attribute;
-use crate::{exchange::lookup, export::capsule, hold::attached};
+use crate::{exchange::lookup, export::capsule, hold::attached, library};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
@@ -82,7 +82,7 @@ fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
             return Ok(Some(tensor));
         }
     }
-    if numpy::was_found(object.py()) {
+    if library::numpy::was_found(object.py()) {
         return take(object);
     }
     Ok(take_as(object, None, None)?.map(|(tensor, _)| tensor))

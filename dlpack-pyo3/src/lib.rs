@@ -74,6 +74,10 @@
 //!
 //! Each takes arrays of every library.
 //!
+//! # Arrays as results
+//!
+//! [`Numpy<T>`](Numpy) gives Python an array of NumPy's over any value that is a tensor, [`Tensor`] one of no library in particular.
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
@@ -99,7 +103,9 @@ mod hidden;
 mod hold;
 pub mod import;
 mod inspect;
+mod library;
 mod private;
+mod results;
 pub mod view;
 mod vtable;
 
@@ -164,6 +170,7 @@ pub use error::py_err;
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
+pub use results::Numpy;
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

@@ -39,9 +39,10 @@ impl Run {
     }
 
     pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
-        let venv_of = |packages: &[&str]| venv(sh, python, "pytest", packages);
-        // The tests that need numpy skip themselves where it cannot be had.
-        let venv = venv_of(&["pytest", "numpy"]).or_else(|_| venv_of(&["pytest"]))?;
+        let all = ["pytest", "numpy", "ml_dtypes"];
+        let venv_of = |some: usize| venv(sh, python, "pytest", &all[..some]);
+        // The tests skip themselves where what they need cannot be had.
+        let venv = venv_of(3).or_else(|_| venv_of(2).or_else(|_| venv_of(1)))?;
         let (module, driver) = (module.to_owned(), driver(sh)?);
         Ok(Self {
             venv,

@@ -17,6 +17,7 @@ mod mutable;
 mod panics;
 mod probe;
 mod raw;
+mod results;
 mod rust_numpy;
 mod several;
 mod streams;
@@ -62,6 +63,8 @@ mod dlpack_probe {
     use crate::probe::{Probe, WProbe};
     #[pymodule_export]
     use crate::raw::{loose, status_of_export, status_of_import};
+    #[pymodule_export]
+    use crate::results::{matrix, ramp, to_numpy};
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
