@@ -10,10 +10,14 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `array` | `__array__`, for NumPy |
+//! | `buffer` | Python's buffer protocol |
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
 
+mod array;
+mod buffer;
 mod index;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
@@ -169,6 +173,8 @@ fn install<'py>(
     table: OwnTable,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     methods.install(class)?;
+    array::install(class)?;
+    buffer::install(class)?;
     table.install(class)
 }
 

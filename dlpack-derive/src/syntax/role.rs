@@ -47,7 +47,6 @@ roles! {
     Release = "release", "\"immediate\"";
     Skip = "skip", "";
     Info = "info", "";
-    Buffer = "buffer", "";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -99,7 +98,7 @@ impl Role {
         use Role as R;
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
-            (Site::Methods, R::Info | R::Buffer) => Form::Flag,
+            (Site::Methods, R::Info) => Form::Flag,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
             (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),

@@ -48,11 +48,7 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
 fn check(options: &str, source: &str, stubs: bool) -> String {
     let found = crate::pymethods::methods::expand(tokens(options), tokens(source), stubs);
     let checked = without_signatures(found.clone());
-    assert_eq!(
-        has_unsafe(&found),
-        options.contains("buffer"),
-        "only buffers are unsafe"
-    );
+    assert!(!has_unsafe(&found), "no word of unsafe");
     assert_eq!(
         unrooted(&checked, source),
         [""; 0],
@@ -77,7 +73,7 @@ macro_rules! snapshots {
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}", stubs: true;
+    pymethods_with_all: "info", "#[pymethods]\nimpl Image {}", stubs: true;
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -204,7 +200,7 @@ fn groups_of_macros_are_seen_through() {
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `buffer`, `crate`";
+    const KNOWN: &str = "one of `info`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -236,12 +232,12 @@ fn mistakes_are_named_where_they_are_made() {
             "",
         ),
         (
-            "buffer()",
+            "info()",
             USUAL,
-            "`buffer` is a flag: remove the parentheses",
+            "`info` is a flag: remove the parentheses",
             "",
         ),
-        ("info buffer", USUAL, "expected `,` after `info`", ""),
+        ("info crate", USUAL, "expected `,` after `info`", ""),
         ("\"info\"", USUAL, &format!("expected a key, {KNOWN}"), ""),
         (
             "crate",
@@ -298,12 +294,6 @@ fn mistakes_are_named_where_they_are_made() {
             "#[pymethods] impl Foo { #[classattr] const __dlpack_tensors__: u8 = 1; }",
             &given("__dlpack_tensors__"),
             "__dlpack_tensors__",
-        ),
-        (
-            "buffer",
-            "#[pymethods] impl Foo { unsafe fn __getbuffer__(&self) {} }",
-            &given("__getbuffer__"),
-            "__getbuffer__",
         ),
         (
             "",

@@ -4,7 +4,7 @@ use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
-use crate::class::{Protocol, index::picks};
+use crate::class::{Protocol, array::numpy_of, index::picks};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
 use crate::import::{argument, from_dlpack_with};
@@ -167,6 +167,11 @@ impl Tensor {
     #[getter]
     fn data_ptr(&self) -> usize {
         self.view().as_ptr().addr()
+    }
+
+    /// An array of NumPy's over the same memory.
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        numpy_of(slf)
     }
 
     /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
