@@ -10,13 +10,17 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `array` | `__array__`, for NumPy |
+//! | `buffer` | Python's buffer protocol |
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
 //! | `numbers` | its items as numbers of Python's |
 
+mod array;
 mod arrays;
+mod buffer;
 mod index;
 mod numbers;
 pub(crate) mod tensor;
@@ -177,6 +181,8 @@ fn install<'py>(
     table: OwnTable,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     methods.install(class)?;
+    array::install(class)?;
+    buffer::install(class)?;
     table.install(class)
 }
 

@@ -28,7 +28,8 @@
 //! ```
 //!
 //! `numpy.from_dlpack(Image(4, 4))`, `torch.from_dlpack(..)`, `jax.dlpack.from_dlpack(..)` and the others
-//! then look at the pixels where they are.
+//! then look at the pixels where they are. So does whatever asks for an array without a word of DLPack, as `numpy.asarray(..)`,
+//! `numpy.mean(..)`, `matplotlib`, `pandas` and `scikit-learn` do, and `memoryview(..)`.
 //!
 //! # What holds what
 //!
@@ -40,6 +41,9 @@
 //! | other | the object and a shared borrow | `&mut self` methods raise "Already borrowed" |
 //! | with `writable` over plain memory | the object and the exclusive borrow | everything else raises |
 //! | with an `owner` field | a clone of that field | everything works; the deleter needs no interpreter |
+//!
+//! `numpy.asarray(obj)` and `memoryview(obj)` are exports as every other, and hold as much: of a class with `writable` over plain
+//! memory there is one at a time. Data on a device is a `TypeError` there, which says what to call instead.
 //!
 //! What others can still reach is exported read-only; [`SharedBuffer`] is the memory that both sides may write.
 //! A consumer may ignore that flag: PyTorch does. Hand out copies or a `SharedBuffer` where that matters.
@@ -137,19 +141,20 @@ pub use dlpack_core;
 pub use dlpack_core::*;
 /// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
 ///
-/// A class that is a tensor gets `__dlpack__`, `__dlpack_device__` and DLPack's C exchange table, and every class an
-/// attribute for each `tensor` and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
+/// A class that is a tensor gets `__dlpack__`, `__dlpack_device__` and DLPack's C exchange table, and `__array__` and
+/// Python's buffer protocol, for `numpy.asarray(obj)` and `memoryview(obj)`; and every class an attribute for each `tensor`
+/// and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
 ///
 /// | option | adds |
 /// |---|---|
-/// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
 /// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
 /// What `///` say of a field is the text of its attribute in Python.
 ///
-/// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is.
+/// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is; and so do
+/// an `__array__` and a `__getbuffer__`.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, dlpack_pymethods};

@@ -66,7 +66,7 @@ pub struct Signal {
     samples: Vec<f32>,
 }
 
-#[dlpack_pymethods(info, buffer)]
+#[dlpack_pymethods(info)]
 #[pymethods]
 impl Signal {
     fn push(&mut self, sample: f32) {
@@ -241,7 +241,7 @@ pub mod inner {
     #[derive(::dlpack_pyo3::DLPack)]
     pub struct Near(::std::vec::Vec<f32>);
 
-    #[::dlpack_pyo3::dlpack_pymethods(info, buffer)]
+    #[::dlpack_pyo3::dlpack_pymethods(info)]
     #[::pyo3::pymethods]
     impl Near {}
 }

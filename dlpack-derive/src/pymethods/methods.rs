@@ -32,7 +32,6 @@ pub(crate) fn run(options: TokenStream, item: TokenStream, stubs: bool, cx: &Ctx
 
 struct Options {
     info: bool,
-    buffer: bool,
     stubs: bool,
     /// The library of which attributes are arrays.
     arrays: Option<LitStr>,
@@ -49,7 +48,6 @@ impl Options {
         });
         Self {
             info: has(Role::Info),
-            buffer: has(Role::Buffer),
             stubs,
             arrays,
             krate: Krate::of(&attrs, cx.root),
@@ -180,10 +178,6 @@ fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
     if options.info {
         names.push("__dlpack_info__");
     }
-    if options.buffer {
-        names.extend(["__getbuffer__", "__releasebuffer__"]);
-        items.extend(buffer(options));
-    }
     for name in names {
         if let Some(own) = block.defines(name) {
             let message = format!("`#[dlpack_pymethods]` adds `{name}`; remove this one");
@@ -228,23 +222,5 @@ fn placeholders(options: &Options) -> TokenStream {
         }
 
         #info
-    }
-}
-
-/// Python's own buffers: `memoryview(obj)`.
-fn buffer(options: &Options) -> TokenStream {
-    let k = options.krate.private(Span::call_site());
-    quote! {
-        unsafe fn __getbuffer__(
-            slf: &#k::pyo3::Bound<'_, Self>,
-            view: *mut #k::pyo3::ffi::Py_buffer,
-            flags: ::core::ffi::c_int,
-        ) -> #k::pyo3::PyResult<()> {
-            unsafe { #k::get_buffer(slf, view, flags) }
-        }
-
-        unsafe fn __releasebuffer__(_slf: &#k::pyo3::Bound<'_, Self>, view: *mut #k::pyo3::ffi::Py_buffer) {
-            unsafe { #k::release_buffer(view) }
-        }
     }
 }

@@ -47,7 +47,6 @@ roles! {
     Release = "release", "\"immediate\"";
     Skip = "skip", "";
     Info = "info", "";
-    Buffer = "buffer", "";
     Arrays = "arrays", "\"numpy\"";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
@@ -100,7 +99,7 @@ impl Role {
         use Role as R;
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
-            (Site::Methods, R::Info | R::Buffer) => Form::Flag,
+            (Site::Methods, R::Info) => Form::Flag,
             (Site::Methods, R::Arrays) => Form::Text,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 

@@ -48,11 +48,7 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
 fn check(options: &str, source: &str, stubs: bool) -> String {
     let found = crate::pymethods::methods::expand(tokens(options), tokens(source), stubs);
     let checked = without_signatures(found.clone());
-    assert_eq!(
-        has_unsafe(&found),
-        options.contains("buffer"),
-        "only buffers are unsafe"
-    );
+    assert!(!has_unsafe(&found), "no word of unsafe");
     assert_eq!(
         unrooted(&checked, source),
         [""; 0],
@@ -77,7 +73,7 @@ macro_rules! snapshots {
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info, buffer, arrays = \"numpy\"", "#[pymethods]\nimpl Image {}", stubs: true;
+    pymethods_with_all: "info, arrays = \"numpy\"", "#[pymethods]\nimpl Image {}", stubs: true;
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -206,7 +202,7 @@ fn groups_of_macros_are_seen_through() {
 fn mistakes_are_named_where_they_are_made() {
     const LIBRARY: &str =
         "expected the name of a module of Python's, such as `\"numpy\"` or `\"jax.numpy\"`";
-    const KNOWN: &str = "one of `info`, `buffer`, `arrays`, `crate`";
+    const KNOWN: &str = "one of `info`, `arrays`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -238,9 +234,9 @@ fn mistakes_are_named_where_they_are_made() {
             "",
         ),
         (
-            "buffer()",
+            "info()",
             USUAL,
-            "`buffer` is a flag: remove the parentheses",
+            "`info` is a flag: remove the parentheses",
             "",
         ),
         (
@@ -259,7 +255,7 @@ fn mistakes_are_named_where_they_are_made() {
         ("arrays = \"jax.\"", USUAL, LIBRARY, ""),
         ("arrays = \"num py\"", USUAL, LIBRARY, ""),
         ("arrays = \"3d\"", USUAL, LIBRARY, ""),
-        ("info buffer", USUAL, "expected `,` after `info`", ""),
+        ("info crate", USUAL, "expected `,` after `info`", ""),
         ("\"info\"", USUAL, &format!("expected a key, {KNOWN}"), ""),
         (
             "crate",
@@ -316,12 +312,6 @@ fn mistakes_are_named_where_they_are_made() {
             "#[pymethods] impl Foo { #[classattr] const __dlpack_tensors__: u8 = 1; }",
             &given("__dlpack_tensors__"),
             "__dlpack_tensors__",
-        ),
-        (
-            "buffer",
-            "#[pymethods] impl Foo { unsafe fn __getbuffer__(&self) {} }",
-            &given("__getbuffer__"),
-            "__getbuffer__",
         ),
         (
             "",

@@ -1,4 +1,4 @@
-// #[dlpack_pymethods(info, buffer, arrays = "numpy")]
+// #[dlpack_pymethods(info, arrays = "numpy")]
 // #[pymethods]
 // impl Image {}
 
@@ -58,18 +58,5 @@ impl Image {
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::core::primitive::i64> {
         ::dlpack_pyo3::__private::placeholder(slf)
-    }
-    unsafe fn __getbuffer__(
-        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
-        view: *mut ::dlpack_pyo3::__private::pyo3::ffi::Py_buffer,
-        flags: ::core::ffi::c_int,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<()> {
-        unsafe { ::dlpack_pyo3::__private::get_buffer(slf, view, flags) }
-    }
-    unsafe fn __releasebuffer__(
-        _slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
-        view: *mut ::dlpack_pyo3::__private::pyo3::ffi::Py_buffer,
-    ) {
-        unsafe { ::dlpack_pyo3::__private::release_buffer(view) }
     }
 }

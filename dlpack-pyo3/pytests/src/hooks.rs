@@ -144,8 +144,8 @@ impl ProducerStream for Answer {
 }
 
 macro_rules! class {
-    ($(#[$meta:meta])* $(@[$option:ident])? $name:ident { $($field:ident: $value:expr),* $(,)? }) => {
-        #[dlpack_pymethods $(($option))?]
+    ($(#[$meta:meta])* $name:ident { $($field:ident: $value:expr),* $(,)? }) => {
+        #[dlpack_pymethods]
         #[pymethods]
         impl $name {
             #[new]
@@ -194,7 +194,10 @@ pub(crate) struct HookedAlone {
     order: Answer,
     _alive: Alive,
 }
-class!(@[buffer] HookedAlone { memory: Memory(items()), order: Answer });
+class!(HookedAlone {
+    memory: Memory(items()),
+    order: Answer
+});
 
 /// Bytes of a data type that is asked for.
 #[pyclass(frozen, module = "dlpack_probe")]

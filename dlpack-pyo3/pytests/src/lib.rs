@@ -3,7 +3,6 @@
 mod alive;
 mod allocator;
 mod annotated;
-#[cfg(feature = "own-abi")]
 mod buffered;
 mod campaign;
 mod elsewhere;
@@ -34,9 +33,8 @@ mod dlpack_probe {
     use crate::allocator::{remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
-    #[cfg(feature = "own-abi")]
     #[pymodule_export]
-    use crate::buffered::Buffered;
+    use crate::buffered::{Buffered, Own};
     #[pymodule_export]
     use crate::campaign::{forge_capsules, forge_prototypes, import_into};
     #[pymodule_export]

@@ -260,7 +260,6 @@ def test_a_class_with_a_dict():
     assert reference() is None
 
 
-@pytest.mark.skipif(not hasattr(p, "Buffered"), reason="the stable ABI of Python 3.10 has no buffers")
 def test_the_buffer_protocol():
     """CAP-18: `memoryview` shows the same memory and holds the same borrow."""
     owner = p.Buffered([0.0, 1.0, 2.0, 3.0])
@@ -276,8 +275,6 @@ def test_the_buffer_protocol():
         owner.clear()
     seen.release()
     owner.clear()
-    with pytest.raises((BufferError, TypeError)):
-        memoryview(p.Probe([2]))
     # A consumer that wants to write, and one that takes no strides.
     for flags, fine in [(0x1, False), (0x1 | 0x18, False), (0, True), (0x18, True), (0x11C, True)]:
         capi.check_buffer(p.Buffered([0.0, 1.0]), flags, fine)

@@ -3,8 +3,7 @@
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::import::from_dlpack;
-use crate::library::{self, function::Library};
+use crate::{class::array::numpy_of, library::function::Library};
 
 /// A property in place of the descriptor of a tensor. The library is looked for at the first access.
 pub(super) fn property<'py>(
@@ -33,12 +32,9 @@ pub(super) fn property<'py>(
 }
 
 /// An array of a library over the tensor that an object exports.
-pub(super) fn array_of<'py>(
-    library: &Library,
-    object: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
+fn array_of<'py>(library: &Library, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if library.is_numpy() {
-        return library::numpy::array(object.py(), from_dlpack(object)?);
+        return numpy_of(object);
     }
     library.call(object)
 }

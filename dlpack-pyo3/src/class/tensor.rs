@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
 use pyo3::{PyTypeInfo, prelude::*};
 
-use crate::class::{Protocol, index::picks, numbers};
+use crate::class::{Protocol, array::numpy_of, index::picks, numbers};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
 use crate::import::{argument, from_dlpack_with};
@@ -33,7 +33,7 @@ use crate::library::function::{CUPY, JAX, Known, TORCH};
 /// ```
 ///
 /// In Python `tensor[1:, ::-2, ..., None, 3]` is a part of it over the same memory, on any device: integers, slices, `...`
-/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors. `tensor.torch()`, `tensor.jax()`
+/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors. `tensor.numpy()`, `tensor.torch()`, `tensor.jax()`
 /// and `tensor.cupy()` are arrays over it that can do more; `tensor.tolist()` and, of one element, `tensor.item()`, `float(tensor)`
 /// and `bool(tensor)` are numbers. It is not compared: `==` is a `TypeError`.
 ///
@@ -174,6 +174,11 @@ impl Tensor {
         self.view().as_ptr().addr()
     }
 
+    /// An array of NumPy's over the same memory.
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        numpy_of(slf)
+    }
+
     /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
     fn __getitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         part(slf, |shape| picks(index, shape)).map(Self::new)
@@ -244,7 +249,7 @@ impl Tensor {
     /// Neither the elements nor the objects: whoever means the former has an array, and for the latter there is `is`.
     fn __eq__(&self, _other: &Bound<'_, PyAny>) -> PyResult<bool> {
         Err(PyTypeError::new_err(
-            "a Tensor is not compared: make an array of it, as `numpy.from_dlpack(tensor) == other`, or ask whether it `is` another",
+            "a Tensor is not compared: make an array of it, as `tensor.numpy() == other`, or ask whether it `is` another",
         ))
     }
 

@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{mem::transmute, ptr::NonNull};
 
 use dlpack_core::binding::{settle, text};
-use dlpack_core::{DataType, Device, DeviceType, Managed};
+use dlpack_core::{DataType, Device, DeviceType, Managed, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyDict, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
@@ -273,9 +273,11 @@ fn ml_dtype(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, Raised>
         DataType::new(dtype.code(), dtype.bits(), 1),
         dtype.itemsize(),
     );
-    let is_one = (dtype.lanes() == 1 && scalar.is_known())
-        .then_some(itemsize)
-        .flatten();
+    let has = matches!(
+        dtype.code(),
+        abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn
+    );
+    let is_one = itemsize.filter(|_| has && dtype.lanes() == 1);
     let none = || fail!(py, PyBufferError: "NumPy has no data type for {dtype}");
     let itemsize = is_one.ok_or_else(none)?;
     let name = text(scalar).or_raise(py)?;
