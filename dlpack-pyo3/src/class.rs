@@ -13,8 +13,11 @@
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
+//! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
 
 mod index;
+#[cfg(feature = "stubs")]
+mod producer;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 
@@ -22,6 +25,8 @@ use core::marker::PhantomData;
 
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, prelude::*};
+#[cfg(feature = "stubs")]
+use {crate::hints, pyo3::inspect::PyStaticExpr};
 
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
@@ -103,10 +108,15 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     type Output = Bound<'py, PyCapsule>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::Capsule::OUTPUT_TYPE;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let class = T::type_object(py);
-        self.parts.put_tensors(&class)?;
+        if let Some(install) = self.parts.tensors {
+            class.setattr("__dlpack_tensors__", install(&class, &[])?)?;
+        }
         methods::<T>(&class, &self.parts)
     }
 }
@@ -119,13 +129,15 @@ pub struct Parts {
     tensors: Option<Install>,
     import: Option<ToPyObject>,
     info: bool,
+    /// Attributes that are replaced: getters of PyO3's, which stand there for type stubs.
+    over: &'static [&'static str],
 }
 
 /// How a class that is a tensor gets its methods, and its exchange table.
 type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
 /// How a class gets attributes for its tensors, whose names are the result.
-type Install = for<'py> fn(&Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>>;
+type Install = for<'py> fn(&Bound<'py, PyType>, &[&str]) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
     const NONE: Self = Self {
@@ -133,6 +145,7 @@ impl Parts {
         tensors: None,
         import: None,
         info: false,
+        over: &[],
     };
 
     #[inline(never)]
@@ -140,16 +153,10 @@ impl Parts {
         if let Some(methods) = self.tensor {
             class.setattr("__dlpack_c_exchange_api__", methods(class, self)?)?;
         }
-        self.put_tensors(class)
-    }
-
-    fn put_tensors<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
-        let names = match self.tensors {
-            Some(install) => install(class)?,
-            None => PyTuple::empty(class.py()),
-        };
-        class.setattr("__dlpack_tensors__", &names)?;
-        Ok(names)
+        match self.tensors {
+            Some(install) => install(class, self.over),
+            None => Ok(PyTuple::empty(class.py())),
+        }
     }
 }
 
@@ -217,8 +224,11 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py))
+        tensors::install::<T>(&T::type_object(py), &[])
     }
 }
 
@@ -254,6 +264,13 @@ impl<T> Attributes<T> {
         self.parts.info = true;
         self
     }
+
+    /// Attributes that the class has already, and that are replaced.
+    #[must_use]
+    pub const fn over(mut self, names: &'static [&'static str]) -> Self {
+        self.parts.over = names;
+        self
+    }
 }
 
 impl<T> Clone for Attributes<T> {
@@ -268,6 +285,9 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     type Target = PyTuple;
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         self.parts.put(&T::type_object(py))

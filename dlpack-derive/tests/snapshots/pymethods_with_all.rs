@@ -27,8 +27,8 @@ impl Image {
             version = None
         )
     )]
-    fn __dlpack__<'py>(
-        slf: &::dlpack_pyo3::__private::pyo3::Bound<'py, Self>,
+    fn __dlpack__(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
         stream: ::dlpack_pyo3::__private::Option<::core::primitive::i64>,
         max_version: ::dlpack_pyo3::__private::Option<
             (::core::primitive::u32, ::core::primitive::u32),
@@ -38,12 +38,7 @@ impl Image {
         >,
         copy: ::dlpack_pyo3::__private::Option<::core::primitive::bool>,
         version: ::dlpack_pyo3::__private::Option<::core::primitive::i64>,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
-        ::dlpack_pyo3::__private::pyo3::Bound<
-            'py,
-            ::dlpack_pyo3::__private::pyo3::types::PyCapsule,
-        >,
-    > {
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Capsule> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     fn __dlpack_device__(

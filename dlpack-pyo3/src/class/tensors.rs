@@ -25,22 +25,24 @@ impl<T: DLPackTensors + PyClass<Frozen: Borrowing<T>> + Send + Sync> ExportsTens
 
 /// Gives the class an attribute for each name, and all the names.
 ///
-/// An attribute that the class already has under a name is the user's own, and stays.
+/// An attribute that the class already has under a name is the user's own, and stays, unless `over` names it.
 pub(crate) fn install<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
+    over: &[&str],
 ) -> PyResult<Bound<'py, PyTuple>> {
-    install_each(class, T::NAMES, T::DOCS, get::<T>)
+    install_each(class, over, T::NAMES, T::DOCS, get::<T>)
 }
 
 fn install_each<'py>(
     class: &Bound<'py, PyType>,
+    over: &[&str],
     names: &[&str],
     docs: &[&[(&str, &str)]],
     get: ffi::getter,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
     for (index, name) in names.iter().enumerate() {
-        if class.hasattr(*name)? {
+        if !over.contains(name) && class.hasattr(*name)? {
             continue;
         }
         let mut docs = docs.iter().copied().flatten();
