@@ -17,12 +17,15 @@
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
 //! | `numbers` | its items as numbers of Python's |
+//! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
 
 mod array;
 mod arrays;
 mod buffer;
 mod index;
 mod numbers;
+#[cfg(feature = "stubs")]
+mod producer;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 
@@ -30,6 +33,8 @@ use core::marker::PhantomData;
 
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, prelude::*};
+#[cfg(feature = "stubs")]
+use {crate::hints, pyo3::inspect::PyStaticExpr};
 
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
@@ -111,10 +116,15 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     type Output = Bound<'py, PyCapsule>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::Capsule::OUTPUT_TYPE;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let class = T::type_object(py);
-        self.parts.put_tensors(&class)?;
+        if let Some(install) = self.parts.tensors {
+            class.setattr("__dlpack_tensors__", install(&class, &self.parts)?)?;
+        }
         methods::<T>(&class, &self.parts)
     }
 }
@@ -129,14 +139,15 @@ pub struct Parts {
     info: bool,
     /// The library of which the attributes are arrays.
     arrays: Option<&'static str>,
+    /// Attributes that are replaced: getters of PyO3's, which stand there for type stubs.
+    over: &'static [&'static str],
 }
 
 /// How a class that is a tensor gets its methods, and its exchange table.
 type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
 /// How a class gets attributes for its tensors, whose names are the result.
-type Install =
-    for<'py> fn(&Bound<'py, PyType>, Option<&'static str>) -> PyResult<Bound<'py, PyTuple>>;
+type Install = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
     const NONE: Self = Self {
@@ -145,6 +156,7 @@ impl Parts {
         import: None,
         info: false,
         arrays: None,
+        over: &[],
     };
 
     #[inline(never)]
@@ -152,16 +164,10 @@ impl Parts {
         if let Some(methods) = self.tensor {
             class.setattr("__dlpack_c_exchange_api__", methods(class, self)?)?;
         }
-        self.put_tensors(class)
-    }
-
-    fn put_tensors<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
-        let names = match self.tensors {
-            Some(install) => install(class, self.arrays)?,
-            None => PyTuple::empty(class.py()),
-        };
-        class.setattr("__dlpack_tensors__", &names)?;
-        Ok(names)
+        match self.tensors {
+            Some(install) => install(class, self),
+            None => Ok(PyTuple::empty(class.py())),
+        }
     }
 }
 
@@ -231,8 +237,11 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py), None)
+        tensors::install::<T>(&T::type_object(py), &Parts::NONE)
     }
 }
 
@@ -269,6 +278,13 @@ impl<T> Attributes<T> {
         self
     }
 
+    /// Attributes that the class has already, and that are replaced.
+    #[must_use]
+    pub const fn over(mut self, names: &'static [&'static str]) -> Self {
+        self.parts.over = names;
+        self
+    }
+
     /// The attributes are arrays of this library.
     #[must_use]
     pub const fn arrays(mut self, library: &'static str) -> Self
@@ -292,6 +308,9 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     type Target = PyTuple;
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         self.parts.put(&T::type_object(py))

@@ -263,6 +263,9 @@ impl<T> DerefMut for Imported<T> {
 impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
+
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tensor = argument(&object)?;
         T::from_dlpack(tensor).map(Self).or_fetch(object.py())

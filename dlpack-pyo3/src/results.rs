@@ -32,6 +32,9 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
     type Output = Bound<'py, Tensor>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = <Tensor as IntoPyObject<'py>>::OUTPUT_TYPE;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         Bound::new(py, Tensor::new(self.0.into_dlpack()?))
     }
@@ -63,6 +66,9 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         library::numpy::array(py, self.0.into_dlpack()?)
     }
@@ -70,8 +76,8 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
 
 /// A result for each library: its name there, what it makes of a value, and more to say.
 macro_rules! results {
-    ($($(#[$more:meta])* $name:ident: $library:ident, $array:literal, $module:literal;)*) => {$(
-        #[doc = concat!("A result that is a ", $array, " in Python: any [`DLPack`] value, such as a `Vec`, an")]
+    ($($(#[$more:meta])* $name:ident: $library:ident, $module:literal, $class:literal;)*) => {$(
+        #[doc = concat!("A result that is a `", $module, ".", $class, "` in Python: any [`DLPack`] value, such as a `Vec`, an")]
         /// `ndarray::Array`, a struct with the derive or a [`Managed`].
         ///
         /// ```no_run,standalone_crate
@@ -95,6 +101,10 @@ macro_rules! results {
             type Output = Bound<'py, PyAny>;
             type Error = PyErr;
 
+            #[cfg(feature = "stubs")]
+            const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr =
+                pyo3::type_hint_identifier!($module, $class);
+
             fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
                 array(py, $library.find(py)?, self.0.into_dlpack()?)
             }
@@ -105,12 +115,12 @@ macro_rules! results {
 results! {
     /// PyTorch writes to what it gets, also where it is told not to. So hand out what may be written: data that nobody else
     /// has, or a [`SharedBuffer`](crate::SharedBuffer).
-    Torch: TORCH, "`torch.Tensor`", "torch";
+    Torch: TORCH, "torch", "Tensor";
     /// JAX never writes, and copies what is not aligned to 64 bytes, which a [`SharedBuffer`](crate::SharedBuffer) is. It
     /// turns numbers of 64 bits into those of 32, unless it is told by `jax_enable_x64` to leave them alone.
-    Jax: JAX, "`jax.Array`", "jax";
+    Jax: JAX, "jax", "Array";
     /// The data lies on a GPU: CuPy refuses what does not.
-    Cupy: CUPY, "`cupy.ndarray`", "cupy";
+    Cupy: CUPY, "cupy", "ndarray";
 }
 
 impl Library {

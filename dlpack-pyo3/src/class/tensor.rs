@@ -1,5 +1,7 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
+use core::convert::Infallible;
+
 use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -99,8 +101,27 @@ impl FromDLPack for Tensor {
 impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
+
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         argument(&object).map(Self::new)
+    }
+}
+
+/// A tuple of integers, and of nothing else in type stubs.
+struct Integers<'py>(Bound<'py, PyTuple>);
+
+impl<'py> IntoPyObject<'py> for Integers<'py> {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = Infallible;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::INTEGERS;
+
+    fn into_pyobject(self, _: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0)
     }
 }
 
@@ -109,6 +130,24 @@ impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
     const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+
+    #[cfg(feature = "stubs")]
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__(
+        slf: &Bound<'_, Self>,
+        stream: Option<i64>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<crate::hints::Capsule> {
+        let _ = (stream, max_version, dl_device, copy);
+        super::placeholder(slf)
+    }
+
+    #[cfg(feature = "stubs")]
+    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
+        super::placeholder(slf)
+    }
 
     /// A tensor over the memory of any object that exports one.
     ///
@@ -127,14 +166,14 @@ impl Tensor {
 
     /// The extents, one an axis.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.view().shape())
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
+        PyTuple::new(py, self.view().shape()).map(Integers)
     }
 
     /// The strides in elements, one an axis.
     #[getter]
-    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.view().strides())
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
+        PyTuple::new(py, self.view().strides()).map(Integers)
     }
 
     /// The number of axes.

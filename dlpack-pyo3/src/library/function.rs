@@ -93,6 +93,9 @@ impl Library {
 impl<'a, 'py> FromPyObject<'a, 'py> for Library {
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::LIBRARY;
+
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let py = object.py();
         if let Ok(name) = object.cast::<PyString>() {

@@ -96,6 +96,9 @@ macro_rules! views {
         {
             type Error = PyErr;
 
+            #[cfg(feature = "stubs")]
+            const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::PRODUCER;
+
             fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
                 extract(&object).map(|view| Self(view, PhantomData))
             }
