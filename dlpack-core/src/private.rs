@@ -35,7 +35,7 @@ pub use core::option::Option::{self, None, Some};
 pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
-pub use crate::describe::record::{Columns, Rows, Table, record_column};
+pub use crate::describe::record::{Columns, NamedDocs, Rows, Table, record_column};
 pub use crate::describe::usual::{Usual, few, few_strides, usual, usual_mut};
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;

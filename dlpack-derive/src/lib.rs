@@ -1,7 +1,7 @@
 //! The derive macros of `dlpack-core`: syntax to plan to a few calls into core. They know no DLPack number.
 //!
-//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`, where the traits of the same names document them.
-//! The grammar of `#[dlpack(..)]` stands in the README of the workspace.
+//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`: the macros are documented once for both, under `docs`.
+//! `docs/dlpack.md` is the grammar of `#[dlpack(..)]`.
 
 #![forbid(unsafe_code)]
 
@@ -14,56 +14,56 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::expand::{dlpack, element, from, record, stub};
+use crate::expand::{dlpack, element, from, inventory, record, stub};
 use crate::plan::Plan;
 use crate::pymethods::methods;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Derive, Input};
 use crate::syntax::root::Root;
 
-/// Makes a struct or an enum a tensor that any DLPack consumer reads without a copy.
+#[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(DLPack, attributes(dlpack))]
 pub fn derive_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::DLPack, Root::Core, item.into()).into()
 }
 
-/// Makes a struct or an enum out of an imported tensor, by the attributes that `DLPack` reads.
+#[doc = include_str!("docs/from_dlpack.md")]
 #[proc_macro_derive(FromDLPack, attributes(dlpack))]
 pub fn derive_from_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::FromDLPack, Root::Core, item.into()).into()
 }
 
-/// Makes a `#[repr(C)]` struct of one scalar type an element: a trailing axis of its fields.
+#[doc = include_str!("docs/element.md")]
 #[proc_macro_derive(Element, attributes(dlpack))]
 pub fn derive_element(item: TokenStream) -> TokenStream {
     derive(Derive::Element, Root::Core, item.into()).into()
 }
 
-/// Makes a `#[repr(C)]` struct a record: each of its fields is a column over many rows.
+#[doc = include_str!("docs/record.md")]
 #[proc_macro_derive(Record, attributes(dlpack))]
 pub fn derive_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Core, item.into()).into()
 }
 
-/// [`macro@DLPack`] by way of `dlpack_pyo3`; also checks that the class got its methods.
+#[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(PyDLPack, attributes(dlpack))]
 pub fn derive_py_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::DLPack, Root::Pyo3, item.into()).into()
 }
 
-/// [`macro@FromDLPack`] by way of `dlpack_pyo3`.
+#[doc = include_str!("docs/from_dlpack.md")]
 #[proc_macro_derive(PyFromDLPack, attributes(dlpack))]
 pub fn derive_py_from_dlpack(item: TokenStream) -> TokenStream {
     derive(Derive::FromDLPack, Root::Pyo3, item.into()).into()
 }
 
-/// [`macro@Element`] by way of `dlpack_pyo3`.
+#[doc = include_str!("docs/element.md")]
 #[proc_macro_derive(PyElement, attributes(dlpack))]
 pub fn derive_py_element(item: TokenStream) -> TokenStream {
     derive(Derive::Element, Root::Pyo3, item.into()).into()
 }
 
-/// [`macro@Record`] by way of `dlpack_pyo3`.
+#[doc = include_str!("docs/record.md")]
 #[proc_macro_derive(PyRecord, attributes(dlpack))]
 pub fn derive_py_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Pyo3, item.into()).into()
@@ -72,9 +72,21 @@ pub fn derive_py_record(item: TokenStream) -> TokenStream {
 /// Gives a Python class the methods by which consumers ask for its tensor.
 #[proc_macro_attribute]
 pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream {
-    let stubs = cfg!(feature = "stubs");
-    methods::expand(options.into(), item.into(), stubs).into()
+    if STUBS {
+        return methods::ask(options.into(), item.into()).into();
+    }
+    methods::expand(options.into(), item.into(), None).into()
 }
+
+/// What `#[dlpack_pymethods]` comes back to in a build for type stubs.
+#[doc(hidden)]
+#[proc_macro]
+pub fn dlpack_pymethods_knowing(answer: TokenStream) -> TokenStream {
+    methods::answered(answer.into()).into()
+}
+
+/// Whether PyO3 collects what it needs for type stubs. The tests say it themselves.
+const STUBS: bool = cfg!(all(feature = "stubs", not(test)));
 
 fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
     let item = match syn::parse2(item) {
@@ -82,28 +94,45 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
         Err(error) => return error.into_compile_error(),
     };
     let cx = Ctxt::new(root);
-    run(derive, &item, &cx).unwrap_or_else(|| {
+    run(derive, &item, STUBS, &cx).unwrap_or_else(|| {
         let mut tokens = cx.into_compile_errors();
         tokens.extend(stub::stub(derive, root, &item));
+        let is_asked = match derive {
+            Derive::DLPack => root == Root::Pyo3,
+            Derive::Record => true,
+            Derive::FromDLPack | Derive::Element => false,
+        };
+        if STUBS && is_asked {
+            tokens.extend(inventory::of_none(&item.ident));
+        }
         tokens
     })
 }
 
 /// Parse, check, plan, check, expand; `None` when mistakes were collected.
-fn run(derive: Derive, item: &syn::DeriveInput, cx: &Ctxt) -> Option<proc_macro2::TokenStream> {
+fn run(
+    derive: Derive,
+    item: &syn::DeriveInput,
+    stubs: bool,
+    cx: &Ctxt,
+) -> Option<proc_macro2::TokenStream> {
     let input = Input::read(item, derive, cx);
     cx.check()?;
     let input = input?;
     match derive {
         Derive::Element => element::derive(&input, item, cx),
-        Derive::Record => record::derive(&input, item, cx),
+        Derive::Record => record::derive(&input, item, stubs, cx),
         Derive::DLPack | Derive::FromDLPack => {
             let plan = Plan::new(&input, cx)?;
             cx.check()?;
             if derive == Derive::FromDLPack {
                 return from::derive(&input, &plan, cx);
             }
-            Some(dlpack::expand(&input, &plan))
+            let mut tokens = dlpack::expand(&input, &plan);
+            if stubs && cx.root == Root::Pyo3 {
+                tokens.extend(inventory::of_class(input.ident, &plan));
+            }
+            Some(tokens)
         }
     }
 }

@@ -64,6 +64,7 @@ pub(crate) struct Named<'a> {
     pub(crate) name: String,
     pub(crate) at: Span,
     pub(crate) vis: &'a Visibility,
+    pub(crate) doc: Option<&'a str>,
     pub(crate) source: Source<'a>,
 }
 

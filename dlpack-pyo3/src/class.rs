@@ -3,18 +3,29 @@
 //! PyO3 evaluates the class attribute while it makes a class, and that puts everything else on it:
 //!
 //! ```text
-//! #[dlpack_pymethods] ──▶ const __dlpack_c_exchange_api__: Protocol<T>
+//! #[dlpack_pymethods] ──▶ const __dlpack_tensors__: Attributes<T>
 //!                                          │ evaluated
 //!                       Vtable::of::<T>() ─┴─▶ methods, exchange table, an attribute for each tensor
 //! ```
 //!
 //! | file | job |
 //! |---|---|
+//! | `array` | `__array__`, for NumPy |
+//! | `buffer` | Python's buffer protocol |
 //! | `tensors` | attributes for the several tensors of an object |
+//! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
+//! | `numbers` | its items as numbers of Python's |
+//! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
 
+mod array;
+mod arrays;
+mod buffer;
 mod index;
+mod numbers;
+#[cfg(feature = "stubs")]
+mod producer;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 
@@ -22,6 +33,8 @@ use core::marker::PhantomData;
 
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, prelude::*};
+#[cfg(feature = "stubs")]
+use {crate::hints, pyo3::inspect::PyStaticExpr};
 
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
@@ -47,14 +60,9 @@ use crate::{export::method, vtable::Exports};
 /// }
 /// ```
 pub struct Protocol<T> {
-    tensors: Option<Install>,
-    import: Option<ToPyObject>,
-    info: bool,
+    parts: Parts,
     class: PhantomData<fn() -> T>,
 }
-
-/// How a class gets attributes for its tensors.
-type Install = fn(&Bound<'_, PyType>) -> PyResult<()>;
 
 impl<T> Protocol<T> {
     /// The methods of a class that is a tensor.
@@ -62,19 +70,9 @@ impl<T> Protocol<T> {
     #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
     pub const fn new() -> Self {
         Self {
-            tensors: None,
-            import: None,
-            info: false,
+            parts: Parts::NONE,
             class: PhantomData,
         }
-    }
-
-    /// What `#[dlpack_pymethods]` found out about the class: how it gets attributes, and how its objects are made.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with(mut tensors: Self, import: Self) -> Self {
-        tensors.import = import.import;
-        tensors
     }
 
     /// An attribute for each tensor of [`DLPackTensors`](crate::DLPackTensors) as well.
@@ -83,7 +81,7 @@ impl<T> Protocol<T> {
     where
         T: ExportsTensors,
     {
-        self.tensors = Some(tensors::install::<T>);
+        self.parts.tensors = Some(tensors::install::<T>);
         self
     }
 
@@ -93,14 +91,14 @@ impl<T> Protocol<T> {
     where
         T: Imports,
     {
-        self.import = Some(exchange::to_object_of::<T, Tensor>);
+        self.parts.import = Some(exchange::to_object_of::<T, Tensor>);
         self
     }
 
     /// The method `__dlpack_info__` and the keyword `version` of the draft from before DLPack 1.0.
     #[must_use]
     pub const fn info(mut self) -> Self {
-        self.info = true;
+        self.parts.info = true;
         self
     }
 }
@@ -118,13 +116,68 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     type Output = Bound<'py, PyCapsule>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::Capsule::OUTPUT_TYPE;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
-        let methods = method::Functions::of::<T>(self.info);
-        let import = self.import.unwrap_or(exchange::to_plain_object::<Tensor>);
-        let table = OwnTable::of::<T>(import);
-        install(&T::type_object(py), &methods, table, self.tensors)
+        let class = T::type_object(py);
+        if let Some(install) = self.parts.tensors {
+            class.setattr("__dlpack_tensors__", install(&class, &self.parts)?)?;
+        }
+        methods::<T>(&class, &self.parts)
     }
+}
+
+/// What is put on a class, as far as it is known.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Parts {
+    tensor: Option<Methods>,
+    tensors: Option<Install>,
+    import: Option<ToPyObject>,
+    info: bool,
+    /// The library of which the attributes are arrays.
+    arrays: Option<&'static str>,
+    /// Attributes that are replaced: getters of PyO3's, which stand there for type stubs.
+    over: &'static [&'static str],
+}
+
+/// How a class that is a tensor gets its methods, and its exchange table.
+type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
+
+/// How a class gets attributes for its tensors, whose names are the result.
+type Install = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
+
+impl Parts {
+    const NONE: Self = Self {
+        tensor: None,
+        tensors: None,
+        import: None,
+        info: false,
+        arrays: None,
+        over: &[],
+    };
+
+    #[inline(never)]
+    fn put<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
+        if let Some(methods) = self.tensor {
+            class.setattr("__dlpack_c_exchange_api__", methods(class, self)?)?;
+        }
+        match self.tensors {
+            Some(install) => install(class, self),
+            None => Ok(PyTuple::empty(class.py())),
+        }
+    }
+}
+
+fn methods<'py, T: Exports>(
+    class: &Bound<'py, PyType>,
+    parts: &Parts,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let methods = method::Functions::of::<T>(parts.info);
+    let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
+    install(class, &methods, OwnTable::of::<T>(import))
 }
 
 #[inline(never)]
@@ -132,17 +185,14 @@ fn install<'py>(
     class: &Bound<'py, PyType>,
     methods: &method::Functions,
     table: OwnTable,
-    tensors: Option<Install>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     methods.install(class)?;
-    if let Some(install) = tensors {
-        install(class)?;
-    }
+    array::install(class)?;
+    buffer::install(class)?;
     table.install(class)
 }
 
-/// The attributes of a class that has tensors and is none itself: the form of
-/// `#[dlpack_pymethods(tensors)]` without a macro.
+/// The attributes of a class that has tensors and is none itself: the form of `#[dlpack_pymethods]` for it without a macro.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, TensorNames};
@@ -187,19 +237,133 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py))?;
-        PyTuple::new(py, T::NAMES)
+        tensors::install::<T>(&T::type_object(py), &Parts::NONE)
     }
 }
 
-/// Asks a type what it can do besides. Inherent constants win over those of the trait below, so the
-/// answer is right wherever the type is known.
+/// All that `#[dlpack_pymethods]` puts on a class; its value are the names of the tensors.
+#[doc(hidden)]
+pub struct Attributes<T> {
+    parts: Parts,
+    class: PhantomData<fn() -> T>,
+}
+
+impl<T> Attributes<T> {
+    /// What [`Class`] found out.
+    #[must_use]
+    pub const fn of<A: Copy, B: Copy>(_tensor: A, _tensors: B, import: Protocol<T>) -> Self
+    where
+        (A, B): Offers<T>,
+    {
+        Self {
+            parts: Parts {
+                import: import.parts.import,
+                ..<(A, B) as Offers<T>>::PARTS
+            },
+            class: PhantomData,
+        }
+    }
+
+    /// As [`Protocol::info`].
+    #[must_use]
+    pub const fn info(mut self) -> Self
+    where
+        T: Exports,
+    {
+        self.parts.info = true;
+        self
+    }
+
+    /// Attributes that the class has already, and that are replaced.
+    #[must_use]
+    pub const fn over(mut self, names: &'static [&'static str]) -> Self {
+        self.parts.over = names;
+        self
+    }
+
+    /// The attributes are arrays of this library.
+    #[must_use]
+    pub const fn arrays(mut self, library: &'static str) -> Self
+    where
+        T: ExportsTensors,
+    {
+        self.parts.arrays = Some(library);
+        self
+    }
+}
+
+impl<T> Clone for Attributes<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Attributes<T> {}
+
+impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        self.parts.put(&T::type_object(py))
+    }
+}
+
+/// What a class `T` exports, itself and by name.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{T}` cannot be exported from Python",
+    label = "the class has `#[dlpack_pymethods]`, but no tensor that any thread may read",
+    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`"
+)]
+pub trait Offers<T> {
+    const PARTS: Parts;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Exports> Offers<T> for (Protocol<T>, Missing) {
+    const PARTS: Parts = Parts {
+        tensor: Some(methods::<T>),
+        ..Parts::NONE
+    };
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: ExportsTensors> Offers<T> for (Missing, TensorNames<T>) {
+    const PARTS: Parts = Parts {
+        tensors: Some(tensors::install::<T>),
+        ..Parts::NONE
+    };
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Exports + ExportsTensors> Offers<T> for (Protocol<T>, TensorNames<T>) {
+    const PARTS: Parts = Parts {
+        tensor: Some(methods::<T>),
+        tensors: Some(tensors::install::<T>),
+        ..Parts::NONE
+    };
+}
+
+/// Asks a type what it can do. Inherent constants win over those of the trait below, so the answer is right wherever the
+/// type is known.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
 
+impl<T: Exports> Class<T> {
+    pub const TENSOR: Protocol<T> = Protocol::new();
+}
+
 impl<T: ExportsTensors> Class<T> {
-    pub const TENSORS: Protocol<T> = Protocol::new().tensors();
+    pub const TENSORS: TensorNames<T> = TensorNames::new();
 }
 
 impl<T: Imports> Class<T> {
@@ -210,11 +374,12 @@ impl<T: PyClass> Class<T> {
     pub const IS: IsClass = IsClass;
 }
 
-/// What is true of a type otherwise: it has no tensors besides, is not made of tensors, and is no class.
+/// What is true of a type otherwise: it is no tensor and has none, is not made of tensors, and is no class.
 #[doc(hidden)]
 pub trait Otherwise {
     type Class;
-    const TENSORS: Protocol<Self::Class> = Protocol::new();
+    const TENSOR: Missing = Missing;
+    const TENSORS: Missing = Missing;
     const IMPORT: Protocol<Self::Class> = Protocol::new();
     const IS: NotClass = NotClass;
 }
@@ -240,6 +405,7 @@ pub trait Forgotten {
 impl<T: ?Sized> Forgotten for T {}
 
 #[doc(hidden)]
+#[derive(Clone, Copy)]
 pub struct Missing;
 
 /// That a class `T` has its methods; of a type that is no class, nothing is asked.
@@ -248,14 +414,20 @@ pub struct Missing;
     message = "`{T}` derives `DLPack`, but its methods are not added to the Python class",
     label = "no `#[dlpack_pymethods]` for this class",
     note = "write `#[dlpack_pymethods]` on the line above the `#[pymethods]` of this type",
-    note = "or, if it has none: `#[dlpack_pymethods] #[pymethods] impl {T} {{}}`",
-    note = "a class that only has `tensor` or `columns` keys takes `#[dlpack_pymethods(tensors)]`"
+    note = "or, if it has none: `#[dlpack_pymethods] #[pymethods] impl {T} {{}}`"
 )]
 pub trait Attached<Kind, T: ?Sized> {}
 
 impl<A, T: ?Sized> Attached<NotClass, T> for A {}
-impl<T> Attached<IsClass, T> for Protocol<T> {}
+#[diagnostic::do_not_recommend]
+impl<T> Attached<IsClass, T> for Attributes<T> {}
+#[diagnostic::do_not_recommend]
 impl<T> Attached<IsClass, T> for TensorNames<T> {}
+// A class that is a tensor is asked for both constants.
+#[diagnostic::do_not_recommend]
+impl<T> Attached<IsClass, T> for (Missing, Attributes<T>) {}
+#[diagnostic::do_not_recommend]
+impl<T, B> Attached<IsClass, T> for (Protocol<T>, B) {}
 
 #[doc(hidden)]
 pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
@@ -265,6 +437,6 @@ pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
 #[doc(hidden)]
 pub fn placeholder<T, R>(_: &Bound<'_, T>) -> PyResult<R> {
     Err(pyo3::exceptions::PySystemError::new_err(
-        "the class was made without its class attribute `__dlpack_c_exchange_api__`",
+        "the class was made without its class attribute `__dlpack_tensors__`",
     ))
 }

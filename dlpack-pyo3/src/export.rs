@@ -6,7 +6,7 @@
 //! ```text
 //! __dlpack__ ──▶ arguments ──▶ nothing special? ──▶ Vtable::usual ──▶ capsule
 //!                   │                                    │ none
-//!                   └────────▶ request ──▶ export ◀──────┘ ──▶ capsule, exchange table, buffer
+//!                   └────────▶ request ──▶ export ◀──────┘ ──▶ capsule, exchange table
 //!                                borrow, describe, hand over
 //! ```
 //!
@@ -16,14 +16,12 @@
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
 //! | `arguments` | where the arguments of `__dlpack__` are parsed |
 //! | `capsule` | where a capsule is made, where one is consumed, and where one dies unconsumed |
-//! | `buffer` | Python's buffer protocol, over the same exports |
 //!
 //! What core refuses is raised by `crate::error`, with core's text. What only Python can get wrong has its text where it is
 //! refused.
 #![expect(unsafe_code, reason = "describes and exports what a borrow keeps")]
 
 pub(crate) mod arguments;
-pub(crate) mod buffer;
 pub(crate) mod capsule;
 pub(crate) mod method;
 

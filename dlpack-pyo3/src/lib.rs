@@ -28,7 +28,8 @@
 //! ```
 //!
 //! `numpy.from_dlpack(Image(4, 4))`, `torch.from_dlpack(..)`, `jax.dlpack.from_dlpack(..)` and the others
-//! then look at the pixels where they are.
+//! then look at the pixels where they are. So does whatever asks for an array without a word of DLPack, as `numpy.asarray(..)`,
+//! `numpy.mean(..)`, `matplotlib`, `pandas` and `scikit-learn` do, and `memoryview(..)`.
 //!
 //! # What holds what
 //!
@@ -40,6 +41,9 @@
 //! | other | the object and a shared borrow | `&mut self` methods raise "Already borrowed" |
 //! | with `writable` over plain memory | the object and the exclusive borrow | everything else raises |
 //! | with an `owner` field | a clone of that field | everything works; the deleter needs no interpreter |
+//!
+//! `numpy.asarray(obj)` and `memoryview(obj)` are exports as every other, and hold as much: of a class with `writable` over plain
+//! memory there is one at a time. Data on a device is a `TypeError` there, which says what to call instead.
 //!
 //! What others can still reach is exported read-only; [`SharedBuffer`] is the memory that both sides may write.
 //! A consumer may ignore that flag: PyTorch does. Hand out copies or a `SharedBuffer` where that matters.
@@ -74,6 +78,48 @@
 //!
 //! Each takes arrays of every library.
 //!
+//! # Arrays as results
+//!
+//! | result | what Python gets |
+//! |---|---|
+//! | [`Numpy<T>`](Numpy), [`Torch<T>`](Torch), [`Jax<T>`](Jax), [`Cupy<T>`](Cupy) | an array of that library |
+//! | [`Exported<T>`](Exported) | a [`Tensor`], which is one of no library in particular |
+//! | what [`Library::array`] gives | an array of the library that somebody names at run time |
+//!
+//! Each takes any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`, and nothing is copied.
+//!
+//! # Errors
+//!
+//! In a function that returns [`PyResult`](pyo3::PyResult), `?` makes an exception of an [`Error`]: a `BufferError`, as consumers
+//! expect, a `ValueError` for a stream that makes no sense, an `IndexError` for an index out of range, and for no memory a
+//! `MemoryError`; never a `TypeError`, upon which consumers ask again for less.
+//!
+//! # Type stubs
+//!
+//! maturin writes them, with the help of PyO3 0.30 or newer. Give your package a feature for it:
+//!
+//! ```toml
+//! [features]
+//! stubs = ["dlpack-pyo3/stubs"]
+//! ```
+//! ```text
+//! maturin build --generate-stubs --features stubs       # or develop; the wheel has them
+//! maturin generate-stubs --features stubs --out python  # or to look at them
+//! ```
+//!
+//! They have the methods of each class, an attribute for each tensor and column with what `///` say of its field, and types
+//! of all arguments: whatever has `__dlpack__`, or a buffer. Four things to know:
+//!
+//! - The module is a `mod` with `#[pymodule]`, and has `#[pymodule_export] use dlpack_pyo3::Tensor;`. Then Python names that
+//!   class in annotations and in `isinstance`. Without it, attributes and arguments are `Any`.
+//! - Rows of `columns` derive [`Record`](macro@Record) in the crate of the class. Where its methods stand, they go by the name
+//!   that the field says: `Vec<Trade>` needs `Trade` in scope, not `type Trades = Vec<Trade>`.
+//! - `#[dlpack_pymethods]` looks for the derives of this crate: a class whose [`DLPack`] is written by hand has a [`Protocol`],
+//!   and no class is a record besides.
+//! - A tensor with a `#[pyo3(get)]` beside it would be there twice: write a `#[getter]` for it.
+//!
+//! What runs is the same as without the feature, but compiling takes longer.
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
@@ -84,7 +130,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream; arrays on a GPU as arguments: `view::DeviceView` |
-//! | `stubs` | the signatures of what `#[dlpack_pymethods]` adds, for the type stubs that PyO3's `experimental-inspect` collects: build with it to generate stubs |
+//! | `stubs` | what maturin needs to write [type stubs](#type-stubs), by PyO3's `experimental-inspect` |
 //! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -96,10 +142,14 @@ mod error;
 mod exchange;
 mod export;
 mod hidden;
+#[cfg(feature = "stubs")]
+mod hints;
 mod hold;
 pub mod import;
 mod inspect;
+mod library;
 mod private;
+mod results;
 pub mod view;
 mod vtable;
 
@@ -119,17 +169,20 @@ pub use dlpack_core;
 pub use dlpack_core::*;
 /// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
 ///
-/// The class gets `__dlpack__`, `__dlpack_device__`, DLPack's C exchange table, and an attribute for each
-/// `tensor` and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
+/// A class that is a tensor gets `__dlpack__`, `__dlpack_device__` and DLPack's C exchange table, and `__array__` and
+/// Python's buffer protocol, for `numpy.asarray(obj)` and `memoryview(obj)`; and every class an attribute for each `tensor`
+/// and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
 ///
 /// | option | adds |
 /// |---|---|
-/// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
+/// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
-/// | `tensors` | for a class that has tensors and is none: their attributes only |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
-/// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is.
+/// What `///` say of a field is the text of its attribute in Python.
+///
+/// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is; and so do
+/// an `__array__` and a `__getbuffer__`.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, dlpack_pymethods};
@@ -144,7 +197,7 @@ pub use dlpack_core::*;
 ///     rewards: Vec<f64>,
 /// }
 ///
-/// #[dlpack_pymethods(tensors)]
+/// #[dlpack_pymethods]
 /// #[pymethods]
 /// impl Batch {
 ///     /// Raises "Already borrowed" while an array over a reward lives, as the vectors would move.
@@ -155,13 +208,15 @@ pub use dlpack_core::*;
 /// }
 /// ```
 pub use dlpack_derive::dlpack_pymethods;
+#[doc(inline)]
 pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
 };
-pub use error::py_err;
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
+pub use library::function::Library;
+pub use results::{Cupy, Exported, Jax, Numpy, Torch};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

@@ -4,14 +4,19 @@
 //!
 //! | what | because |
 //! |---|---|
-//! | `Class`, `Otherwise` | the protocols that they give are typed by the class, and `Protocol::with` takes those of its own alone |
+//! | `Class`, `Otherwise`, `Attributes`, `Offers` | what they find is typed by the class, and `Attributes::of` takes that of its own alone |
 //! | `attached`, `Attached`, `Forgotten` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
-//! | `get_buffer`, `release_buffer` | they are `unsafe`: Python calls them, and the derive writes the word as PyO3 wants it |
+//! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
 //! | `pyo3` | it is PyO3 |
 
 pub use dlpack_core::__private0::*;
 pub use pyo3;
 
-pub use crate::class::{Attached, Class, Forgotten, Otherwise, attached, placeholder};
-pub use crate::export::buffer::{get_buffer, release_buffer};
+pub use dlpack_derive::dlpack_pymethods_knowing;
+
+pub use crate::class::{
+    Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
+};
+#[cfg(feature = "stubs")]
+pub use crate::hints::Capsule;

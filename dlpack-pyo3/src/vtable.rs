@@ -20,7 +20,7 @@ use crate::hold::{Borrowing, Held, share};
     message = "`{Self}` cannot be exported from Python",
     label = "the class has `#[dlpack_pymethods]`, but is no tensor that any thread may read",
     note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
-    note = "a class with `tensor` or `columns` keys and no data of its own takes `#[dlpack_pymethods(tensors)]`"
+    note = "a class with `tensor` or `columns` keys and no data of its own is no tensor: `info` and `buffer` are not for it"
 )]
 pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {
     /// Whether the types say that an export takes the exclusive borrow.

@@ -66,7 +66,7 @@ pub struct Signal {
     samples: Vec<f32>,
 }
 
-#[dlpack_pymethods(info, buffer)]
+#[dlpack_pymethods(info)]
 #[pymethods]
 impl Signal {
     fn push(&mut self, sample: f32) {
@@ -98,7 +98,7 @@ pub struct Batch {
     rewards: Vec<f32>,
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Batch {
     #[allow(non_snake_case, reason = "Python's own name")]
@@ -241,7 +241,7 @@ pub mod inner {
     #[derive(::dlpack_pyo3::DLPack)]
     pub struct Near(::std::vec::Vec<f32>);
 
-    #[::dlpack_pyo3::dlpack_pymethods(info, buffer)]
+    #[::dlpack_pyo3::dlpack_pymethods(info)]
     #[::pyo3::pymethods]
     impl Near {}
 }

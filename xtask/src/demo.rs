@@ -8,8 +8,8 @@
 use crate::prelude::*;
 
 /// NumPy from the first that takes read-only memory without a copy.
-const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.9,<2"];
-const TESTED: [&str; 4] = ["pytest", "mypy", "array-api-strict", "jax"];
+const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.16,<2"];
+const TESTED: [&str; 5] = ["pytest", "mypy", "basedpyright", "array-api-strict", "jax"];
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let test = args.contains("--test");
@@ -44,7 +44,7 @@ fn showcase(sh: &Shell, venv: &Venv) -> Result<PathBuf> {
     let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
     sh.remove_path(&wheels)?;
     sh.remove_path(&site)?;
-    let words = "-m maturin build --quiet --release --manifest-path examples/showcase/Cargo.toml";
+    let words = "-m maturin build --quiet --release --generate-stubs --features stubs --manifest-path examples/showcase/Cargo.toml";
     let build = venv.run(sh).line(words).arg("--interpreter");
     let build = build.arg(venv.python()).arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;

@@ -39,9 +39,10 @@ impl Run {
     }
 
     pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
-        let venv_of = |packages: &[&str]| venv(sh, python, "pytest", packages);
-        // The tests that need numpy skip themselves where it cannot be had.
-        let venv = venv_of(&["pytest", "numpy"]).or_else(|_| venv_of(&["pytest"]))?;
+        let all = ["pytest", "numpy", "ml_dtypes"];
+        let venv_of = |some: usize| venv(sh, python, "pytest", &all[..some]);
+        // The tests skip themselves where what they need cannot be had.
+        let venv = venv_of(3).or_else(|_| venv_of(2).or_else(|_| venv_of(1)))?;
         let (module, driver) = (module.to_owned(), driver(sh)?);
         Ok(Self {
             venv,
@@ -89,11 +90,7 @@ pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
 
 /// The same with a command that builds it in another way, into the folder `built` of `target`.
 pub(crate) fn build(python: &Path, cargo: Cmd<'_>, target: &Path, built: &str) -> Result<PathBuf> {
-    let mut command = cargo.args(["--quiet", "-p", PACKAGE]);
-    if target != target_dir() {
-        // Or it would want to link what the interpreter brings. Where everything else is built, all would be built anew.
-        command = command.env("PYO3_BUILD_EXTENSION_MODULE", "1");
-    }
+    let command = cargo.args(["--quiet", "-p", PACKAGE]);
     let command = command.env("CARGO_TARGET_DIR", target);
     command.env("PYO3_PYTHON", python).run()?;
     place_module(&target.join(built), "dlpack_probe", &target.join("module"))

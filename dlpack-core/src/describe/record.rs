@@ -39,6 +39,10 @@ pub trait Record: Sized + Send + Sync + 'static {
     #[doc(hidden)]
     const COLUMNS: NamedFacts = &[];
 
+    /// What is written about those that have a `///`.
+    #[doc(hidden)]
+    const DOCS: NamedDocs = &[];
+
     /// The column of this name over a slice of records.
     ///
     /// ```
@@ -60,6 +64,10 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// items of this column.
     fn column<'a>(rows: &'a [Self], name: &str) -> Result<Descriptor<'a>, Error>;
 }
+
+/// Names, and what is written about each.
+#[doc(hidden)]
+pub type NamedDocs = &'static [(&'static str, &'static str)];
 
 /// A list of records: anything that dereferences to a slice of them.
 #[doc(hidden)]
@@ -114,6 +122,8 @@ impl<L: Columns + ?Sized> Table<L> {
     pub const NAMES: &'static [&'static str] = L::Record::NAMES;
     /// What their types say.
     pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
+    /// What is written about them.
+    pub const DOCS: NamedDocs = L::Record::DOCS;
 }
 
 /// The column that `field` picks out of each row.

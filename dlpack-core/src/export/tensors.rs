@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{export::ways::export_shared, loan::facts::NamedFacts};
+use crate::{describe::record::NamedDocs, export::ways::export_shared, loan::facts::NamedFacts};
 
 /// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
 ///
@@ -31,6 +31,10 @@ pub trait DLPackTensors {
     /// What the types say of each; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const FACTS: &'static [NamedFacts] = &[];
+
+    /// What is written about those that have a `///`, for `help()` in Python.
+    #[doc(hidden)]
+    const DOCS: &'static [NamedDocs] = &[];
 
     /// The tensor of this name.
     ///

@@ -14,7 +14,7 @@
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use crate::describe::record::Table;
+use crate::describe::record::{NamedDocs, Table};
 use crate::describe::usual::{Usual, usual};
 use crate::export::extras::{self, Shared};
 use crate::layout::{LentLists, shape::RankOf};
@@ -151,6 +151,8 @@ pub trait Unsaid {
     const NAMES: &'static [&'static str] = &[];
     /// Of [`Table`].
     const COLUMNS: NamedFacts = &[];
+    /// Of [`Table`].
+    const DOCS: NamedDocs = &[];
 
     /// Of [`LentLists`].
     #[must_use]

@@ -189,10 +189,12 @@ fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], d
             };
             let items = view.and_then(|view| {
                 assert_eq!(view.iter().count(), view.len());
-                assert_eq!(
-                    view.transpose().rows().map(|row| row.len()).sum::<usize>(),
-                    view.len()
-                );
+                // There can be as many empty rows as there are numbers, or as many rows of one item.
+                if (1..1 << 16).contains(&view.len()) {
+                    let turned = view.transpose();
+                    let lengths = turned.rows().map(|row| row.len());
+                    assert_eq!(lengths.sum::<usize>(), view.len());
+                }
                 view.to_vec()
             });
             // Whatever byte lies there, a `bool` is made of it.

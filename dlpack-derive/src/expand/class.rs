@@ -17,13 +17,14 @@ pub(crate) fn check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
         return None;
     }
     let (at, ident) = (site(input.ident), input.ident);
-    let added = match plan.main {
-        Main::None => quote_spanned!(at=> __dlpack_tensors__),
-        _ => quote_spanned!(at=> __dlpack_c_exchange_api__),
-    };
+    let mut added = quote_spanned!(at=> #ident::__dlpack_tensors__);
+    if !matches!(plan.main, Main::None) {
+        // By hand, it is the other one.
+        added = quote_spanned!(at=> (#ident::__dlpack_c_exchange_api__, #added));
+    }
     let at_k = paths.k(at);
     let call = quote_spanned! {at=>
-        #at_k::attached::<_, _, #ident>(#at_k::Class::<#ident>::IS, #ident::#added)
+        #at_k::attached::<_, _, #ident>(#at_k::Class::<#ident>::IS, #added)
     };
     Some(quote! {
         #[allow(deprecated, unused_imports, clippy::absolute_paths)]

@@ -4,13 +4,19 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::expand::call::Paths;
+use crate::expand::{call::Paths, inventory};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Field, Input, Member};
 use crate::syntax::role::Role;
 
-pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
+/// With `stubs`, also the names of the columns, for `#[dlpack_pymethods]`.
+pub(crate) fn derive(
+    input: &Input<'_>,
+    item: &DeriveInput,
+    stubs: bool,
+    cx: &Ctxt,
+) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
     let columns: Vec<_> = fields
         .iter()
@@ -32,7 +38,11 @@ pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option
         );
     }
     cx.check()?;
-    Some(expand(&Paths::new(input), &columns))
+    let mut tokens = expand(&Paths::new(input), &columns);
+    if stubs {
+        tokens.extend(inventory::of_record(input.ident, &columns));
+    }
+    Some(tokens)
 }
 
 fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
@@ -48,11 +58,18 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
         let (k, ty) = (input.krate.private(field.at), field.ty);
         quote_spanned!(field.at=> (#name, #k::Elem::<#ty>::FACTS))
     });
+    let docs = columns.iter().zip(&names).filter_map(|(field, name)| {
+        let doc = field.doc.as_ref()?;
+        Some(quote!((#name, #doc)))
+    });
+    let docs: Vec<_> = docs.collect();
+    let docs = (!docs.is_empty()).then(|| quote!(const DOCS: #k::NamedDocs = &[#(#docs),*];));
     input.implement(
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
             const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
+            #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
                 match name {
                     #(#arms)*

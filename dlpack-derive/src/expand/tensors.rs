@@ -54,6 +54,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         let (k, ty) = (paths.k(field.at), field.ty);
         quote_spanned!(site(ty)=> #k::Table::<#ty>::COLUMNS)
     });
+    let docs = docs(paths, plan);
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
     let unknown = match &columns[..] {
         [] => quote!(#k::unknown_tensor(name, #all)),
@@ -76,6 +77,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote! {
             const NAMES: &'static [&'static #k::Str] = #names;
             const FACTS: &'static [#k::NamedFacts] = { use #k::Unsaid as _; &[#own_facts #(#column_facts),*] };
+            #docs
             #[inline]
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
@@ -83,6 +85,26 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         },
     ));
     tokens
+}
+
+/// What is written about tensors, if anything can be.
+fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+    let own = plan.tensors.iter().filter_map(|named| {
+        let (name, doc) = (&named.name, named.doc?);
+        Some(quote!((#name, #doc)))
+    });
+    let own: Vec<_> = own.collect();
+    if own.is_empty() && plan.columns.is_empty() {
+        return None;
+    }
+    let columns = plan.columns.iter().map(|field| {
+        let (k, ty) = (paths.k(field.at), field.ty);
+        quote_spanned!(site(ty)=> #k::Table::<#ty>::DOCS)
+    });
+    let k = &paths.k;
+    Some(quote! {
+        const DOCS: &'static [#k::NamedDocs] = { use #k::Unsaid as _; &[&[#(#own),*], #(#columns),*] };
+    })
 }
 
 fn accessor_name(named: &Named<'_>) -> Ident {

@@ -57,6 +57,7 @@ pub(super) fn plan<'a>(
             name,
             at,
             vis: claim.field.map_or(input.vis, |field| field.vis),
+            doc: claim.field.and_then(|field| field.doc.as_deref()),
             source,
         });
     }

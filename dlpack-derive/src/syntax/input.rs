@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Data, DeriveInput, Fields, Generics, Index, Meta, Token, Type, Visibility,
+    Attribute, Data, DeriveInput, Fields, Generics, Index, LitStr, Meta, Token, Type, Visibility,
     WherePredicate, parse_quote,
 };
 
@@ -46,6 +46,8 @@ pub(crate) struct Field<'a> {
     /// Where the type stands, with the names of the expansion in scope.
     pub(crate) at: Span,
     pub(crate) attrs: Vec<Attr>,
+    /// What its `///` say.
+    pub(crate) doc: Option<String>,
 }
 
 /// How a field is reached; unlike syn's, an index takes the span of the field's type.
@@ -252,9 +254,25 @@ fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
             ty: &field.ty,
             at: span,
             attrs: attr::read(&field.attrs, at, cx),
+            doc: doc(&field.attrs),
         }
     };
     fields.iter().enumerate().map(read).collect()
+}
+
+/// The lines of all `///`, without the blank behind them. Text that another macro makes is not there to be read.
+fn doc(attrs: &[Attribute]) -> Option<String> {
+    let line = |attr: &Attribute| match &attr.meta {
+        Meta::NameValue(meta) if meta.path.is_ident("doc") => {
+            let text = syn::parse2::<LitStr>(meta.value.to_token_stream()).ok()?;
+            let text = text.value();
+            Some(text.strip_prefix(' ').unwrap_or(&text).to_owned())
+        }
+        _ => None,
+    };
+    let lines: Vec<_> = attrs.iter().filter_map(line).collect();
+    let text = lines.join("\n").trim().replace('\0', "");
+    (!text.is_empty()).then_some(text)
 }
 
 impl Field<'_> {

@@ -47,8 +47,7 @@ roles! {
     Release = "release", "\"immediate\"";
     Skip = "skip", "";
     Info = "info", "";
-    Buffer = "buffer", "";
-    Tensors = "tensors", "";
+    Arrays = "arrays", "\"numpy\"";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -100,7 +99,8 @@ impl Role {
         use Role as R;
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
-            (Site::Methods, R::Info | R::Buffer | R::Tensors) => Form::Flag,
+            (Site::Methods, R::Info) => Form::Flag,
+            (Site::Methods, R::Arrays) => Form::Text,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
             (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),

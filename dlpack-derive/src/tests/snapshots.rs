@@ -272,7 +272,11 @@ snapshots! {
     ";
     columns_and_tensors: DLPack, MORE, "
         struct Series {
+            /// In seconds,
+            ///
+            ///  all of them.
             #[dlpack(tensor)] times: Vec<i64>,
+            /// No tensor's.
             #[dlpack(columns)] candles: Vec<Candle>,
             #[dlpack(columns)] trades: Arc<[Trade]>,
         }
@@ -312,7 +316,13 @@ snapshots! {
     ";
     record: Record, USUAL + 8, "
         #[repr(C)]
-        struct Trade { price: f64, size: u32, r#type: u8, #[dlpack(skip)] pad: [u8; 3] }
+        struct Trade {
+            #[doc = \"In euros.\"] price: f64,
+            #[doc = concat!(\"not\", \"to be read\")] size: u32,
+            r#type: u8,
+            /// Nobody's.
+            #[dlpack(skip)] pad: [u8; 3]
+        }
     ";
     from_fields: FromDLPack, USUAL, "
         struct Image {

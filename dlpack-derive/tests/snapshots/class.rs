@@ -39,7 +39,10 @@ const _: fn() = || {
         _,
         _,
         Image,
-    >(::dlpack_pyo3::__private::Class::<Image>::IS, Image::__dlpack_c_exchange_api__);
+    >(
+        ::dlpack_pyo3::__private::Class::<Image>::IS,
+        (Image::__dlpack_c_exchange_api__, Image::__dlpack_tensors__),
+    );
 };
 
 // #[dlpack(crate = crate::dl)] struct Batch { #[dlpack(tensor)] obs: Vec<f32>, #[dlpack(columns)] rows: Vec<Row> }
@@ -75,6 +78,10 @@ impl crate::dl::DLPackTensors for Batch {
             &[("obs", crate::dl::__private::Whole::<Vec<f32>>::FACTS.shared())],
             crate::dl::__private::Table::<Vec<Row>>::COLUMNS,
         ]
+    };
+    const DOCS: &'static [crate::dl::__private::NamedDocs] = {
+        use crate::dl::__private::Unsaid as _;
+        &[&[], crate::dl::__private::Table::<Vec<Row>>::DOCS]
     };
     #[inline]
     fn describe_tensor(

@@ -11,6 +11,10 @@ impl ::dlpack_core::DLPackTensors for Series {
         use ::dlpack_core::__private::Unsaid as _;
         &[::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS]
     };
+    const DOCS: &'static [::dlpack_core::__private::NamedDocs] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[&[], ::dlpack_core::__private::Table::<Vec<Candle>>::DOCS]
+    };
     #[inline]
     fn describe_tensor(
         &self,

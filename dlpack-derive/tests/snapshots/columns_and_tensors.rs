@@ -1,5 +1,9 @@
 // struct Series {
+//     /// In seconds,
+//     ///
+//     ///  all of them.
 //     #[dlpack(tensor)] times: Vec<i64>,
+//     /// No tensor's.
 //     #[dlpack(columns)] candles: Vec<Candle>,
 //     #[dlpack(columns)] trades: Arc<[Trade]>,
 // }
@@ -45,6 +49,14 @@ impl ::dlpack_core::DLPackTensors for Series {
             &[("times", ::dlpack_core::__private::Whole::<Vec<i64>>::FACTS.shared())],
             ::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS,
             ::dlpack_core::__private::Table::<Arc<[Trade]>>::COLUMNS,
+        ]
+    };
+    const DOCS: &'static [::dlpack_core::__private::NamedDocs] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[
+            &[("times", "In seconds,\n\n all of them.")],
+            ::dlpack_core::__private::Table::<Vec<Candle>>::DOCS,
+            ::dlpack_core::__private::Table::<Arc<[Trade]>>::DOCS,
         ]
     };
     #[inline]

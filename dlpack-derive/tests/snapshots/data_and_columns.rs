@@ -58,6 +58,10 @@ impl ::dlpack_core::DLPackTensors for Series {
         use ::dlpack_core::__private::Unsaid as _;
         &[::dlpack_core::__private::Table::<Arc<[Candle]>>::COLUMNS]
     };
+    const DOCS: &'static [::dlpack_core::__private::NamedDocs] = {
+        use ::dlpack_core::__private::Unsaid as _;
+        &[&[], ::dlpack_core::__private::Table::<Arc<[Candle]>>::DOCS]
+    };
     #[inline]
     fn describe_tensor(
         &self,

@@ -4,20 +4,18 @@
 
 #[pymethods]
 impl Image {
-    /// The C functions by which DLPack's consumers reach the tensors of this class.
+    /// The names of the tensors that are attributes of this class.
     #[classattr]
-    pub const __dlpack_c_exchange_api__: ::dlpack_pyo3::Protocol<Self> = {
+    pub const __dlpack_tensors__: ::dlpack_pyo3::__private::Attributes<Self> = {
         use ::dlpack_pyo3::__private::Otherwise as _;
-        ::dlpack_pyo3::Protocol::<
+        ::dlpack_pyo3::__private::Attributes::<
             Self,
-        >::with(
+        >::of(
+            ::dlpack_pyo3::__private::Class::<Self>::TENSOR,
             ::dlpack_pyo3::__private::Class::<Self>::TENSORS,
             ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
         )
     };
-    /// The names of the tensors that are attributes of this class.
-    #[doc(hidden)]
-    pub const __dlpack_tensors__: ::dlpack_pyo3::TensorNames<Self> = ::dlpack_pyo3::TensorNames::new();
     #[new]
     fn new() -> Self {
         todo()

@@ -1,24 +1,24 @@
-// #[dlpack_pymethods(info, buffer)]
+// #[dlpack_pymethods(info, arrays = "numpy")]
 // #[pymethods]
 // impl Image {}
 
 #[pymethods]
 impl Image {
-    /// The C functions by which DLPack's consumers reach the tensors of this class.
+    /// The names of the tensors that are attributes of this class.
     #[classattr]
-    pub const __dlpack_c_exchange_api__: ::dlpack_pyo3::Protocol<Self> = {
+    pub const __dlpack_tensors__: ::dlpack_pyo3::__private::Attributes<Self> = {
         use ::dlpack_pyo3::__private::Otherwise as _;
-        ::dlpack_pyo3::Protocol::<
+        ::dlpack_pyo3::__private::Attributes::<
             Self,
-        >::with(
+        >::of(
+                ::dlpack_pyo3::__private::Class::<Self>::TENSOR,
                 ::dlpack_pyo3::__private::Class::<Self>::TENSORS,
                 ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
             )
             .info()
+            .over(&["mask"])
+            .arrays("numpy")
     };
-    /// The names of the tensors that are attributes of this class.
-    #[doc(hidden)]
-    pub const __dlpack_tensors__: ::dlpack_pyo3::TensorNames<Self> = ::dlpack_pyo3::TensorNames::new();
     #[pyo3(
         signature = (
             *,
@@ -29,8 +29,8 @@ impl Image {
             version = None
         )
     )]
-    fn __dlpack__<'py>(
-        slf: &::dlpack_pyo3::__private::pyo3::Bound<'py, Self>,
+    fn __dlpack__(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
         stream: ::dlpack_pyo3::__private::Option<::core::primitive::i64>,
         max_version: ::dlpack_pyo3::__private::Option<
             (::core::primitive::u32, ::core::primitive::u32),
@@ -40,12 +40,7 @@ impl Image {
         >,
         copy: ::dlpack_pyo3::__private::Option<::core::primitive::bool>,
         version: ::dlpack_pyo3::__private::Option<::core::primitive::i64>,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
-        ::dlpack_pyo3::__private::pyo3::Bound<
-            'py,
-            ::dlpack_pyo3::__private::pyo3::types::PyCapsule,
-        >,
-    > {
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Capsule> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     fn __dlpack_device__(
@@ -60,17 +55,12 @@ impl Image {
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::core::primitive::i64> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
-    unsafe fn __getbuffer__(
+    #[getter(r#mask)]
+    fn __dlpack_get_mask(
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
-        view: *mut ::dlpack_pyo3::__private::pyo3::ffi::Py_buffer,
-        flags: ::core::ffi::c_int,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<()> {
-        unsafe { ::dlpack_pyo3::__private::get_buffer(slf, view, flags) }
-    }
-    unsafe fn __releasebuffer__(
-        _slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
-        view: *mut ::dlpack_pyo3::__private::pyo3::ffi::Py_buffer,
-    ) {
-        unsafe { ::dlpack_pyo3::__private::release_buffer(view) }
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
+        ::dlpack_pyo3::Numpy<::dlpack_pyo3::Tensor>,
+    > {
+        ::dlpack_pyo3::__private::placeholder(slf)
     }
 }

@@ -1,5 +1,11 @@
 // #[repr(C)]
-// struct Trade { price: f64, size: u32, r#type: u8, #[dlpack(skip)] pad: [u8; 3] }
+// struct Trade {
+//     #[doc = "In euros."] price: f64,
+//     #[doc = concat!("not", "to be read")] size: u32,
+//     r#type: u8,
+//     /// Nobody's.
+//     #[dlpack(skip)] pad: [u8; 3]
+// }
 
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
@@ -17,6 +23,7 @@ impl ::dlpack_core::Record for Trade {
             ("type", ::dlpack_core::__private::Elem::<u8>::FACTS),
         ]
     };
+    const DOCS: ::dlpack_core::__private::NamedDocs = &[("price", "In euros.")];
     fn column<'a>(
         rows: &'a [Self],
         name: &::dlpack_core::__private::Str,

@@ -1,11 +1,11 @@
-//! [`Buffered`]: a class with the buffer protocol, which the stable ABI of Python 3.10 does not have.
+//! Classes whose buffers and arrays are tested.
 
 use dlpack_pyo3::{DLPack, dlpack_pymethods};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// Has Python's buffer protocol too.
+/// Rows of two.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(shape = [_, 2])]
@@ -15,7 +15,7 @@ pub(crate) struct Buffered {
     _alive: Alive,
 }
 
-#[dlpack_pymethods(buffer)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Buffered {
     #[new]
@@ -26,5 +26,29 @@ impl Buffered {
 
     fn clear(&mut self) {
         self.items = Vec::new();
+    }
+}
+
+/// Says of itself what NumPy gets.
+#[pyclass(frozen, subclass, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Own {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Own {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+
+    #[expect(clippy::unused_self, reason = "a method in Python")]
+    fn __array__(&self) -> &'static str {
+        "own"
     }
 }

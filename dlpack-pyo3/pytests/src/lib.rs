@@ -3,7 +3,6 @@
 mod alive;
 mod allocator;
 mod annotated;
-#[cfg(feature = "own-abi")]
 mod buffered;
 mod campaign;
 mod elsewhere;
@@ -12,11 +11,13 @@ mod generic;
 mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
+mod libraries;
 mod memory;
 mod mutable;
 mod panics;
 mod probe;
 mod raw;
+mod results;
 mod rust_numpy;
 mod several;
 mod streams;
@@ -32,9 +33,8 @@ mod dlpack_probe {
     use crate::allocator::{remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
-    #[cfg(feature = "own-abi")]
     #[pymodule_export]
-    use crate::buffered::Buffered;
+    use crate::buffered::{Buffered, Own};
     #[pymodule_export]
     use crate::campaign::{forge_capsules, forge_prototypes, import_into};
     #[pymodule_export]
@@ -55,6 +55,8 @@ mod dlpack_probe {
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
     #[pymodule_export]
+    use crate::libraries::libraries;
+    #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
@@ -63,9 +65,11 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::raw::{loose, status_of_export, status_of_import};
     #[pymodule_export]
+    use crate::results::{matrix, ramp, to_numpy};
+    #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
-    use crate::several::{Batch, Copying, Owned, Tables};
+    use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Tables};
     #[pymodule_export]
     use crate::streams::{
         Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,

@@ -11,6 +11,9 @@ use crate::alive::Alive;
 #[derive(Record)]
 #[repr(C)]
 struct Trade {
+    /// What was paid.
+    ///
+    ///   in "euros"
     price: f64,
     size: u32,
     side: u32,
@@ -22,6 +25,7 @@ struct Trade {
 pub(crate) struct Batch {
     #[dlpack(data)]
     observations: Vec<f32>,
+    /// One a step.
     #[dlpack(tensor)]
     rewards: Vec<f64>,
     #[dlpack(tensor(name = "mask", shape = [_, 2], elem = bool))]
@@ -62,7 +66,7 @@ pub(crate) struct Tables {
     _alive: Alive,
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Tables {
     #[new]
@@ -148,5 +152,66 @@ impl Owned {
     /// Other memory from now on; exports keep the old one.
     fn replace(&mut self, items: Vec<f32>) {
         *self = Self::new(items);
+    }
+}
+
+/// Attributes that are arrays of NumPy's.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Ledger {
+    #[dlpack(columns)]
+    trades: Vec<Trade>,
+    /// In order.
+    #[dlpack(tensor)]
+    times: Vec<i64>,
+    #[dlpack(tensor)]
+    absent: Option<Vec<f32>>,
+    /// The user's own.
+    #[pyo3(get)]
+    #[dlpack(tensor)]
+    list: Vec<u32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(arrays = "numpy")]
+#[pymethods]
+impl Ledger {
+    #[new]
+    fn new(len: u8) -> Self {
+        Self {
+            trades: Tables::new(len).trades,
+            times: (0..len).map(i64::from).collect(),
+            absent: None,
+            list: vec![1, 2],
+            _alive: Alive::new(),
+        }
+    }
+
+    fn push(&mut self) {
+        self.times.push(0);
+    }
+}
+
+/// Attributes that are arrays of a library which is not installed, and itself a tensor.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Foreigner {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    #[dlpack(tensor)]
+    more: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(arrays = "library_of_the_test.deeper")]
+#[pymethods]
+impl Foreigner {
+    #[new]
+    fn new() -> Self {
+        Self {
+            items: vec![1.0],
+            more: vec![2.0, 3.0],
+            _alive: Alive::new(),
+        }
     }
 }

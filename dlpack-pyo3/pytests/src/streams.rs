@@ -207,7 +207,7 @@ pub(crate) struct Pair {
     memory: Memory,
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods]
 #[pymethods]
 impl Pair {
     #[new]

@@ -427,7 +427,6 @@ assert raised == 4 * [MemoryError] + [BufferError]
     )
 
 
-@pytest.mark.skipif(not hasattr(p, "Buffered"), reason="the stable ABI of Python 3.10 has no buffers")
 def test_failing_memory_in_buffers(script):
     """Own faults 15: a buffer that finds no memory is a MemoryError, and lets go of the object."""
     script(

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
 use core::ffi::c_void;
-use std::ffi::CString;
+use std::{borrow::Cow, ffi::CString};
 
 use dlpack_core::{DLPackTensors, binding::export_with};
 use pyo3::types::{PyTuple, PyType};
@@ -10,37 +10,55 @@ use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::error::{OrRaise, answer};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
-use crate::{class::tensor::Tensor, export::unordered};
+use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tensors to make attributes of",
     label = "the class has no `tensor` or `columns` key, or may not be read from every thread",
-    note = "a class that is a tensor itself takes `#[dlpack_pymethods]` without `tensors`"
+    note = "add `#[dlpack(tensor)]` to the fields that Python shall see, and see that all are `Send` and `Sync`"
 )]
 pub trait ExportsTensors: DLPackTensors + PyClass<Frozen: Borrowing<Self>> + Send + Sync {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DLPackTensors + PyClass<Frozen: Borrowing<T>> + Send + Sync> ExportsTensors for T {}
 
-/// Gives the class an attribute for each name, and `__dlpack_tensors__` with all of them.
+/// Gives the class an attribute for each name, and all the names; the attributes are arrays of a library, if one is named.
 ///
-/// An attribute that the class already has under a name is the user's own, and stays.
-pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<()> {
+/// An attribute that the class already has under a name is the user's own, and stays, unless `over` names it.
+pub(crate) fn install<'py, T: ExportsTensors>(
+    class: &Bound<'py, PyType>,
+    parts: &Parts,
+) -> PyResult<Bound<'py, PyTuple>> {
+    install_each(class, parts, T::NAMES, T::DOCS, get::<T>)
+}
+
+fn install_each<'py>(
+    class: &Bound<'py, PyType>,
+    parts: &Parts,
+    names: &[&str],
+    docs: &[&[(&str, &str)]],
+    get: ffi::getter,
+) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
-    for (index, name) in T::NAMES.iter().enumerate() {
-        if class.hasattr(*name)? {
+    for (index, name) in names.iter().enumerate() {
+        if !parts.over.contains(name) && class.hasattr(*name)? {
             continue;
         }
-        let doc =
-            format!("The tensor `{name}`: it shares the memory of this object, and keeps it.");
+        let mut docs = docs.iter().copied().flatten();
+        let doc = match docs.find(|(of, _)| of == name) {
+            Some((_, doc)) => Cow::Borrowed(*doc),
+            None => Cow::Owned(format!(
+                "The tensor `{name}`: it shares the memory of this object, and keeps it."
+            )),
+        };
         let text = |text: &str| {
             let text = CString::new(text).expect("the name of a field has no zero byte");
             keep_for_good(text).as_ptr()
         };
         let getter = keep_for_good(ffi::PyGetSetDef {
             name: text(name),
-            get: Some(get::<T>),
+            get: Some(get),
             set: None,
             doc: text(&doc),
             closure: core::ptr::without_provenance_mut(index),
@@ -50,9 +68,13 @@ pub(crate) fn install<T: ExportsTensors>(class: &Bound<'_, PyType>) -> PyResult<
         let getter = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), getter) };
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
+        let getter = match parts.arrays {
+            Some(library) => arrays::property(&getter, library)?,
+            None => getter,
+        };
         class.setattr(*name, getter)?;
     }
-    class.setattr("__dlpack_tensors__", PyTuple::new(py, T::NAMES)?)
+    PyTuple::new(py, names)
 }
 
 unsafe extern "C" fn get<T: ExportsTensors>(

@@ -54,14 +54,37 @@ unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -
 
 /// A new capsule around any tensor, in the struct that it is in.
 pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
-    match tensor.abi() {
+    wrap_as::<false>(py, tensor)
+}
+
+/// The same by a name that no consumer knows: behind an array, whose memory it keeps.
+pub(crate) fn base(py: Python<'_>, tensor: Managed) -> Result<Bound<'_, PyAny>, Raised> {
+    let capsule = wrap_as::<true>(py, tensor)?;
+    // SAFETY: a new reference.
+    Ok(unsafe { Bound::from_owned_ptr(py, capsule) })
+}
+
+/// The name of a capsule that `wrap` makes, or `base`.
+const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
+    match (is_base, is_legacy) {
+        (false, false) => VERSIONED,
+        (false, true) => LEGACY,
+        (true, false) => c"dlpack_tensor_of_array_versioned",
+        (true, true) => c"dlpack_tensor_of_array",
+    }
+}
+
+fn wrap_as<const IS_BASE: bool>(
+    py: Python<'_>,
+    tensor: Managed,
+) -> Result<*mut ffi::PyObject, Raised> {
+    if tensor.abi() == Abi::Legacy {
+        let tensor = tensor.into_legacy().or_raise(py)?;
+        // SAFETY: given up right above.
+        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast()) }
+    } else {
         // SAFETY: given up right here.
-        Abi::Versioned => unsafe { keep_versioned(py, tensor.into_raw()) },
-        Abi::Legacy => {
-            let tensor = tensor.into_legacy().or_raise(py)?;
-            // SAFETY: as above.
-            unsafe { keep_other(tensor.cast(), LEGACY, delete_other::<true>) }
-        }
+        unsafe { keep_as::<IS_BASE, false>(py, tensor.into_raw().cast()) }
     }
 }
 
@@ -72,27 +95,28 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject
 /// It is valid, and nobody else has it.
 #[inline]
 pub(crate) unsafe fn keep_versioned(
-    _: Python<'_>,
+    py: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
 ) -> Result<*mut ffi::PyObject, Raised> {
     // SAFETY: passed on to the caller.
-    unsafe { keep_other(tensor.cast(), VERSIONED, delete_other::<false>) }
+    unsafe { keep_as::<false, false>(py, tensor.cast()) }
 }
 
 /// # Safety
 ///
-/// As [`keep_versioned`], in the struct that goes by this name; the destructor is the one for it, and the thread attached.
+/// As [`keep_versioned`], in the struct that is meant.
 #[inline]
-unsafe fn keep_other(
+unsafe fn keep_as<const IS_BASE: bool, const IS_LEGACY: bool>(
+    _: Python<'_>,
     pointer: NonNull<c_void>,
-    name: &'static CStr,
-    destructor: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
+    let destructor = delete_other::<IS_BASE, IS_LEGACY>;
+    let name = name(IS_BASE, IS_LEGACY);
     // SAFETY: a valid pointer and name, and the destructor for what it points to.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(destructor)) };
     if capsule.is_null() {
         // SAFETY: no capsule has it (CAP-21).
-        unsafe { delete(pointer, name) };
+        unsafe { delete(pointer, IS_LEGACY) };
         return Err(Raised);
     }
     Ok(capsule)
@@ -102,15 +126,15 @@ unsafe fn keep_other(
 ///
 /// # Safety
 ///
-/// `tensor` is a valid tensor of the struct that goes by this name, nobody else has it, and the thread is attached.
-unsafe fn delete(tensor: NonNull<c_void>, name: &'static CStr) {
+/// `tensor` is a valid tensor in this struct, nobody else has it, and the thread is attached.
+unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
     let _pending = Pending::set_aside();
-    if name == VERSIONED {
+    if is_legacy {
         // SAFETY: valid and nobody else's, by the caller's contract.
-        unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
+        unsafe { DLManagedTensor::release(tensor.cast()) };
     } else {
         // SAFETY: as above.
-        unsafe { DLManagedTensor::release(tensor.cast()) };
+        unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
     }
 }
 
@@ -146,12 +170,13 @@ unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
 }
 
 /// The destructor of any other capsule of ours.
-unsafe extern "C" fn delete_other<const IS_LEGACY: bool>(capsule: *mut ffi::PyObject) {
-    let name = if IS_LEGACY { LEGACY } else { VERSIONED };
+unsafe extern "C" fn delete_other<const IS_BASE: bool, const IS_LEGACY: bool>(
+    capsule: *mut ffi::PyObject,
+) {
     // SAFETY: Python calls the destructor of our capsule.
-    if let Some(tensor) = unsafe { unconsumed(capsule, name) } {
-        // SAFETY: `wrap` put it there, and nobody took it; a capsule dies attached.
-        unsafe { delete(tensor, name) };
+    if let Some(tensor) = unsafe { unconsumed(capsule, name(IS_BASE, IS_LEGACY)) } {
+        // SAFETY: `keep_as` put it there, and nobody took it; a capsule dies attached.
+        unsafe { delete(tensor, IS_LEGACY) };
     }
 }
 

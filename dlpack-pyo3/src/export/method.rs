@@ -1,11 +1,12 @@
 //! The methods of a class in Python: the C functions behind `__dlpack__`, `__dlpack_device__` and `__dlpack_info__`.
 #![expect(unsafe_code, reason = "defines methods, which are C functions")]
 
-use core::{ffi::CStr, ptr};
+use core::ffi::{CStr, c_int};
+use core::ptr;
 use std::ffi::CString;
 
 use dlpack_core::{Device, ExportRequest, Version, binding::Handover};
-use pyo3::{ffi, ffi::PyObject, prelude::*, types::PyType};
+use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
@@ -82,37 +83,72 @@ impl Functions {
     pub(crate) fn install(&self, class: &Bound<'_, PyType>) -> PyResult<()> {
         arguments::prepare(class.py())?;
         let doc = CString::new(dlpack_doc(self.draft)).expect("no zero byte");
-        let method = |name: &'static CStr, call, flags, doc: &'static CStr| {
-            let definition = keep_for_good(ffi::PyMethodDef {
-                ml_name: name.as_ptr(),
-                ml_meth: call,
-                ml_flags: flags,
-                ml_doc: doc.as_ptr(),
-            });
-            let definition = ptr::from_ref(definition).cast_mut();
-            // SAFETY: a class, and a definition that lives for ever and is only read.
-            let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
-            // SAFETY: a new reference, or null with an exception.
-            let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
-            class.setattr(name.to_str().expect("ASCII"), method)
-        };
         let call = ffi::PyMethodDefPointer {
             PyCFunctionFastWithKeywords: self.dlpack,
         };
         let flags = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
-        method(c"__dlpack__", call, flags, keep_for_good(doc))?;
+        define(class, c"__dlpack__", call, flags, keep_for_good(doc))?;
         let call = ffi::PyMethodDefPointer {
             PyCFunction: self.device,
         };
-        method(c"__dlpack_device__", call, ffi::METH_NOARGS, DLPACK_DEVICE)?;
+        define(
+            class,
+            c"__dlpack_device__",
+            call,
+            ffi::METH_NOARGS,
+            DLPACK_DEVICE,
+        )?;
         if self.draft {
             let call = ffi::PyMethodDefPointer {
                 PyCFunction: dlpack_info,
             };
-            method(c"__dlpack_info__", call, ffi::METH_NOARGS, DLPACK_INFO)?;
+            define(
+                class,
+                c"__dlpack_info__",
+                call,
+                ffi::METH_NOARGS,
+                DLPACK_INFO,
+            )?;
         }
         Ok(())
     }
+}
+
+/// Gives a class a method, which replaces one of that name.
+fn define(
+    class: &Bound<'_, PyType>,
+    name: &'static CStr,
+    call: ffi::PyMethodDefPointer,
+    flags: c_int,
+    doc: &'static CStr,
+) -> PyResult<()> {
+    let definition = keep_for_good(ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: call,
+        ml_flags: flags,
+        ml_doc: doc.as_ptr(),
+    });
+    let definition = ptr::from_ref(definition).cast_mut();
+    // SAFETY: a class, and a definition that lives for ever and is only read.
+    let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+    // SAFETY: a new reference, or null with an exception.
+    let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
+    class.setattr(name.to_str().expect("ASCII"), method)
+}
+
+/// The same, unless the class has one of its own.
+pub(crate) fn add(
+    class: &Bound<'_, PyType>,
+    name: &'static CStr,
+    call: ffi::PyMethodDefPointer,
+    flags: c_int,
+    doc: &'static CStr,
+) -> PyResult<()> {
+    let own = class.getattr(intern!(class.py(), "__dict__"))?;
+    if own.contains(name.to_str().expect("ASCII"))? {
+        return Ok(());
+    }
+    define(class, name, call, flags, doc)
 }
 
 /// The method that runs. PyO3's own wrapper would cost as much again as the export itself.

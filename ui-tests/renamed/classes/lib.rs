@@ -11,7 +11,7 @@ use renamed_pyo3::{DLPack, dlpack_pymethods};
 #[dlpack(crate = renamed_pyo3)]
 pub struct Image(Vec<f32>);
 
-#[dlpack_pymethods(info, buffer, crate = ::renamed_pyo3)]
+#[dlpack_pymethods(info, crate = ::renamed_pyo3)]
 #[pymethods]
 impl Image {}
 
@@ -24,6 +24,6 @@ pub struct Batch {
     rewards: Vec<f32>,
 }
 
-#[dlpack_pymethods(tensors, crate = renamed_pyo3)]
+#[dlpack_pymethods(crate = renamed_pyo3)]
 #[pymethods]
 impl Batch {}

@@ -3,7 +3,7 @@ use pyo3::prelude::*;
 
 #[pyclass(frozen)]
 #[derive(DLPack)]
-#[dlpack(buffer)]
+#[dlpack(info)]
 struct Image {
     #[dlpack(data)]
     pixels: Vec<f32>,

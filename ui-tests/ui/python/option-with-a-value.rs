@@ -10,7 +10,7 @@ struct Image {
     dims: [usize; 2],
 }
 
-#[dlpack_pymethods(buffer = true)]
+#[dlpack_pymethods(info = true)]
 #[pymethods]
 impl Image {
     #[new]

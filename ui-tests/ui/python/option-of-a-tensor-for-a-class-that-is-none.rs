@@ -10,7 +10,7 @@ struct Batch {
     rewards: Vec<f32>,
 }
 
-#[dlpack_pymethods]
+#[dlpack_pymethods(info)]
 #[pymethods]
 impl Batch {}
 

@@ -6,17 +6,10 @@ use pyo3::prelude::*;
 struct Image {
     #[dlpack(data)]
     pixels: Vec<f32>,
-    #[dlpack(shape)]
-    dims: [usize; 2],
 }
 
-#[dlpack_pymethods(tensors)]
+#[dlpack_pymethods(arrays = "numpy")]
 #[pymethods]
-impl Image {
-    #[new]
-    fn new() -> Self {
-        Self { pixels: vec![], dims: [0, 0] }
-    }
-}
+impl Image {}
 
 fn main() {}

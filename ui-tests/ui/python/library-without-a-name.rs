@@ -1,16 +1,14 @@
 use dlpack_pyo3::{DLPack, dlpack_pymethods};
 use pyo3::prelude::*;
 
-#[pyclass]
+#[pyclass(frozen)]
 #[derive(DLPack)]
 struct Batch {
-    #[dlpack(tensor)]
-    actions: Vec<i64>,
     #[dlpack(tensor)]
     rewards: Vec<f32>,
 }
 
-#[dlpack_pymethods(tensors, info)]
+#[dlpack_pymethods(arrays = "")]
 #[pymethods]
 impl Batch {}
 

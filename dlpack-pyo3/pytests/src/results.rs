@@ -1,0 +1,42 @@
+//! Results: what a function gives that ends in an array of a library.
+
+use dlpack_pyo3::{DLPack, Managed, Numpy, Tensor};
+use ndarray::{Array2, ShapeBuilder, s};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+
+/// Counted while it lives.
+#[derive(DLPack)]
+#[dlpack(shape = [_, 2])]
+pub(crate) struct Ramp {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+/// An array over a list that nobody else has, and the address of its first item.
+#[pyfunction]
+pub(crate) fn ramp(len: u16) -> (Numpy<Ramp>, usize) {
+    let items: Vec<_> = (0..len).map(f32::from).collect();
+    let address = items.as_ptr().addr();
+    let _alive = Alive::new();
+    (Numpy(Ramp { items, _alive }), address)
+}
+
+/// Six numbers by columns, the rows backwards.
+#[pyfunction]
+pub(crate) fn matrix() -> Numpy<Array2<f64>> {
+    let mut matrix = Array2::zeros((3, 2).f());
+    matrix
+        .iter_mut()
+        .zip(0..)
+        .for_each(|(place, number)| *place = f64::from(number));
+    Numpy(matrix.slice_move(s![..;-1, ..]))
+}
+
+/// The tensor of any producer.
+#[pyfunction]
+pub(crate) fn to_numpy(tensor: Tensor) -> Numpy<Managed> {
+    Numpy(tensor.into_managed())
+}

@@ -1,0 +1,203 @@
+"""Results that are arrays: `Numpy<T>`, over any tensor, in place."""
+
+import ctypes as c
+import gc
+
+import capi
+import dlpack_probe as p
+import pytest
+
+
+def test_an_array_over_a_value_of_rust(numpy):
+    """CAP-13: it may be written, is not copied, and the value goes with the last view of it."""
+    alive = p.alive()
+    for length in [8, 0, 20000]:
+        array, address = p.ramp(length)
+        assert type(array) is numpy.ndarray and array.shape == (length // 2, 2) and array.dtype == "f4"
+        assert array.size == 0 or array.ctypes.data == address
+        assert array.flags.writeable and array.flags.aligned and array.flags.c_contiguous
+        assert (array.ravel() == numpy.arange(length)).all()
+        array[:1] = 9
+        last = array[-1:]
+        del array
+        gc.collect()
+        assert p.alive() == alive + 1
+        del last
+        assert p.alive() == alive
+        assert [attached for _, attached in p.drops()] in ([True], [None])
+
+
+def test_an_array_of_ndarray(numpy):
+    """LAY-01: strides of any sign."""
+    array = p.matrix()
+    assert array.dtype == "f8" and array.tolist() == [[4, 5], [2, 3], [0, 1]]
+    assert array.strides == (-8, 24) and array.flags.writeable
+
+
+DTYPES = "? b B h H i I l L q Q e f d F D".split()
+LAYOUTS = {
+    "packed": lambda a: a,
+    "transposed": lambda a: a.T,
+    "backwards": lambda a: a[::-1, ::-2],
+    "a scalar": lambda a: a[1, 2, ...],
+    "empty": lambda a: a[:0],
+    "broadcast": lambda a: a[None, :, None].repeat(1, 0)[..., :1],
+    "six axes": lambda a: a.reshape(2, 1, 2, 1, 3, 1),
+    "seven axes": lambda a: a.reshape(2, 1, 2, 1, 3, 1, 1),
+    "many axes": lambda a: a[(None,) * 30],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_there_and_back(numpy, dtype, layout):
+    """LAY-01: each data type of NumPy's, in each layout, over the very memory."""
+    whole = numpy.arange(12).reshape(4, 3).astype(dtype)
+    a = LAYOUTS[layout](whole)
+    b = p.to_numpy(a)
+    assert (b.dtype, b.shape) == (a.dtype, a.shape) and b.ctypes.data == a.ctypes.data
+    assert a.size == 0 or all(n < 2 or s == t for n, s, t in zip(a.shape, a.strides, b.strides))
+    assert (a == b).all() and b.flags.writeable is a.flags.writeable
+    a.flags.writeable = False
+    assert not p.to_numpy(a).flags.writeable
+
+
+def test_a_scalar_is_written(numpy):
+    """A tensor without axes is an array without axes, not a number."""
+    a = numpy.zeros((), "f8")
+    p.to_numpy(a)[...] = 3
+    assert a == 3
+
+
+def test_what_a_foreign_producer_gave(numpy):
+    """CAP-13: read-only and legacy tensors are read-only; one without strides is packed; all are released once."""
+    for options in [{}, {"flags": 1}, {"legacy": True}, {"strides": None}, {"deleter": False}]:
+        foreign = capi.Foreign(**options)
+        array = p.to_numpy(foreign)
+        assert array.tolist() == [[1, 2, 3], [4, 5, 6]] and array.ctypes.data == c.addressof(foreign.memory)
+        assert array.flags.writeable is not bool(options.keys() & {"flags", "legacy"})
+        del array
+        gc.collect()
+        assert foreign.deleted == options.get("deleter", True)
+
+
+def test_data_that_is_not_aligned(numpy):
+    """NumPy is told."""
+    foreign = capi.Foreign(shape=(5,), byte_offset=2)
+    array = p.to_numpy(foreign)
+    assert not array.flags.aligned
+    assert array.tobytes() == foreign.memory.raw[2:22]
+
+
+# By DLPack's codes: bfloat16, the floats of eight bits, and of six and four bits, one a byte.
+ML_DTYPES = [
+    (4, 16, "bfloat16"), (7, 8, "float8_e3m4"), (8, 8, "float8_e4m3"), (9, 8, "float8_e4m3b11fnuz"),
+    (10, 8, "float8_e4m3fn"), (11, 8, "float8_e4m3fnuz"), (12, 8, "float8_e5m2"), (13, 8, "float8_e5m2fnuz"),
+    (14, 8, "float8_e8m0fnu"), (15, 6, "float6_e2m3fn"), (16, 6, "float6_e3m2fn"), (17, 4, "float4_e2m1fn"),
+]
+
+
+@pytest.mark.parametrize("code, bits, name", ML_DTYPES)
+def test_types_that_numpy_has_by_another_package(numpy, code, bits, name):
+    """DTY-01: those of `ml_dtypes`, over the same bytes."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    padded = 4 if bits < 8 else 0
+    foreign = capi.Foreign(raw=bytes(range(8)), shape=(2, 2), dtype=(code, bits, 1), flags=padded)
+    array = p.to_numpy(foreign)
+    assert array.dtype == getattr(ml_dtypes, name) and array.shape == (2, 2)
+    assert array.tobytes() == bytes(range(4 * array.itemsize)) and array.ctypes.data == c.addressof(foreign.memory)
+    array.astype("f4")
+    del array
+    if padded:
+        with pytest.raises(BufferError, match=f"NumPy has no data type for {name}$"):
+            p.to_numpy(capi.Foreign(raw=bytes(8), shape=(2, 2), dtype=(code, bits, 1)))
+
+
+def test_types_that_nobody_has(numpy):
+    """DTY-08: they are refused, and released."""
+    for dtype in [(2, 32, 4), (0, 128, 1), (3, 64, 1)]:
+        foreign = capi.Foreign(raw=bytes(64), shape=(2,), dtype=dtype)
+        with pytest.raises(BufferError, match="NumPy has no data type for"):
+            p.to_numpy(foreign)
+        gc.collect()
+        assert foreign.deleted == 1
+
+
+def test_more_axes_than_numpy_has(numpy):
+    """32 in NumPy 1, and 64 in NumPy 2."""
+    most = 32 if numpy.__version__ < "2" else 64
+    assert p.to_numpy(capi.Foreign(shape=(1,) * 32)).ndim == 32
+    foreign = capi.Foreign(shape=(1,) * 64)
+    if most == 64:
+        assert p.to_numpy(foreign).ndim == 64
+    else:
+        with pytest.raises(BufferError, match="at most 32 axes, and the tensor has 64"):
+            p.to_numpy(foreign)
+
+
+@pytest.mark.parametrize("device", [(2, 1), (10, 0), (8, 0)])
+def test_memory_that_the_processor_cannot_read(numpy, device):
+    """ERR-01: the error says where it is, and what to call."""
+    foreign = capi.Foreign(device=device)
+    with pytest.raises(TypeError, match=r'lies on \w+:\d.*`numpy.from_dlpack\(x, device="cpu"\)`.*torch.from_dlpack'):
+        p.to_numpy(foreign)
+    gc.collect()
+    assert foreign.deleted == 1
+
+
+def test_a_base_that_nobody_consumes(numpy):
+    """CAP-22: what keeps the memory of an array is no tensor for others to take."""
+    array, _ = p.ramp(8)
+    assert type(array.base).__name__ == "PyCapsule"
+    with pytest.raises(TypeError, match="named"):
+        p.take(array.base)
+    assert (array.ravel() == range(8)).all()
+
+
+def test_without_numpy(script):
+    """The error says what to install."""
+    script(
+        """
+import sys
+sys.modules["numpy"] = None
+import dlpack_probe as p
+try:
+    p.ramp(8)
+except ImportError as error:
+    assert "`numpy` is not installed: `pip install numpy`" in str(error), error
+else:
+    raise AssertionError
+assert p.alive() == 0
+"""
+    )
+
+
+def test_numpy_is_imported_where_nobody_has(script, numpy):
+    """A module may be the first to want it."""
+    script(
+        """
+import sys
+import dlpack_probe as p
+assert "numpy" not in sys.modules
+array, _ = p.ramp(8)
+assert type(array) is sys.modules["numpy"].ndarray
+"""
+    )
+
+
+def test_without_the_other_package(script, numpy):
+    """The error says what to install, and why."""
+    script(
+        """
+import sys
+sys.modules["ml_dtypes"] = None
+import capi
+import dlpack_probe as p
+try:
+    p.to_numpy(capi.Foreign(raw=bytes(8), shape=(2, 2), dtype=(4, 16, 1)))
+except ImportError as error:
+    assert "has no bfloat16, and `ml_dtypes` is not installed: `pip install ml_dtypes`" in str(error), error
+else:
+    raise AssertionError
+"""
+    )

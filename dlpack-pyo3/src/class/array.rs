@@ -1,0 +1,107 @@
+//! `__array__`: what NumPy asks an object for that has no buffer, or one that cannot say what is in it.
+#![expect(unsafe_code, reason = "defines a method, which is a C function")]
+
+use core::ffi::{CStr, c_char};
+use core::ptr;
+
+use dlpack_core::{Device, DeviceType};
+use pyo3::exceptions::PyValueError;
+use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
+
+use crate::error::{OrRaise, Raised, answer, bail};
+use crate::{export::method::add, import::from_dlpack, library};
+
+const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
+--
+
+An array of NumPy's over this object's data, as numpy.asarray asks for it.
+
+dtype: the data type of the array; another one than the data's takes a copy
+copy: True for a copy, False for an error where one is needed";
+
+/// Makes it a method of a class, while PyO3 is making that.
+pub(super) fn install(class: &Bound<'_, PyType>) -> PyResult<()> {
+    let call = ffi::PyMethodDefPointer {
+        PyCFunctionWithKeywords: array,
+    };
+    let flags = ffi::METH_VARARGS | ffi::METH_KEYWORDS;
+    add(class, c"__array__", call, flags, ARRAY)
+}
+
+/// An array over what an object exports.
+pub(super) fn numpy_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    // First, as an export to a device that nobody will read would have to be waited for.
+    let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
+    let (kind, id) = device.extract()?;
+    library::numpy::check(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
+    library::numpy::array(py, from_dlpack(object)?)
+}
+
+unsafe extern "C" fn array(
+    object: *mut PyObject,
+    values: *mut PyObject,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    struct Names([*const c_char; 3]);
+    // SAFETY: the strings live for ever, and are only read.
+    unsafe impl Sync for Names {}
+    static NAMES: Names = Names([c"dtype".as_ptr(), c"copy".as_ptr(), ptr::null()]);
+
+    // SAFETY: Python calls a method attached.
+    let py = unsafe { Python::assume_attached() };
+    answer(py, || {
+        let (mut dtype, mut copy) = (ptr::null_mut::<PyObject>(), ptr::null_mut::<PyObject>());
+        let (format, names) = (c"|OO:__array__".as_ptr(), NAMES.0.as_ptr().cast_mut());
+        let places = (&raw mut dtype, &raw mut copy);
+        // SAFETY: the arguments of a call, two names, and as many places as the format says.
+        let status = unsafe {
+            ffi::PyArg_ParseTupleAndKeywords(
+                values,
+                keywords,
+                format,
+                names.cast(),
+                places.0,
+                places.1,
+            )
+        };
+        if status == 0 {
+            return Err(Raised);
+        }
+        let given = |argument| {
+            // SAFETY: null, or an argument, which the caller keeps.
+            let argument = unsafe { Bound::from_borrowed_ptr_or_opt(py, argument) };
+            argument.filter(|argument| !argument.is_none())
+        };
+        let copy = given(copy).map(|copy| copy.is_truthy());
+        let copy = copy.transpose().or_raise(py)?;
+        // SAFETY: Python passes an object.
+        let object = unsafe { Borrowed::from_ptr(py, object) };
+        let array = numpy_of(&object).or_raise(py)?;
+        let array = as_asked(array, given(dtype), copy)?;
+        Ok(array.into_ptr())
+    })
+}
+
+/// The array with another data type, or a copy of it, where that is wanted.
+fn as_asked<'py>(
+    array: Bound<'py, PyAny>,
+    dtype: Option<Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> Result<Bound<'py, PyAny>, Raised> {
+    let py = array.py();
+    let own = array.getattr(intern!(py, "dtype")).or_raise(py)?;
+    let dtype = dtype.unwrap_or_else(|| own.clone());
+    let is_same = own.eq(&dtype).or_raise(py)?;
+    match copy {
+        Some(true) => {}
+        _ if is_same => return Ok(array),
+        None => {}
+        Some(false) => {
+            bail!(py, PyValueError: "the data is {own}, which is no {dtype} without a copy, and copy=False forbids one")
+        }
+    }
+    array
+        .call_method1(intern!(py, "astype"), (dtype,))
+        .or_raise(py)
+}
