@@ -43,6 +43,7 @@ pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
 pub use crate::export::extras::{Extras, Shared, of_types};
+pub use crate::export::tensors::SharedTensor;
 pub use crate::import::reader::Import;
 pub use crate::layout::LentLists;
 pub use crate::layout::shape::{HOLE, List, RankOf};

@@ -39,7 +39,7 @@
 //! | `frozen` | the object | everything works |
 //! | other | the object and a shared borrow | `&mut self` methods raise "Already borrowed" |
 //! | with `writable` over plain memory | the object and the exclusive borrow | everything else raises |
-//! | with an `owner` field | a clone of that field | everything works; the deleter needs no interpreter |
+//! | with an `owner` field, or `tensor(owner)` | a clone of that field | everything works; the deleter needs no interpreter |
 //!
 //! What others can still reach is exported read-only; [`SharedBuffer`] is the memory that both sides may write.
 //! A consumer may ignore that flag: PyTorch does. Hand out copies or a `SharedBuffer` where that matters.
@@ -48,7 +48,7 @@
 //! is never freed. This and the rest of the argument is told in [`soundness`].
 //!
 //! So a class whose methods write while arrays over it live, as a simulation's do, keeps its data in a `SharedBuffer`
-//! behind `#[dlpack(data, owner)]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
+//! behind `#[dlpack(data, owner)]`, or several behind `#[dlpack(tensor(owner))]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
 //!
 //! The consumer's last use may end on any thread, with the interpreter's lock or without, after an exception or after
 //! the interpreter: the object is given back, or left alone where there is nobody to give it to. (A module in a

@@ -68,6 +68,22 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     } else {
         quote!(match name { #(#arms)* _ => #unknown, })
     };
+    let shares = plan.tensors.iter().filter_map(|named| {
+        let (name, share) = (&named.name, share(paths, named)?);
+        Some(quote!(#name => #k::Ok(#k::Some(#share?)),))
+    });
+    let shares: TokenStream = shares.collect();
+    let share = (!shares.is_empty()).then(|| {
+        quote! {
+            fn share_tensor(
+                &self,
+                name: &#k::Str,
+                request: #k::Option<&#c::ExportRequest>,
+            ) -> #k::SharedTensor {
+                match name { #shares _ => #k::Ok(#k::None) }
+            }
+        }
+    });
     let mut tokens = TokenStream::new();
     if !own.is_empty() {
         tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
@@ -82,6 +98,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
             }
+            #share
         },
     ));
     tokens
@@ -128,6 +145,29 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
         #[inline]
         #vis fn #name(&self) -> #k::Described<'_> { #body }
     }
+}
+
+/// The export of a tensor by a clone of its field, where the key `owner` says so.
+fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
+    let (Source::Tensor(tensor), true) = (&named.source, named.owner) else {
+        return None;
+    };
+    let accessor = accessor_name(named);
+    let (ty, at, field) = match &tensor.data {
+        Data::Field(field) => {
+            let (this, member) = (receiver(field.at), &field.member);
+            (
+                field.ty,
+                field.at,
+                quote_spanned!(field.at=> &#this.#member),
+            )
+        }
+        Data::Present(field, ty) => (*ty, site(ty), present(paths, field)),
+        Data::Expr(_) | Data::Raw { .. } => return None,
+    };
+    let this = receiver(at);
+    let values = quote_spanned!(at=> #field, #this.#accessor(), request,);
+    Some(Typed::new(paths, ty, at, "Probe").call("share", values))
 }
 
 /// What the types say of a tensor, for checks at compile time.

@@ -5,7 +5,7 @@ use syn::LitStr;
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 
-use super::{Named, Source};
+use super::{Named, Source, cheap};
 use crate::plan::claim::{Claim, Claims};
 use crate::plan::tensor::{Data, Policy, Tensor, names};
 use crate::syntax::attr::{Attr, Value};
@@ -47,8 +47,15 @@ pub(super) fn plan<'a>(
             None => free_data(claim, &inner, &names, cx),
         };
         let Some(data) = data else { continue };
+        let owner = inner.has(Role::Owner)
+            || claim
+                .field
+                .is_some_and(|field| field.attr(Role::Owner).is_some());
+        if let (Some(field), true) = (claim.field, owner) {
+            cheap(optional(field.ty).unwrap_or(field.ty), &inner, cx);
+        }
         let plain = keys.iter().all(|key| key.role == Role::Name) && policy.is_default();
-        let source = if plain && claim.field.is_some() {
+        let source = if plain && claim.field.is_some() && !owner {
             Source::Whole(data)
         } else {
             Source::Tensor(Box::new(Tensor::new(&inner, data, &names, policy, cx)))
@@ -59,6 +66,7 @@ pub(super) fn plan<'a>(
             vis: claim.field.map_or(input.vis, |field| field.vis),
             doc: claim.field.and_then(|field| field.doc.as_deref()),
             source,
+            owner,
         });
     }
     found

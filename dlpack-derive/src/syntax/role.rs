@@ -114,7 +114,9 @@ impl Role {
             (Site::Struct | Site::Field, R::ReadOnly | R::Writable) => Form::Flag,
 
             (Site::FieldTensor | Site::FreeTensor, R::Name) => Form::Text,
-            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly) => Form::Flag,
+            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly) | (Site::FieldTensor, R::Owner) => {
+                Form::Flag
+            }
 
             (Site::Struct | Site::FreeTensor | Site::Raw, R::Data) | (Site::Raw, R::Len) => {
                 Form::Expr

@@ -92,7 +92,7 @@ fn unknown_keys_list_the_known_ones() {
             (
                 "struct S { #[dlpack(tensor(names = \"x\"))] a: Vec<f32> }",
                 "unknown dlpack tensor attribute `names`, expected one of `shape`, `strides`, `byte_strides`, `order`, \
-             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `name`; did you mean `name`?",
+             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `owner`, `readonly`, `name`; did you mean `name`?",
                 "names",
             ),
         ],
@@ -197,7 +197,7 @@ fn keys_have_their_places() {
             (
                 "struct S { #[dlpack(tensor(writable))] a: Vec<f32> }",
                 "`writable` does not belong in `tensor(..)`, expected one of `shape`, `strides`, `byte_strides`, `order`, \
-             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `name`",
+             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `owner`, `readonly`, `name`",
                 "writable",
             ),
             (
@@ -620,8 +620,13 @@ fn a_struct_has_data() {
                 "shape",
             ),
             (
-                "struct S { #[dlpack(tensor, owner)] a: Arc<[f32]> }",
-                "`owner` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "#[dlpack(tensor(name = \"b\", data = &self.a[1..]))] struct S { #[dlpack(owner)] a: Arc<[f32]> }",
+                "`owner` belongs to the field of a tensor: write `tensor(owner)` there",
+                "owner",
+            ),
+            (
+                "#[dlpack(tensor(name = \"b\", data = &self.a[1..], owner))] struct S { a: Arc<[f32]> }",
+                "`owner` needs a field to clone: write `tensor(owner)` on the field that holds the elements",
                 "owner",
             ),
         ],
@@ -707,6 +712,21 @@ fn keys_do_not_contradict() {
                 "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(owner)] b: [f32; 3] }",
                 "cloning an array copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
                 "[f32; 3]",
+            ),
+            (
+                "struct S { #[dlpack(tensor(owner))] a: Option<Vec<f32>> }",
+                "cloning a `Vec` copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
+                "Vec<f32>",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Arc<[f32]>, #[dlpack(tensor, owner)] b: [f32; 3] }",
+                "cloning an array copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
+                "[f32; 3]",
+            ),
+            (
+                "struct S { #[dlpack(tensor(owner, device = d, stream = s))] a: Arc<Memory>, d: Device, s: StreamHandle }",
+                "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`",
+                "stream",
             ),
             (
                 "#[dlpack(device = Device::cuda(0))] struct S { #[dlpack(data, owner)] a: Arc<Memory>, #[dlpack(stream)] s: Arc<CudaStream> }",

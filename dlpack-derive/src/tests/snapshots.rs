@@ -267,6 +267,12 @@ snapshots! {
             #[dlpack(tensor)] rewards: Vec<f32>,
         }
     ";
+    tensor_owners: DLPack, MANY, "
+        struct Batch {
+            #[dlpack(tensor(owner))] state: SharedBuffer<f32>,
+            #[dlpack(tensor, owner)] mask: Option<Arc<Bytes>>,
+        }
+    ";
     columns: DLPack, USUAL, "
         struct Series { #[dlpack(columns)] candles: Vec<Candle>, name: String }
     ";

@@ -86,11 +86,17 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
         let (value, guard) = unsafe { share(&object) }?;
-        let descriptor = value.describe_tensor(T::NAMES[index.addr()]).or_raise(py)?;
-        let request = unordered(descriptor.device());
-        let owner = Held::new(guard, object.as_any());
-        // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-        let tensor = unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?;
+        let name = T::NAMES[index.addr()];
+        let tensor = match value.share_tensor(name, None).or_raise(py)? {
+            Some(tensor) => tensor,
+            None => {
+                let descriptor = value.describe_tensor(name).or_raise(py)?;
+                let request = unordered(descriptor.device());
+                let owner = Held::new(guard, object.as_any());
+                // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+                unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?
+            }
+        };
         Ok(Tensor::new(tensor).into_py_any(py).or_raise(py)?.into_ptr())
     })
 }
