@@ -21,7 +21,7 @@ pub(crate) mod tensor;
 mod tensors;
 mod variants;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Type, Visibility};
 
 use crate::plan::claim::{Claim, Claims, one_role_each};
@@ -68,6 +68,8 @@ pub(crate) struct Named<'a> {
     pub(crate) source: Source<'a>,
     /// A clone of the field keeps the memory.
     pub(crate) owner: bool,
+    /// Python may put another array into the field.
+    pub(crate) set: Option<&'a Ident>,
 }
 
 pub(crate) enum Source<'a> {

@@ -23,6 +23,7 @@ pub(crate) mod tensors;
 
 use core::marker::PhantomData;
 
+use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, prelude::*};
 #[cfg(feature = "stubs")]
@@ -349,6 +350,7 @@ impl<T: Imports> Class<T> {
 
 impl<T: PyClass> Class<T> {
     pub const IS: IsClass = IsClass;
+    pub const FROZEN: PhantomData<T::Frozen> = PhantomData;
 }
 
 /// What is true of a type otherwise: it is no tensor and has none, is not made of tensors, and is no class.
@@ -359,6 +361,7 @@ pub trait Otherwise {
     const TENSORS: Missing = Missing;
     const IMPORT: Protocol<Self::Class> = Protocol::new();
     const IS: NotClass = NotClass;
+    const FROZEN: PhantomData<False> = PhantomData;
 }
 
 impl<T> Otherwise for Class<T> {

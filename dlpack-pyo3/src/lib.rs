@@ -100,6 +100,12 @@
 //!
 //! What runs is the same as without the feature, but compiling takes longer.
 //!
+//! # Attributes that are set
+//!
+//! With `#[dlpack(tensor(set))]` on a field, `obj.mask = array` puts the elements of any library's array into it: a `Vec` copies
+//! them, a [`SharedBuffer`] adopts the memory. Data type, rank and fixed extents have to fit. While an array over data of
+//! the object lives it is a `BufferError`, unless the field of that says `owner`.
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without

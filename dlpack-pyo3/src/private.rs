@@ -5,7 +5,7 @@
 //! | what | because |
 //! |---|---|
 //! | `Class`, `Otherwise`, `Attributes`, `Offers` | what they find is typed by the class, and `Attributes::of` takes that of its own alone |
-//! | `attached`, `Attached`, `Forgotten` | they compare types, and do nothing |
+//! | `attached`, `Attached`, `Forgotten`, `settable` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
 //! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
 //! | `get_buffer`, `release_buffer` | they are `unsafe`: Python calls them, and the derive writes the word as PyO3 wants it |
@@ -16,6 +16,7 @@ pub use pyo3;
 
 pub use dlpack_derive::dlpack_pymethods_knowing;
 
+pub use crate::class::tensors::settable;
 pub use crate::class::{
     Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
 };

@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{describe::record::NamedDocs, export::ways::export_shared, loan::facts::NamedFacts};
+use crate::{describe::record::NamedDocs, error::text};
+use crate::{export::ways::export_shared, loan::facts::NamedFacts};
 
 /// An export of a tensor without the value that has it; nothing where the value has to be kept.
 pub type SharedTensor = Result<Option<Managed>, Error>;
@@ -53,6 +54,18 @@ pub trait DLPackTensors {
     fn share_tensor(&self, name: &str, request: Option<&ExportRequest>) -> SharedTensor {
         let _ = (name, request);
         Ok(None)
+    }
+
+    /// Those that the next function takes.
+    #[doc(hidden)]
+    const SETTABLE: &'static [&'static str] = &[];
+
+    /// Puts the elements of a tensor, or nothing, into the field of this name, where the key `set` says that it may.
+    #[doc(hidden)]
+    fn set_tensor(&mut self, name: &str, tensor: Option<Managed>) -> Result<(), Error> {
+        let _ = tensor;
+        let (name, known) = (text(name)?, Self::SETTABLE);
+        Err(Error::NoSuchTensor { name, known })
     }
 
     /// Exports the tensor of this name: it holds another `Arc` to the whole value, or, with the key `owner`, a clone

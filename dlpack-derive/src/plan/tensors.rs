@@ -54,7 +54,12 @@ pub(super) fn plan<'a>(
         if let (Some(field), true) = (claim.field, owner) {
             cheap(optional(field.ty).unwrap_or(field.ty), &inner, cx);
         }
-        let plain = keys.iter().all(|key| key.role == Role::Name) && policy.is_default();
+        let set = inner.one(Role::Set, cx).map(|claim| claim.key);
+        if set.is_some() {
+            packed(&inner, cx);
+        }
+        let says_more = |key: &Attr| !matches!(key.role, Role::Name | Role::Set);
+        let plain = !keys.iter().any(says_more) && policy.is_default();
         let source = if plain && claim.field.is_some() && !owner {
             Source::Whole(data)
         } else {
@@ -67,9 +72,28 @@ pub(super) fn plan<'a>(
             doc: claim.field.and_then(|field| field.doc.as_deref()),
             source,
             owner,
+            set,
         });
     }
     found
+}
+
+/// What is set is packed, and of the type that the field is of.
+fn packed(keys: &Claims<'_>, cx: &Ctxt) {
+    for claim in keys.iter() {
+        let is_elsewhere = match claim.role {
+            Role::Order => !matches!(claim.value, Value::Text(_)),
+            Role::Elem => true,
+            role => role.lays_out() && role != Role::Shape,
+        };
+        if is_elsewhere {
+            let name = claim.role.name();
+            let message = format!(
+                "`set` fills the field with the elements of an array, one after another: remove `{name}`, or write a `#[setter]`"
+            );
+            cx.error(claim.key, message);
+        }
+    }
 }
 
 fn free_data<'a>(

@@ -39,6 +39,7 @@ roles! {
     Owner = "owner", "";
     ReadOnly = "readonly", "";
     Writable = "writable", "";
+    Set = "set", "";
     Tensor = "tensor", "";
     Columns = "columns", "";
     Via = "via", "self.to_array()";
@@ -114,9 +115,8 @@ impl Role {
             (Site::Struct | Site::Field, R::ReadOnly | R::Writable) => Form::Flag,
 
             (Site::FieldTensor | Site::FreeTensor, R::Name) => Form::Text,
-            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly) | (Site::FieldTensor, R::Owner) => {
-                Form::Flag
-            }
+            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly)
+            | (Site::FieldTensor, R::Owner | R::Set) => Form::Flag,
 
             (Site::Struct | Site::FreeTensor | Site::Raw, R::Data) | (Site::Raw, R::Len) => {
                 Form::Expr
@@ -162,7 +162,7 @@ impl Role {
         match self {
             Self::Data | Self::Owner | Self::Columns | Self::Tensor => "a field",
             Self::Skip => "an enum variant",
-            Self::Name => "`tensor(..)`",
+            Self::Name | Self::Set => "`tensor(..)`",
             Self::Len => "`unsafe(data = .., len = ..)`",
             Self::ReadOnly | Self::Writable => "the `data` field",
             _ => "the struct",

@@ -12,6 +12,7 @@ mod generic;
 mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
+mod life;
 mod memory;
 mod mutable;
 mod panics;
@@ -54,6 +55,8 @@ mod dlpack_probe {
         Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
+    #[pymodule_export]
+    use crate::life::Settings;
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
