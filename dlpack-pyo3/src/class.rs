@@ -13,9 +13,11 @@
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
+//! | `pickle` | how objects go to another process, and are copied |
 //! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
 
 mod index;
+pub(crate) mod pickle;
 #[cfg(feature = "stubs")]
 mod producer;
 pub(crate) mod tensor;
@@ -29,6 +31,7 @@ use pyo3::{PyClass, prelude::*};
 #[cfg(feature = "stubs")]
 use {crate::hints, pyo3::inspect::PyStaticExpr};
 
+use crate::class::pickle::{Pickles, Restore, restore};
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
 use crate::{export::method, vtable::Exports};
@@ -348,6 +351,10 @@ impl<T: Imports> Class<T> {
     pub const IMPORT: Protocol<T> = Protocol::new().importing();
 }
 
+impl<T: Pickles> Class<T> {
+    pub const RESTORE: Restore<T> = restore::<T>;
+}
+
 impl<T: PyClass> Class<T> {
     pub const IS: IsClass = IsClass;
     pub const FROZEN: PhantomData<T::Frozen> = PhantomData;
@@ -360,6 +367,8 @@ pub trait Otherwise {
     const TENSOR: Missing = Missing;
     const TENSORS: Missing = Missing;
     const IMPORT: Protocol<Self::Class> = Protocol::new();
+    /// `reduce`, beside which it is named, refuses the class.
+    const RESTORE: Restore<Self::Class> = |_, _, _| unreachable!("this never compiled");
     const IS: NotClass = NotClass;
     const FROZEN: PhantomData<False> = PhantomData;
 }

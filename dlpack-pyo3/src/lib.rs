@@ -100,6 +100,21 @@
 //!
 //! What runs is the same as without the feature, but compiling takes longer.
 //!
+//! # Other processes
+//!
+//! A [`Tensor`] is pickled and copied, and so is a class that asks for it: `#[dlpack_pymethods(pickle)]`. Pickle has to find
+//! `Tensor` in a module, so export it from yours: `#[pymodule_export] use dlpack_pyo3::Tensor;`.
+//!
+//! | sent by | its memory there |
+//! |---|---|
+//! | `pickle` with protocol 5 and a `buffer_callback` | the same, unless it is read-only: nothing is copied |
+//! | `pickle` without, `multiprocessing`, `joblib`, a `DataLoader` with spawned workers | a copy |
+//! | a process that was forked, of what was there before | as all of its memory: the same until one of the two writes |
+//! | `copy.copy`, `copy.deepcopy` | a copy |
+//!
+//! What is strided is packed, what lies on a device comes to the host, and what is read-only is so again; a `copy` may be
+//! written.
+//!
 //! # Attributes that are set
 //!
 //! With `#[dlpack(tensor(set))]` on a field, `obj.mask = array` puts the elements of any library's array into it: a `Vec` copies
@@ -159,6 +174,7 @@ pub use dlpack_core::*;
 /// | option | adds |
 /// |---|---|
 /// | `buffer` | Python's buffer protocol: `memoryview(obj)`, `numpy.asarray(obj)`. Not with PyO3's `abi3-py310`, which has none |
+/// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class derives [`FromDLPack`](macro@FromDLPack) too. What that fills by `Default` is not carried |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///

@@ -8,14 +8,15 @@
 //! | `attached`, `Attached`, `Forgotten`, `settable` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
 //! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
+//! | `reduce` | it is Python's to call, as is what it names; and what comes in there is checked |
 //! | `get_buffer`, `release_buffer` | they are `unsafe`: Python calls them, and the derive writes the word as PyO3 wants it |
 //! | `pyo3` | it is PyO3 |
 
 pub use dlpack_core::__private0::*;
+pub use dlpack_derive::dlpack_pymethods_knowing;
 pub use pyo3;
 
-pub use dlpack_derive::dlpack_pymethods_knowing;
-
+pub use crate::class::pickle::reduce;
 pub use crate::class::tensors::settable;
 pub use crate::class::{
     Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,

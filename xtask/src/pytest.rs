@@ -41,7 +41,7 @@ impl Run {
     pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
         let venv_of = |packages: &[&str]| venv(sh, python, "pytest", packages);
         // The tests that need numpy skip themselves where it cannot be had.
-        let venv = venv_of(&["pytest", "numpy"]).or_else(|_| venv_of(&["pytest"]))?;
+        let venv = venv_of(&["pytest", "numpy", "joblib"]).or_else(|_| venv_of(&["pytest"]))?;
         let (module, driver) = (module.to_owned(), driver(sh)?);
         Ok(Self {
             venv,

@@ -80,6 +80,8 @@ pub(crate) fn run(
 struct Options<'a> {
     info: bool,
     buffer: bool,
+    /// Where it is asked for.
+    pickle: Option<Span>,
     /// For type stubs.
     inventory: Option<&'a Inventory>,
     krate: Krate,
@@ -92,6 +94,8 @@ impl<'a> Options<'a> {
         Self {
             info: has(Role::Info),
             buffer: has(Role::Buffer),
+            pickle: (attrs.iter().find(|attr| attr.role == Role::Pickle))
+                .map(|attr| site(&attr.key)),
             inventory,
             krate: Krate::of(&attrs, cx.root),
         }
@@ -235,6 +239,10 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
         names.extend(["__getbuffer__", "__releasebuffer__"]);
         items.extend(buffer(options));
     }
+    if let Some(at) = options.pickle {
+        names.extend(["__reduce_ex__", "__dlpack_restore__"]);
+        items.extend(pickle(options, at));
+    }
     for name in names {
         if let Some(own) = block.defines(name) {
             let message = format!("`#[dlpack_pymethods]` adds `{name}`; remove this one");
@@ -313,6 +321,34 @@ fn buffer(options: &Options<'_>) -> TokenStream {
 
         unsafe fn __releasebuffer__(_slf: &#k::pyo3::Bound<'_, Self>, view: *mut #k::pyo3::ffi::Py_buffer) {
             unsafe { #k::release_buffer(view) }
+        }
+    }
+}
+
+/// What `pickle` and `copy` call.
+fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    let at_k = options.krate.private(at);
+    let reduce = quote_spanned!(at=> #at_k::reduce::<Self>);
+    quote! {
+        /// What pickle writes: the bytes, their type and the shape.
+        fn __reduce_ex__<'py>(
+            slf: &#k::pyo3::Bound<'py, Self>,
+            protocol: ::core::primitive::i32,
+        ) -> #k::pyo3::PyResult<#k::pyo3::Bound<'py, #k::pyo3::types::PyTuple>> {
+            #reduce(slf, protocol)
+        }
+
+        /// The object that was pickled.
+        #[classmethod]
+        fn __dlpack_restore__(
+            _cls: &#k::pyo3::Bound<'_, #k::pyo3::types::PyType>,
+            bytes: &#k::pyo3::Bound<'_, #k::pyo3::PyAny>,
+            dtype: (::core::primitive::u8, ::core::primitive::u8, ::core::primitive::u16, ::core::primitive::bool),
+            shape: &#k::pyo3::Bound<'_, #k::pyo3::types::PyTuple>,
+        ) -> #k::pyo3::PyResult<Self> {
+            use #k::Otherwise as _;
+            #k::Class::<Self>::RESTORE(bytes, dtype, shape)
         }
     }
 }

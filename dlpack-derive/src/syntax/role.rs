@@ -49,6 +49,7 @@ roles! {
     Skip = "skip", "";
     Info = "info", "";
     Buffer = "buffer", "";
+    Pickle = "pickle", "";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -100,7 +101,7 @@ impl Role {
         use Role as R;
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
-            (Site::Methods, R::Info | R::Buffer) => Form::Flag,
+            (Site::Methods, R::Info | R::Buffer | R::Pickle) => Form::Flag,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
             (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),

@@ -86,6 +86,7 @@ snapshots! {
     pymethods_with_all: "info, buffer", "#[pymethods]\nimpl Image {}", knowing: "tensor";
     pymethods_of_tensors: "", "#[pymethods]\nimpl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }",
         knowing: "(\"rewards\", \"One a step.\") (\"own\", \"\") (\"type\", \"\") (\"mask\", \"\") (\"fn\", \"\")";
+    pymethods_with_pickle: "pickle", "#[pymethods]\nimpl Image {}";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -289,7 +290,7 @@ fn groups_of_macros_are_seen_through() {
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `buffer`, `crate`";
+    const KNOWN: &str = "one of `info`, `buffer`, `pickle`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -389,6 +390,12 @@ fn mistakes_are_named_where_they_are_made() {
             "#[pymethods] impl Foo { unsafe fn __getbuffer__(&self) {} }",
             &given("__getbuffer__"),
             "__getbuffer__",
+        ),
+        (
+            "pickle",
+            "#[pymethods] impl Foo { fn __reduce_ex__(&self, protocol: i32) {} }",
+            &given("__reduce_ex__"),
+            "__reduce_ex__",
         ),
         (
             "",

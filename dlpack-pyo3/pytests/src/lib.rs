@@ -56,7 +56,7 @@ mod dlpack_probe {
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
     #[pymodule_export]
-    use crate::life::Settings;
+    use crate::life::{Canvas, Picture, Settings, homeless};
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
