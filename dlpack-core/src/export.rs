@@ -26,12 +26,14 @@
 //! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
 //! | `device` | memory of devices: shared in the order of streams, or who copies it: the processor or a driver |
 //! | `copies` | copies that drivers make: new memory, and the order of streams around it; `stream::visit` moves the bytes |
-//! | `block` | the allocation: the struct, shape and strides where the consumer finds them, the owner; and the deleter, which drops that owner |
+//! | `contents` | what goes into that allocation beside the owner, and how much room shape and strides take |
+//! | `block` | the allocation: the struct, the owner, shape and strides where the consumer finds them; and the deleter, which drops that owner |
 //!
 //! Whether a tensor is read-only is decided in `describe::check`, what its consumer is told in `request::plan`; the event that
 //! makes a consumer wait for the producer is asked for in `stream::order`.
 
 pub(crate) mod block;
+pub(crate) mod contents;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
 pub(crate) mod cuts;

@@ -19,7 +19,7 @@ use dice::Dice;
 use dlpack_core::abi::{DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_READ_ONLY};
 use dlpack_core::binding::{Offer, Pick, export_with, kept_by, pick, unordered};
 use dlpack_core::{
-    DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
+    Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
     request::Abi,
 };
 use made::{Foreign, U8, dtype};
@@ -494,6 +494,34 @@ fn the_keeper_is_found_below_all_layers() {
             assert_eq!(drops.load(Ordering::SeqCst), 0);
             drop(taken);
             assert_eq!(drops.load(Ordering::SeqCst), 1);
+        }
+    }
+}
+
+/// A block has room for the lists that its export has. Those of a part may be longer, or be long and short again.
+#[test]
+fn parts_may_have_more_axes_than_the_block_has_room_for() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let memory = Arc::new([1_u8, 2, 3, 4]);
+    let ones = |rank: usize| [vec![4], vec![1; rank]].concat();
+    for first in 0..9 {
+        for second in [0, 1, 2, 5, 6, 7, 30] {
+            let shape = ones(first);
+            let whole = Parts::new().shape(&shape).describe(memory.lend()).unwrap();
+            let owner = (Keeper(Arc::clone(&drops)), Arc::clone(&memory));
+            // SAFETY: the owner keeps the memory.
+            let mut tensor =
+                unsafe { export_with(owner, whole, &ExportRequest::versioned()) }.unwrap();
+            for rank in [second, first, second] {
+                tensor = tensor.reshape(&ones(rank)).unwrap();
+                let shape: Vec<i64> = ones(rank).iter().map(|&extent| extent as i64).collect();
+                assert_eq!(tensor.view().shape(), shape);
+                assert_eq!(tensor.view().strides(), vec![1; rank + 1]);
+                assert_eq!(tensor.view().to_vec::<u8>().unwrap(), *memory);
+            }
+            assert_eq!(drops.swap(0, Ordering::SeqCst), 0);
+            drop(tensor.index(0, 3).unwrap());
+            assert_eq!(drops.swap(0, Ordering::SeqCst), 1);
         }
     }
 }

@@ -22,7 +22,21 @@ use crate::hold::{Borrowing, Held, share};
     note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
     note = "a class with `tensor` or `columns` keys and no data of its own is no tensor: `info` and `buffer` are not for it"
 )]
-pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {}
+pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {
+    /// Whether the types say that an export takes the exclusive borrow.
+    #[doc(hidden)]
+    const ALWAYS_EXCLUSIVE: bool = Self::EXTRAS.exclusive
+        && Self::EXTRAS.facts.is_writable_alone()
+        && Self::EXTRAS.share.is_none();
+
+    /// Whether there is a short way to a tensor.
+    #[doc(hidden)]
+    const HAS_SHORT_WAY: bool = if Self::EXTRAS.exclusive {
+        Self::ALWAYS_EXCLUSIVE && Self::EXTRAS.usual_mut.is_some()
+    } else {
+        Self::EXTRAS.usual.is_some() || Self::EXTRAS.share_usual.is_some()
+    };
+}
 
 #[diagnostic::do_not_recommend]
 impl<T: DLPack + PyClass<Frozen: Borrowing<T>> + Sync> Exports for T {}
@@ -34,6 +48,8 @@ pub(crate) struct Vtable<G> {
     pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
     /// The short way to a tensor for a consumer that asks for nothing in particular.
     pub(crate) usual: unsafe fn(*mut ffi::PyObject) -> Usual,
+    /// What that gives keeps a field, and not the object.
+    pub(crate) keeps_field: bool,
     pub(crate) share: Borrow<G>,
     pub(crate) describe: Describe,
     /// The object is a tensor of somebody else and nothing besides.
@@ -83,8 +99,8 @@ impl Contents<'_> {
     }
 }
 
-/// A tensor that keeps the object by `Held<G>`, so that `take_back` may release it; nothing where the tensor is unusual
-/// or something is wrong, which the long way finds out.
+/// A tensor that keeps the object by `Held<G>`, so that `take_back` may release it, unless its class says `keeps_field`;
+/// nothing where the tensor is unusual or something is wrong, which the long way finds out.
 pub(crate) type Usual = Option<NonNull<DLManagedTensorVersioned>>;
 
 impl<G: Send + 'static> Vtable<G> {
@@ -99,6 +115,7 @@ impl<G: Send + 'static> Vtable<G> {
                 name: <T as PyClass>::NAME,
                 class: T::type_object_raw,
                 usual: usual::<T>,
+                keeps_field: T::EXTRAS.share_usual.is_some(),
                 share: |object| {
                     // SAFETY: passed on to the caller.
                     let object = unsafe { object.cast_unchecked::<T>() };
@@ -113,7 +130,7 @@ impl<G: Send + 'static> Vtable<G> {
                 transparent: T::EXTRAS.transparent,
                 exclusive: if T::EXTRAS.exclusive {
                     Some(Exclusive {
-                        always: T::EXTRAS.facts.is_writable_alone() && T::EXTRAS.share.is_none(),
+                        always: T::ALWAYS_EXCLUSIVE,
                         exclude: |object| {
                             // SAFETY: passed on to the caller.
                             let object = unsafe { object.cast_unchecked::<T>() };
@@ -156,23 +173,36 @@ impl<G: Send + 'static> Vtable<G> {
 /// The thread is attached, and the object is one of the class.
 #[inline(never)]
 pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
-    if T::EXTRAS.usual.is_none() || T::EXTRAS.exclusive {
+    if !T::HAS_SHORT_WAY {
         return None;
     }
     // SAFETY: passed on to the caller.
     unsafe { assert_unchecked(!object.is_null()) };
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
+    let axes = const { T::EXTRAS.facts.axes() };
     let export = || {
         // SAFETY: an object, which the caller keeps.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: of this class, by the caller's contract.
         let object = unsafe { object.cast_unchecked::<T>() };
+        if T::EXTRAS.exclusive {
+            // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+            let exclusive = unsafe { T::Frozen::exclude(&object) };
+            let (value, guard) = exclusive.map_err(|raised| raised.forget(py)).ok()?;
+            let owner = Held::new(guard, object.as_any());
+            let usual = || T::EXTRAS.usual_mut.and_then(move |usual| usual(value));
+            // SAFETY: as below.
+            return unsafe { hand_over_usual(owner, axes, usual) };
+        }
         // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
         let (value, guard) = unsafe { T::Frozen::share(&object) }?;
+        if let Some(share) = const { T::EXTRAS.share_usual } {
+            return share(value).map(Managed::into_raw);
+        }
         let owner = Held::new(guard, object.as_any());
         // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
-        unsafe { hand_over_usual(owner, || binding::usual(value)) }
+        unsafe { hand_over_usual(owner, axes, || binding::usual(value)) }
     };
     catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {
         // On the long way it panics again.

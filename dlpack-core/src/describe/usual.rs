@@ -9,7 +9,9 @@
 use core::marker::PhantomData;
 
 use crate::layout::{dims::Few, dims::INLINE, shape::Numbers};
-use crate::{DataType, Device, Loan, Shape, Strides, loan::Memory};
+use crate::loan::{Loan, LoanMut, Memory};
+use crate::request::plan::{Plan, Subject, plan_unasked};
+use crate::{DataType, Device, LegacyPolicy, Shape, Strides};
 
 /// A tensor that was found to reach nothing outside its memory.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,34 @@ impl Usual<'_> {
             read_only: memory.access.is_read_only(),
             lifetime: PhantomData,
         })
+    }
+
+    /// How it is exported where nobody asks for anything in particular.
+    #[inline(always)]
+    pub(crate) fn plan(&self) -> Plan {
+        plan_unasked(&Subject {
+            device: self.device,
+            dtype: self.dtype,
+            read_only: self.read_only,
+            copied: false,
+            legacy: LegacyPolicy::Copy,
+        })
+    }
+
+    /// Whether memory that is lent has every item.
+    #[inline(always)]
+    pub(crate) fn lies_in(&self, memory: &Memory) -> bool {
+        let items = match self.shape() {
+            [first, ..] => first * self.strides[0],
+            [] => 1,
+        };
+        let bytes = (memory.element as u64).checked_mul(items as u64);
+        memory.layout.is_none()
+            && memory.data == self.data
+            && bytes.is_some_and(|bytes| bytes <= memory.bytes as u64)
+            && memory.dtype == self.dtype
+            && memory.device == self.device
+            && (self.read_only || !memory.access.is_read_only())
     }
 
     /// The extents, one an axis.
@@ -121,21 +151,37 @@ pub fn few_strides<S: Strides + ?Sized>(strides: &S) -> Option<Few> {
 #[must_use]
 #[inline(always)]
 pub fn usual<'a>(loan: Loan<'a>, shape: Option<Few>, strides: Option<Few>) -> Option<Usual<'a>> {
-    if loan.memory.layout.is_some() {
-        discard(loan);
+    over(loan.memory, shape, strides)
+}
+
+#[inline(always)]
+fn over<'a>(memory: Memory, shape: Option<Few>, strides: Option<Few>) -> Option<Usual<'a>> {
+    if memory.layout.is_some() {
+        discard(memory);
         return None;
     }
     // Without a layout there is nothing in it to drop, and without the code that would look for it the
     // compiler sees through.
-    let loan = core::mem::ManuallyDrop::new(loan);
-    let usual = Usual::over(&loan.memory, shape, strides)?;
+    let memory = core::mem::ManuallyDrop::new(memory);
+    let usual = Usual::over(&memory, shape, strides)?;
     usual.device.device_type.api().is_none().then_some(usual)
+}
+
+/// The same over memory that is lent for writing.
+#[must_use]
+#[inline(always)]
+pub fn usual_mut<'a>(
+    loan: LoanMut<'a>,
+    shape: Option<Few>,
+    strides: Option<Few>,
+) -> Option<Usual<'a>> {
+    over(loan.memory, shape, strides)
 }
 
 /// Drops it where that does not stand in the way of what is usual.
 #[cold]
 #[inline(never)]
-fn discard(_: Loan<'_>) {}
+fn discard(_: Memory) {}
 
 #[cfg(test)]
 mod tests {

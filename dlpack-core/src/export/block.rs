@@ -1,181 +1,21 @@
-//! The block that an export is: header, lists and owner in one allocation; and the deleter that ends it.
+//! The block that an export is: header, owner and lists in one allocation; and the deleter that ends it.
+//!
+//! ```text
+//! manager_ctx ─▶ [ C struct, 80 bytes | owner | extents: room | strides: room ]
+//!        └ in its low bits: how many axes there is room for, and whether a pointer to longer lists lies there instead
+//! ```
 #![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
 use alloc::alloc::{alloc, dealloc};
-use alloc::{boxed::Box, vec::Vec};
-use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{NonNull, addr_of_mut};
-use core::{alloc::Layout, ffi::c_void};
+use core::{alloc::Layout, ffi::c_void, mem::offset_of};
 
-use crate::describe::{descriptor::Descriptor, usual::Usual};
-use crate::layout::{Dims, cut::Cut, dims::INLINE, dims::MAX_RANK, extent};
+use crate::describe::descriptor::Descriptor;
+use crate::export::contents::{Contents, Lists, Room, free_long};
+use crate::layout::cut::Cut;
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
-use crate::{DataType, Device, Error, LegacyPolicy, Managed, Version, abi, request::Plan};
-use crate::{error::joined, loan::access::Access, memory::aligned::AlignedBytes};
-use crate::{panics::contain_panic, version::Abi};
-
-/// What goes into the block beside the owner.
-pub(crate) struct Contents {
-    pub(super) data: *mut u8,
-    pub(super) byte_offset: u64,
-    pub(super) ndim: usize,
-    pub(super) lists: Lists,
-    pub(super) dtype: abi::DLDataType,
-    pub(super) device: abi::DLDevice,
-    pub(super) legacy: LegacyPolicy,
-    pub(super) access: Access,
-}
-
-impl Contents {
-    /// The tensor as it is described.
-    #[inline]
-    pub(super) fn of(descriptor: &Descriptor<'_>, plan: &Plan) -> Result<Self, Error> {
-        Ok(Self {
-            data: descriptor.data,
-            byte_offset: descriptor.byte_offset,
-            ndim: descriptor.shape.len(),
-            lists: Lists::new(&descriptor.shape, &descriptor.strides)?,
-            dtype: descriptor.dtype.into(),
-            device: plan.device.into(),
-            legacy: descriptor.legacy,
-            access: descriptor.access,
-        })
-    }
-
-    /// The usual tensor, for a struct that nobody asks for its policies.
-    #[inline(always)]
-    pub(super) fn of_usual(usual: &Usual<'_>) -> Self {
-        Self {
-            data: usual.data,
-            byte_offset: 0,
-            ndim: usual.rank,
-            lists: Lists::few(usual.shape, usual.strides),
-            dtype: usual.dtype.into(),
-            device: usual.device.into(),
-            legacy: LegacyPolicy::Copy,
-            access: Access::Read,
-        }
-    }
-
-    /// The tensor over new memory of the host that has room for its items, one after another.
-    #[inline(always)]
-    pub(super) fn over(
-        memory: &mut AlignedBytes,
-        shape: &[i64],
-        dtype: DataType,
-        device: Device,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            data: if memory.is_empty() {
-                core::ptr::null_mut()
-            } else {
-                memory.as_mut_ptr()
-            },
-            byte_offset: 0,
-            ndim: shape.len(),
-            lists: Lists::row_major(shape)?,
-            dtype: dtype.into(),
-            device: device.into(),
-            legacy: LegacyPolicy::Copy,
-            access: Access::Exclusive,
-        })
-    }
-}
-
-/// The extents and the strides of an export, at the addresses that its consumer gets.
-pub(crate) struct Lists {
-    shape: [i64; INLINE],
-    strides: [i64; INLINE],
-    /// Those of more axes, first the shape, then the strides; else empty.
-    heap: Box<[i64]>,
-}
-
-impl Lists {
-    #[inline]
-    pub(crate) fn new(shape: &Dims, strides: &Dims) -> Result<Self, Error> {
-        let ((few, rest), (few_strides, _)) = (shape.parts(), strides.parts());
-        Ok(Self {
-            shape: one_by_one(few),
-            strides: one_by_one(few_strides),
-            heap: if rest.is_empty() {
-                Box::default()
-            } else {
-                long(shape, strides)?
-            },
-        })
-    }
-
-    /// Those of few axes.
-    #[inline(always)]
-    pub(crate) fn few(shape: [i64; INLINE], strides: [i64; INLINE]) -> Self {
-        Self {
-            shape,
-            strides,
-            heap: Box::default(),
-        }
-    }
-
-    /// One axis after another, of which there are no more than [`MAX_RANK`].
-    #[inline(always)]
-    pub(crate) fn of(axes: impl ExactSizeIterator<Item = (i64, i64)>) -> Result<Self, Error> {
-        let mut lists = Self::few([0; INLINE], [0; INLINE]);
-        let rank = axes.len();
-        let (shape, strides) = if rank <= INLINE {
-            (&mut lists.shape[..rank], &mut lists.strides[..rank])
-        } else {
-            let room = &[0; MAX_RANK][..rank];
-            lists.heap = long(room, room)?;
-            lists.heap.split_at_mut(rank)
-        };
-        for ((extent, stride), axis) in shape.iter_mut().zip(strides).zip(axes) {
-            (*extent, *stride) = axis;
-        }
-        Ok(lists)
-    }
-
-    /// Those of items that lie one after another, the last axis fastest.
-    #[inline]
-    pub(crate) fn row_major(shape: &[i64]) -> Result<Self, Error> {
-        let mut lists = Self::few([0; INLINE], [0; INLINE]);
-        let rank = shape.len();
-        let (extents, strides) = if rank <= INLINE {
-            (&mut lists.shape[..rank], &mut lists.strides[..rank])
-        } else {
-            lists.heap = long(shape, shape)?;
-            lists.heap.split_at_mut(rank)
-        };
-        extents.copy_from_slice(shape);
-        extent::fill_row_major(strides, shape, 1);
-        Ok(lists)
-    }
-
-    /// Where those of so many axes are: null only where there are none (LAY-02, LAY-03).
-    #[inline]
-    fn places(&mut self, rank: usize) -> [*mut i64; 2] {
-        if rank == 0 {
-            [core::ptr::null_mut(); 2]
-        } else if self.heap.is_empty() {
-            [self.shape.as_mut_ptr(), self.strides.as_mut_ptr()]
-        } else {
-            let (shape, strides) = self.heap.split_at_mut(self.heap.len() / 2);
-            [shape.as_mut_ptr(), strides.as_mut_ptr()]
-        }
-    }
-}
-
-/// The same values, read one at a time. They were just written like that, and the wide loads that a plain
-/// copy becomes would have to wait until all writes have reached the cache: half of what an export costs.
-#[inline]
-fn one_by_one(values: &[i64; INLINE]) -> [i64; INLINE] {
-    // SAFETY: a reference is valid to read from.
-    core::array::from_fn(|axis| unsafe { core::ptr::from_ref(&values[axis]).read_volatile() })
-}
-
-#[cold]
-fn long(shape: &[i64], strides: &[i64]) -> Result<Box<[i64]>, Error> {
-    joined(shape, strides).map(Vec::into_boxed_slice)
-}
+use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either version; which one is fixed by the deleter in it.
 #[repr(C)]
@@ -184,36 +24,118 @@ union Header {
     legacy: abi::DLManagedTensor,
 }
 
-/// One export: the struct that the consumer gets, its lists, and whatever keeps the memory.
-#[repr(C)]
+/// One export: the struct that the consumer gets, whatever keeps the memory, and the lists, which are longer than this says.
+#[repr(C, align(16))]
 pub(crate) struct Block<O> {
     header: Header,
-    lists: Lists,
     owner: O,
+    lists: [i64; 0],
 }
 
-impl<O> Block<O> {
-    /// The block that a struct's `manager_ctx` leads to, whole.
+/// A block, and the room in it. C carries both as `manager_ctx`: the room stands in the low bits of the address.
+struct Context<O> {
+    block: *mut Block<O>,
+    room: Room,
+}
+
+impl<O> Clone for Context<O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for Context<O> {}
+
+impl<O> Context<O> {
+    const LISTS: usize = offset_of!(Block<O>, lists);
+
+    #[inline(always)]
+    fn of(context: *mut c_void) -> Self {
+        Self {
+            block: context.map_addr(|address| address & !Room::BITS).cast(),
+            room: Room::of_bits(context.addr()),
+        }
+    }
+
+    #[inline(always)]
+    fn raw(self) -> *mut c_void {
+        let block = self.block.cast::<c_void>();
+        block.map_addr(|address| address | self.room.bits())
+    }
+
+    #[inline(always)]
+    fn layout(self) -> Layout {
+        Self::layout_with(self.room)
+    }
+
+    #[inline(always)]
+    fn layout_with(room: Room) -> Layout {
+        let lists = 2 * size_of::<i64>() * room.axes();
+        let align = align_of::<Block<O>>();
+        // SAFETY: the alignment of a type, and a size that is some bytes more than that of one.
+        unsafe { Layout::from_size_align_unchecked(Self::LISTS + lists, align) }
+    }
+
+    /// The lists, or the pointer to longer ones.
     ///
     /// # Safety
     ///
-    /// `context` is that of a block of this type, which nobody uses afterwards.
-    #[inline]
-    pub(super) unsafe fn take(context: *mut c_void) -> Box<Self> {
-        // SAFETY: allocated by the global allocator with the layout of `Block<O>`, and every part of it
-        // was initialised in `fill`; the caller gives it up.
-        unsafe { Box::from_raw(context.cast::<Self>()) }
+    /// The context is that of a block that was not freed.
+    #[inline(always)]
+    unsafe fn lists(self) -> *mut i64 {
+        // SAFETY: inside the block, which begins with everything else.
+        unsafe { self.block.byte_add(Self::LISTS) }.cast()
     }
 
-    /// What the tensor kept.
-    #[inline]
-    pub(super) fn into_owner(self) -> O {
-        self.owner
+    /// Drops the owner where it lies, and frees the block even if that panics.
+    ///
+    /// # Safety
+    ///
+    /// The context is that of a block with its owner, which nobody uses afterwards.
+    #[inline(always)]
+    unsafe fn release(self) {
+        let _free = Free(self);
+        // SAFETY: the place of the owner inside the block.
+        let owner = unsafe { addr_of_mut!((*self.block).owner) };
+        // SAFETY: it was initialised when the block was made, and this is the one drop.
+        unsafe { owner.drop_in_place() };
     }
 }
 
+/// Frees a block, and the lists that were too long for it; not its owner.
+struct Free<O>(Context<O>);
+
+impl<O> Drop for Free<O> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Self(context) = *self;
+        if context.room.is_long() {
+            // SAFETY: made only of a block that was not freed.
+            let place = unsafe { context.lists() };
+            // SAFETY: its room says so.
+            unsafe { free_long(place) };
+        }
+        // SAFETY: allocated with this layout, and nothing in it is used any more.
+        unsafe { dealloc(context.block.cast(), context.layout()) };
+    }
+}
+
+/// Frees the block that a struct's `manager_ctx` leads to, and gives its owner.
+///
+/// # Safety
+///
+/// `context` is that of a block with an owner of this type, which nobody uses afterwards.
+#[inline]
+pub(super) unsafe fn take<O>(context: *mut c_void) -> O {
+    let free = Free(Context::<O>::of(context));
+    // SAFETY: the place of the owner inside the block.
+    let owner = unsafe { addr_of_mut!((*free.0.block).owner) };
+    // SAFETY: it was initialised when the block was made, and is moved out of it.
+    unsafe { owner.read() }
+}
+
 /// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
-pub(crate) struct Unfinished<O>(NonNull<Block<O>>);
+pub(crate) struct Unfinished<O>(Context<O>);
 
 // SAFETY: it is the one way to the owner, which is `Send`, and to a block that nobody else knows.
 unsafe impl<O: Send> Send for Unfinished<O> {}
@@ -221,35 +143,51 @@ unsafe impl<O: Send> Send for Unfinished<O> {}
 impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
     #[inline]
-    pub(crate) fn new(owner: O) -> Result<Self, Error> {
-        let bytes = size_of::<Block<O>>();
-        Self::try_new(owner).map_err(|()| Error::OutOfMemory { bytes })
+    pub(crate) fn new(owner: O, room: Room) -> Result<Self, Error> {
+        let bytes = Context::<O>::layout_with(room).size();
+        Self::try_new(owner, room).map_err(|()| Error::OutOfMemory { bytes })
     }
 
     #[inline(always)]
-    pub(crate) fn try_new(owner: O) -> Result<Self, ()> {
-        let layout = Layout::new::<Block<O>>();
+    pub(crate) fn try_new(owner: O, room: Room) -> Result<Self, ()> {
         // SAFETY: a block is never of size 0; it begins with a header.
-        let block = unsafe { alloc(layout) }.cast::<Block<O>>();
-        let Some(block) = NonNull::new(block) else {
+        let block = unsafe { alloc(Context::<O>::layout_with(room)) }.cast::<Block<O>>();
+        if block.is_null() {
             drop_aside(owner);
             return Err(());
-        };
+        }
         // SAFETY: the place of the owner inside the block that was just allocated.
-        let place = unsafe { addr_of_mut!((*block.as_ptr()).owner) };
+        let place = unsafe { addr_of_mut!((*block).owner) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
         unsafe { place.write(owner) };
-        Ok(Self(block))
+        Ok(Self(Context { block, room }))
+    }
+
+    /// Whether the lists of so many axes find room.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, rank: usize) -> bool {
+        rank <= self.0.room.axes()
+    }
+
+    /// The owner in a new block, with room for all usual lists; where there is no memory it is dropped.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn roomier(self) -> Option<Self> {
+        let context = self.0.raw();
+        core::mem::forget(self);
+        // SAFETY: `new` made the block, and nobody uses it any more.
+        let owner = unsafe { take(context) };
+        Self::try_new(owner, Room::ANY).ok()
     }
 
     pub(crate) fn owner(&self) -> &O {
         // SAFETY: `new` initialised the owner.
-        unsafe { &(*self.0.as_ptr()).owner }
+        unsafe { &(*self.0.block).owner }
     }
 
     pub(crate) fn owner_mut(&mut self) -> &mut O {
         // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
-        unsafe { &mut (*self.0.as_ptr()).owner }
+        unsafe { &mut (*self.0.block).owner }
     }
 
     /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
@@ -261,22 +199,23 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline]
     pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
         // SAFETY: `new` initialised the owner; the caller vouches for the rest.
-        unsafe { &mut (*self.0.as_ptr()).owner }
+        unsafe { &mut (*self.0.block).owner }
     }
 
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
-    #[inline]
-    pub(crate) fn finish(self, tensor: Contents, plan: &Plan) -> Managed {
+    #[inline(always)]
+    pub(crate) fn finish(self, tensor: Contents<'_>, plan: &Plan) -> Managed {
         self.finish_as(Self::PLAIN, tensor, plan)
     }
 
     const PLAIN: &'static BlockTable = &BlockTable {
+        lists: Context::<O>::LISTS,
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
-    #[inline]
-    fn finish_as(self, block: &'static BlockTable, tensor: Contents, plan: &Plan) -> Managed {
+    #[inline(always)]
+    fn finish_as(self, block: &'static BlockTable, tensor: Contents<'_>, plan: &Plan) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
         let header = self.fill(tensor, plan);
         let tensor = match plan.abi {
@@ -293,25 +232,21 @@ impl<O: Send + 'static> Unfinished<O> {
     }
 
     /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill(
         self,
-        tensor: Contents,
+        tensor: Contents<'_>,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
-        let whole = self.0;
+        let mut context = self.0;
         core::mem::forget(self);
-        let block = whole.as_ptr();
-        // SAFETY: the place of the lists inside the block that `new` allocated.
-        let place = unsafe { addr_of_mut!((*block).lists) };
-        // SAFETY: it is aligned, not initialised yet, and only ours.
-        unsafe { place.write(tensor.lists) };
-        // SAFETY: initialised right above, and only ours.
-        let lists = unsafe { &mut *place };
-        let [shape, strides] = lists.places(tensor.ndim);
+        // SAFETY: `new` allocated the block.
+        let place = unsafe { context.lists() };
+        // SAFETY: the place of the lists, where nothing lies yet.
+        let [shape, strides] = unsafe { tensor.lists.store(place, &mut context.room, tensor.ndim) };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
-            manager_ctx: block.cast::<c_void>(),
+            manager_ctx: context.raw(),
             deleter: Some(delete_versioned::<O>),
             flags: plan.flags,
             dl_tensor: abi::DLTensor {
@@ -325,10 +260,11 @@ impl<O: Send + 'static> Unfinished<O> {
             },
         };
         // A block begins with its header.
-        let header = whole.cast::<abi::DLManagedTensorVersioned>();
+        let header = context.block.cast::<abi::DLManagedTensorVersioned>();
         // SAFETY: it is aligned and only ours.
         unsafe { header.write(managed) };
-        header
+        // SAFETY: `new` allocated the block.
+        unsafe { NonNull::new_unchecked(header) }
     }
 }
 
@@ -341,16 +277,28 @@ pub(super) fn narrow(
     tensor: &mut Managed,
     cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let (_, context, lists) = tensor.block_mut();
+    // The type of the owner is not known, and what is used here does not depend on it.
+    let mut block = Context::<()>::of(*context);
     let part = Descriptor::of_mut(tensor)?.cut(cut)?;
     let (data, byte_offset, rank) = (part.data, part.byte_offset, part.shape.len());
-    let new = Lists::new(&part.shape, &part.strides)?;
-    let (head, context) = tensor.block_mut();
-    // SAFETY: the context of a block leads to it; by `repr(C)` the lists lie alike in front of whatever owner.
-    let place = unsafe { addr_of_mut!((*context.cast::<Block<()>>()).lists) };
-    // SAFETY: `fill` initialised them, and a `Managed` is the one way to a block.
-    let lists = unsafe { &mut *place };
-    *lists = new;
-    [head.shape, head.strides] = lists.places(rank);
+    let new = if rank <= block.room.axes() {
+        Lists::new(&part.shape, &part.strides)?
+    } else {
+        Lists::boxed(&part.shape, &part.strides)?
+    };
+    // SAFETY: inside the block, by the table that belongs to it.
+    let place = unsafe { block.block.byte_add(lists) }.cast::<i64>();
+    if block.room.is_long() {
+        block.room = block.room.without_long();
+        // SAFETY: the room says so, and the tensor gets other lists.
+        unsafe { free_long(place) };
+    }
+    let (head, context, _) = tensor.block_mut();
+    // SAFETY: the place of the lists, which a `Managed` is the one way to.
+    let places = unsafe { new.store(place, &mut block.room, rank) };
+    [head.shape, head.strides] = places;
+    *context = block.raw();
     head.ndim = ndim(rank);
     (head.data, head.byte_offset) = (data.cast(), byte_offset);
     Ok(())
@@ -386,7 +334,7 @@ unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
     let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
     // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
     // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
-    Some(unsafe { &(*context.cast::<Block<O>>()).owner })
+    Some(unsafe { &(*Context::<O>::of(context).block).owner })
 }
 
 fn ndim(rank: usize) -> i32 {
@@ -400,12 +348,13 @@ fn drop_aside<O>(_: O) {}
 
 impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
     const STREAMED: &'static BlockTable = &BlockTable {
+        lists: Context::<StreamOwner<O>>::LISTS,
         to_legacy: to_legacy::<StreamOwner<O>>,
         stream: stream::<O>,
     };
 
     /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
-    pub(crate) fn finish_streamed(self, tensor: Contents, plan: &Plan) -> Managed {
+    pub(crate) fn finish_streamed(self, tensor: Contents<'_>, plan: &Plan) -> Managed {
         self.finish_as(Self::STREAMED, tensor, plan)
     }
 }
@@ -416,7 +365,7 @@ impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
 ///
 /// `context` is that of a block with such an owner.
 unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
-    let block = context.cast::<Block<StreamOwner<O>>>();
+    let block = Context::<StreamOwner<O>>::of(context).block;
     // SAFETY: a block of this type, which lives since the caller knows it.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
@@ -424,19 +373,8 @@ unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
 
 impl<O> Drop for Unfinished<O> {
     fn drop(&mut self) {
-        /// Frees the block even if the owner's `Drop` panics.
-        struct Free<O>(NonNull<Block<O>>);
-        impl<O> Drop for Free<O> {
-            fn drop(&mut self) {
-                // SAFETY: allocated in `new` with this layout, and nothing in it is alive any more.
-                unsafe { dealloc(self.0.as_ptr().cast(), Layout::new::<Block<O>>()) };
-            }
-        }
-        let free = Free(self.0);
-        // SAFETY: the place of the owner inside the block.
-        let owner = unsafe { addr_of_mut!((*free.0.as_ptr()).owner) };
-        // SAFETY: `new` initialised it, and this is the one drop.
-        unsafe { owner.drop_in_place() };
+        // SAFETY: `new` made it, and nobody else knows it.
+        unsafe { self.0.release() };
     }
 }
 
@@ -464,9 +402,9 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
 /// `context` is that of a block of this type, which nobody uses afterwards.
 #[inline]
 unsafe fn release<O>(context: *mut c_void) {
+    let block = Context::<O>::of(context);
     // SAFETY: the caller gives the block up.
-    let block = unsafe { Block::<O>::take(context) };
-    contain_panic(move || drop(block));
+    contain_panic(move || unsafe { block.release() });
 }
 
 /// Replaces the header of a block by the legacy one.
@@ -485,10 +423,15 @@ unsafe fn to_legacy<O>(
         deleter: Some(delete_legacy::<O>),
     };
     // The block's own address has provenance over all of it; the header stands at its start.
-    let header = versioned.manager_ctx.cast::<abi::DLManagedTensor>();
+    let header = Context::<O>::of(versioned.manager_ctx)
+        .block
+        .cast::<abi::DLManagedTensor>();
     // SAFETY: the header is a union with room and alignment for both structs.
     unsafe { header.write(legacy) };
     NonNull::new(header).expect("inside a block")
 }
 
-const _: () = assert!(offset_of!(Block<MaybeUninit<u8>>, header) == 0);
+const _: () = {
+    assert!(offset_of!(Block<()>, header) == 0);
+    assert!(Room::BITS < align_of::<Block<()>>());
+};

@@ -3,7 +3,8 @@
 
 use core::ptr::without_provenance_mut;
 
-use crate::export::{block::Contents, block::Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::{Contents, Room};
 use crate::export::{fresh::copy_on_host, fresh::over_copy};
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer::reader};
@@ -26,7 +27,7 @@ pub(super) fn copy(
             access: Access::Exclusive,
             ..Contents::of(descriptor, plan)?
         };
-        return Ok(Unfinished::new(memory)?.finish_streamed(tensor, plan));
+        return Ok(Unfinished::new(memory, Room::of(tensor.ndim))?.finish_streamed(tensor, plan));
     }
     let (start, mut memory) = to_host(descriptor)?;
     if descriptor.view().is_contiguous() {

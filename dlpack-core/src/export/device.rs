@@ -1,9 +1,11 @@
 //! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
 
+use crate::export::block::Unfinished;
+use crate::export::contents::{Contents, Room};
 #[cfg(feature = "std")]
 use crate::export::copies;
+use crate::export::fresh::copy_on_host;
 use crate::export::ways::without_owner;
-use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
 use crate::request::{Consumer, Plan, consumer::reader, plan::Way};
 use crate::stream::link::{Link, order};
 use crate::stream::{owner::StreamOwner, rules::Origin};
@@ -28,7 +30,7 @@ pub(crate) fn finish<O: Send + 'static>(
         }
         (Way::Share, None) => {
             let tensor = Contents::of(descriptor, plan)?;
-            Ok(Unfinished::new(owner)?.finish(tensor, plan))
+            Ok(Unfinished::new(owner, Room::of(tensor.ndim))?.finish(tensor, plan))
         }
         (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
             let tensor = without_owner(descriptor, plan, request);
@@ -47,12 +49,13 @@ pub(crate) fn finish<O: Send + 'static>(
 pub(crate) fn finish_streamed<O: Send + 'static>(
     owner: O,
     origin: Origin,
-    tensor: Contents,
+    tensor: Contents<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let consumer = reader(request, origin.device)?;
-    let mut block = Unfinished::new(StreamOwner::new(owner, Link::new(origin)))?;
+    let owner = StreamOwner::new(owner, Link::new(origin));
+    let mut block = Unfinished::new(owner, Room::of(tensor.ndim))?;
     // Without elements there is nothing to wait for.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer)?;

@@ -20,10 +20,14 @@ pub struct Extras<T: ?Sized> {
     pub transparent: bool,
     /// The tensor as plain values, if it is of the usual kind.
     pub usual: Option<for<'a> fn(&'a T) -> Option<Usual<'a>>>,
+    /// The same as a consumer may write it.
+    pub usual_mut: Option<for<'a> fn(&'a mut T) -> Option<Usual<'a>>>,
     /// Shape and strides, where they lie in the value as DLPack wants them: so they can be lent.
     pub lists: Option<for<'a> fn(&'a T) -> Option<Lists<'a>>>,
     /// Exports without keeping the value, where a field holds the memory by itself (key `owner`).
     pub share: Option<fn(&T, Option<&ExportRequest>) -> Shared>,
+    /// The same where nobody asks, if the tensor is of the usual kind.
+    pub share_usual: Option<fn(&T) -> Option<Managed>>,
 }
 
 impl<T: ?Sized> Extras<T> {
@@ -33,8 +37,10 @@ impl<T: ?Sized> Extras<T> {
         exclusive: false,
         transparent: false,
         usual: None,
+        usual_mut: None,
         lists: None,
         share: None,
+        share_usual: None,
     };
 
     /// Written by a consumer.
@@ -55,6 +61,12 @@ impl<T: ?Sized> Extras<T> {
         self
     }
 
+    /// With a short way to describe what a consumer may write.
+    pub const fn usual_mut(mut self, usual: for<'a> fn(&'a mut T) -> Option<Usual<'a>>) -> Self {
+        self.usual_mut = Some(usual);
+        self
+    }
+
     /// With lists to lend, where their types lie in the value as DLPack wants them.
     pub const fn lists(mut self, lie: bool, lists: for<'a> fn(&'a T) -> Option<Lists<'a>>) -> Self {
         self.lists = if lie { Some(lists) } else { None };
@@ -64,6 +76,12 @@ impl<T: ?Sized> Extras<T> {
     /// With a way to export that does not keep the value.
     pub const fn share(mut self, share: fn(&T, Option<&ExportRequest>) -> Shared) -> Self {
         self.share = Some(share);
+        self
+    }
+
+    /// With a short way to do that.
+    pub const fn share_usual(mut self, share: fn(&T) -> Option<Managed>) -> Self {
+        self.share_usual = Some(share);
         self
     }
 }

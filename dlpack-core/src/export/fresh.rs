@@ -1,7 +1,8 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use crate::export::block::{Contents, Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::{Contents, NewLists, Room};
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};
 use crate::request::{Plan, Subject, plan::plan_unasked};
@@ -65,11 +66,12 @@ pub(crate) fn over_copy(
     legacy: LegacyPolicy,
     plan: &Plan,
 ) -> Result<Managed, Error> {
+    let (mut lists, rank) = (NewLists::row_major(tensor.shape)?, tensor.shape.len());
     let contents = Contents {
         legacy,
-        ..Contents::over(&mut memory, tensor.shape, tensor.dtype, plan.device)?
+        ..Contents::over(&mut memory, rank, tensor.dtype, plan.device, lists.lend())
     };
-    Ok(Unfinished::new(memory)?.finish(contents, plan))
+    Ok(Unfinished::new(memory, Room::ANY)?.finish(contents, plan))
 }
 
 /// As [`Managed::zeroed`], of the shape and the type of another tensor: what the allocator of the exchange table gives.
@@ -107,9 +109,10 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         copied: false,
         legacy: LegacyPolicy::Copy,
     });
+    let (mut lists, rank) = (NewLists::row_major(&extents)?, extents.len());
     let contents = Contents {
         access: Access::Shared,
-        ..Contents::over(&mut memory, &extents, dtype, plan.device)?
+        ..Contents::over(&mut memory, rank, dtype, plan.device, lists.lend())
     };
-    Ok(Unfinished::new(memory)?.finish(contents, &plan))
+    Ok(Unfinished::new(memory, Room::ANY)?.finish(contents, &plan))
 }

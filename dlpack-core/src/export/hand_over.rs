@@ -3,10 +3,11 @@
 
 use core::ptr::NonNull;
 
-use crate::export::block::{Block, Contents, Unfinished};
+use crate::export::block::{Unfinished, take};
+use crate::export::contents::{Contents, Room};
 use crate::export::ways::{finish, subject};
-use crate::request::plan::{Subject, plan, plan_unasked};
-use crate::{Descriptor, Error, ExportRequest, LegacyPolicy, Managed};
+use crate::request::plan::plan;
+use crate::{Descriptor, Error, ExportRequest, Managed};
 use crate::{abi, describe::usual::Usual};
 
 /// What [`hand_over`] gives.
@@ -36,9 +37,10 @@ pub unsafe fn hand_over<O: Send + 'static>(
 ) -> Result<Handover, Error> {
     let plan = plan(request, &subject(descriptor))?;
     let mut with_owner = false;
+    let room = Room::of(descriptor.shape.len());
     let block = |owner| {
         with_owner = true;
-        Unfinished::new(owner)
+        Unfinished::new(owner, room)
     };
     // SAFETY: the caller vouches for the owner.
     let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
@@ -50,11 +52,14 @@ pub unsafe fn hand_over<O: Send + 'static>(
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
+/// More axes than this an array hardly ever has. An export takes 16 bytes for each that it has room for.
+const MANY: usize = 3;
+
 /// As [`hand_over`] for a plain request, of a tensor of the usual kind: as [`Handover::Kept`], or nothing where it is of no
 /// usual kind or there is no memory. The owner was dropped then.
 ///
 /// The block is there before the tensor is described, so that nothing of the description has to be kept
-/// anywhere else meanwhile.
+/// anywhere else meanwhile; `axes` says for how many it has to have room, where that is known.
 ///
 /// # Safety
 ///
@@ -62,21 +67,18 @@ pub unsafe fn hand_over<O: Send + 'static>(
 #[inline(always)]
 pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
     owner: O,
+    axes: Option<usize>,
     describe: impl FnOnce() -> Option<Usual<'a>>,
 ) -> Option<NonNull<abi::DLManagedTensorVersioned>> {
-    let block = Unfinished::try_new(owner).ok()?;
+    let mut block = Unfinished::try_new(owner, Room::of(axes.unwrap_or(MANY))).ok()?;
     let Some(usual) = describe() else {
         discard(block);
         return None;
     };
-    let plan = plan_unasked(&Subject {
-        device: usual.device,
-        dtype: usual.dtype,
-        read_only: usual.read_only,
-        copied: false,
-        legacy: LegacyPolicy::Copy,
-    });
-    Some(block.fill(Contents::of_usual(&usual), &plan))
+    if !block.has_room(usual.rank) {
+        block = block.roomier()?;
+    }
+    Some(block.fill(Contents::of_usual(&usual), &usual.plan()))
 }
 
 #[cold]
@@ -95,6 +97,5 @@ pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorV
     // SAFETY: the struct of a block is valid until it is released.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
     // SAFETY: the caller vouches for the type, and gives the block up.
-    let block = unsafe { Block::<O>::take(context) };
-    block.into_owner()
+    unsafe { take(context) }
 }

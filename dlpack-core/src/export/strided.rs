@@ -1,7 +1,8 @@
 //! The door of memory that another protocol describes: in bytes, and by numbers of C.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use crate::export::block::{Contents, Lists, Unfinished};
+use crate::export::block::Unfinished;
+use crate::export::contents::{Contents, NewLists, Room};
 use crate::layout::{Dims, dims::MAX_RANK};
 use crate::loan::access::Access;
 use crate::request::plan::{Subject, plan_unasked};
@@ -57,10 +58,10 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     describe: impl FnOnce(&'a mut O) -> Result<Strided<'a>, E>,
     failed: impl Fn(Error) -> E,
 ) -> Result<Managed, E> {
-    let mut block = Unfinished::new(owner).map_err(&failed)?;
+    let mut block = Unfinished::new(owner, Room::ANY).map_err(&failed)?;
     // SAFETY: what is described is last used right below, before the block becomes a tensor.
     let array = describe(unsafe { block.owner_in_place() })?;
-    let lists = lists(&array).map_err(&failed)?;
+    let mut lists = lists(&array).map_err(&failed)?;
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
         dtype: array.dtype,
@@ -72,7 +73,7 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
         data: array.data,
         byte_offset: 0,
         ndim: array.shape.len(),
-        lists,
+        lists: lists.lend(),
         dtype: array.dtype.into(),
         device: Device::CPU.into(),
         legacy: LegacyPolicy::Copy,
@@ -86,7 +87,7 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
 
 /// The extents, and the strides in items.
 #[inline]
-fn lists(array: &Strided<'_>) -> Result<Lists, Error> {
+fn lists(array: &Strided<'_>) -> Result<NewLists, Error> {
     let (found, most, bits) = (array.shape.len(), MAX_RANK, array.dtype.itemsize_bits());
     if found > most {
         return Err(Error::TooManyAxes { found, most });
@@ -96,7 +97,7 @@ fn lists(array: &Strided<'_>) -> Result<Lists, Error> {
         return Err(Error::UnknownDataType { found });
     }
     let Some(strides) = array.strides else {
-        return Lists::row_major(&Dims::extents(array.shape)?);
+        return NewLists::row_major(&Dims::extents(array.shape)?);
     };
     let (found, needed) = (strides.len(), array.shape.len());
     if found != needed {
@@ -118,7 +119,7 @@ fn lists(array: &Strided<'_>) -> Result<Lists, Error> {
     let in_items = |(&extent, &stride): (&isize, &isize)| {
         (extent as i64, (stride >> itemsize.trailing_zeros()) as i64)
     };
-    Lists::of(axes().map(in_items))
+    NewLists::of(axes().map(in_items))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 use alloc::sync::Arc;
 use core::{mem::replace, ptr::NonNull};
 
-use crate::describe::descriptor::Of;
+use crate::describe::{descriptor::Of, usual::Usual};
+use crate::export::block::Unfinished;
+use crate::export::contents::{Contents, Room};
 use crate::export::device;
-use crate::export::layer::again;
-use crate::export::{block::Contents, block::Unfinished, fresh::copy_on_host};
+use crate::export::{fresh::copy_on_host, layer::again};
 use crate::request::plan::{Way, plan, plan_unasked};
 use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
 use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts};
@@ -82,8 +83,10 @@ pub unsafe fn export_with<O: Send + 'static>(
 ) -> Result<Managed, Error> {
     let (descriptor, request) = (&mut descriptor, Some(request));
     let plan = planned(descriptor, request)?;
+    let room = Room::of(descriptor.shape.len());
+    let block = |owner| Unfinished::new(owner, room);
     // SAFETY: the caller vouches for the owner.
-    unsafe { finish(|| owner, Unfinished::new, descriptor, &plan, request) }
+    unsafe { finish(|| owner, block, descriptor, &plan, request) }
 }
 
 /// Exports by moving the value, as a consumer asks for it, or as it is where nobody asked: the compiler sees through that,
@@ -94,7 +97,7 @@ pub(crate) fn export_moved<T: Send + 'static>(
     describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let mut block = Unfinished::new(value)?;
+    let mut block = roomy(value)?;
     // SAFETY: what is described borrows the value in name only: it is a checked address, whose memory the block or the
     // tensor keeps. It is last used by `finish`, before that gives the tensor away.
     let value = unsafe { block.owner_in_place() };
@@ -117,7 +120,7 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     let plan = planned(descriptor, request)?;
     let owner = || Arc::clone(value);
     // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
-    unsafe { finish(owner, Unfinished::new, descriptor, &plan, request) }
+    unsafe { finish(owner, roomy, descriptor, &plan, request) }
 }
 
 /// Exports what `field`, or a clone of it, holds, likewise: the clone is the owner, and the struct stays free.
@@ -134,12 +137,25 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     if way(&descriptor, &plan) != Way::Share {
         return without_owner(&mut descriptor, &plan, request);
     }
-    let block = Unfinished::new(field.clone())?;
+    let block = Unfinished::new(field.clone(), Room::of(descriptor.shape.len()))?;
     if !keeps(lend(block.owner()), &descriptor) {
         return Err(Error::OwnerElsewhere);
     }
     // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
     unsafe { finish(|| block, Ok, &mut descriptor, &plan, request) }
+}
+
+/// The same for a plain request and a tensor of the usual kind; nothing where something is wrong or there is no memory,
+/// which the long way finds out.
+#[inline(always)]
+pub(crate) fn share_usual<T: Clone + Send + 'static>(
+    field: &T,
+    lend: for<'a> fn(&'a T) -> Loan<'a>,
+    usual: &Usual<'_>,
+) -> Option<Managed> {
+    let block = Unfinished::try_new(field.clone(), Room::of(usual.rank)).ok()?;
+    let is_kept = usual.lies_in(&lend(block.owner()).memory);
+    is_kept.then(|| block.finish(Contents::of_usual(usual), &usual.plan()))
 }
 
 /// Whether each item of a tensor is one that the loan lends.
@@ -171,6 +187,12 @@ fn same_items(one: &TensorRef<'_>, other: &TensorRef<'_>) -> bool {
         && one.dtype() == other.dtype()
         && one.shape() == other.shape()
         && extent::same_places(one.shape(), one.strides(), other.strides())
+}
+
+/// A block with room for the lists of any usual tensor: how large it is, the compiler knows.
+#[inline(always)]
+fn roomy<O: Send + 'static>(owner: O) -> Result<Unfinished<O>, Error> {
+    Unfinished::new(owner, Room::ANY)
 }
 
 #[inline]

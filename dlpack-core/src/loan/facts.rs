@@ -147,7 +147,8 @@ impl Facts {
     }
 
     /// How many axes there are, if that is known.
-    pub(crate) const fn axes(&self) -> Option<usize> {
+    #[must_use]
+    pub const fn axes(&self) -> Option<usize> {
         match self.leading {
             Some(leading) => Some(leading + self.trailing),
             None => None,

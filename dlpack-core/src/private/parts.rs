@@ -1,5 +1,6 @@
 //! What each key becomes: the loan and who may keep it, extents, strides, offsets, items, devices, streams.
 
+use crate::describe::usual::Usual;
 use crate::layout::Dims;
 use crate::layout::shape::{self, HOLE, Int, List, Shape, StridesFor};
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
@@ -47,6 +48,16 @@ pub fn share<T: Handle, R: Route<T>>(
     _: R,
 ) -> Result<Managed, Error> {
     crate::export::ways::share_clone(field, R::lend, described?, request)
+}
+
+/// The short way to the same for the usual tensor, to a consumer who asks for nothing in particular.
+#[inline]
+pub fn share_usual<T: Handle, R: Route<T>>(
+    field: &T,
+    usual: Option<Usual<'_>>,
+    _: R,
+) -> Option<Managed> {
+    crate::export::ways::share_usual(field, R::lend, &usual?)
 }
 
 /// A shape.

@@ -28,13 +28,19 @@ impl Struct {
         }
     }
 
-    /// The same to be changed.
-    pub(super) fn head_mut(&mut self) -> &mut abi::DLTensor {
+    /// The same to be changed, and what its producer finds the owner by.
+    pub(super) fn head_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void) {
         match self {
-            // SAFETY: as in `head`, and borrowed from its one owner.
-            Self::Versioned(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
-            // SAFETY: as above.
-            Self::Legacy(tensor) => unsafe { &mut (*tensor.as_ptr()).dl_tensor },
+            Self::Versioned(tensor) => {
+                // SAFETY: as in `head`, and borrowed from its one owner.
+                let tensor = unsafe { tensor.as_mut() };
+                (&mut tensor.dl_tensor, &mut tensor.manager_ctx)
+            }
+            Self::Legacy(tensor) => {
+                // SAFETY: as above.
+                let tensor = unsafe { tensor.as_mut() };
+                (&mut tensor.dl_tensor, &mut tensor.manager_ctx)
+            }
         }
     }
 

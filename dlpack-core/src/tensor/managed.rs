@@ -36,6 +36,8 @@ pub struct Managed {
 
 /// What can be done with an exported block by who knows the type of its owner.
 pub(crate) struct BlockTable {
+    /// Where in the block the lists are.
+    pub(crate) lists: usize,
     /// Turns it into the legacy struct, where it stands.
     pub(crate) to_legacy:
         unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
@@ -301,15 +303,17 @@ impl Managed {
         self
     }
 
-    /// The tensor in a block of ours, to be changed, and what leads to that block.
+    /// The tensor in a block of ours, to be changed, what leads to that block, and where its lists are.
     ///
     /// # Panics
     ///
     /// If it is not ours.
-    pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, *mut c_void) {
-        assert!(self.is_ours(), "a block of somebody else is never changed");
-        let (context, _) = self.tensor.context();
-        (self.tensor.head_mut(), context)
+    pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void, usize) {
+        let ours = self
+            .ours
+            .expect("a block of somebody else is never changed");
+        let (head, context) = self.tensor.head_mut();
+        (head, context, ours.block.lists)
     }
 
     /// What the producer of a tensor finds its owner by, if it is released by one of these.

@@ -26,12 +26,14 @@ pub(crate) enum Borrow {
     Exclusive,
     /// Shared, as the argument of a closure in a constant.
     Closure,
+    /// Exclusive, likewise.
+    ClosureMut,
 }
 
 /// The value, at the user's place.
 fn value_of(borrow: Borrow, at: Span) -> Ident {
     match borrow {
-        Borrow::Closure => argument(at),
+        Borrow::Closure | Borrow::ClosureMut => argument(at),
         Borrow::Shared | Borrow::Exclusive => receiver(at),
     }
 }
@@ -59,7 +61,7 @@ impl<'a> Paths<'a> {
         let k = &self.k;
         let (name, this) = match borrow {
             Borrow::Shared | Borrow::Closure => (quote!(describe), quote!(&self)),
-            Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
+            Borrow::Exclusive | Borrow::ClosureMut => (quote!(describe_mut), quote!(&mut self)),
         };
         quote! {
             #[inline]
@@ -117,7 +119,8 @@ impl<'a> Typed<'a> {
     pub(crate) fn lend(&self, function: &str, borrow: Borrow, member: &Member<'_>) -> TokenStream {
         let at = self.at;
         let this = value_of(borrow, at);
-        let exclusive = (borrow == Borrow::Exclusive).then(|| quote_spanned!(at=> mut));
+        let exclusive = matches!(borrow, Borrow::Exclusive | Borrow::ClosureMut);
+        let exclusive = exclusive.then(|| quote_spanned!(at=> mut));
         self.call(function, quote_spanned!(at=> &#exclusive #this.#member,))
     }
 }
@@ -142,6 +145,7 @@ pub(crate) fn usual(
     paths: &Paths<'_>,
     tensor: &Tensor<'_>,
     description: &Description<'_>,
+    owner: Option<&Field<'_>>,
 ) -> Option<(TokenStream, Option<TokenStream>)> {
     let usual = paths.input.krate.root == Root::Pyo3
         && matches!(tensor.data, Data::Field(_))
@@ -153,7 +157,8 @@ pub(crate) fn usual(
         && tensor.dtype.is_none()
         && tensor.device.is_none()
         && tensor.stream.is_none()
-        && tensor.access == Access::Natural
+        && (tensor.access == Access::Natural
+            || (tensor.access == Access::Writable && owner.is_none()))
         && !tensor.policy.release_immediate;
     if !usual {
         return None;
@@ -175,13 +180,31 @@ pub(crate) fn usual(
         tensor.strides.as_ref().map(|(_, slot)| slot),
     );
     let this = argument(Span::call_site());
-    let usual = {
-        let data = (description.data)(Borrow::Closure);
-        let shape = list(shape, "few", Borrow::Closure, None);
-        let strides = list(strides, "few_strides", Borrow::Closure, None);
-        quote!(.usual(|#this| #k::usual(#data, #shape, #strides)))
+    let (borrow, function) = match tensor.access {
+        Access::Writable => (Borrow::ClosureMut, quote!(usual_mut)),
+        _ => (Borrow::Closure, quote!(usual)),
     };
-    let describe = tensor.policy.is_default().then(|| {
+    let usual = {
+        let data = (description.data)(borrow);
+        let shape = list(shape, "few", borrow, None);
+        let strides = list(strides, "few_strides", borrow, None);
+        let usual = quote!(#k::#function(#data, #shape, #strides));
+        match owner {
+            None => quote!(.#function(|#this| #usual)),
+            Some(owner) => {
+                let (at, member) = (owner.at, &owner.member);
+                let typed = Typed::new(paths, owner.ty, at, "Probe");
+                let this_at = argument(at);
+                let share = typed.call(
+                    "share_usual",
+                    quote_spanned!(at=> &#this_at.#member, #usual,),
+                );
+                quote!(.share_usual(|#this| #share))
+            }
+        }
+    };
+    let is_plain = tensor.policy.is_default() && tensor.access == Access::Natural;
+    let describe = is_plain.then(|| {
         let data = (description.data)(Borrow::Shared);
         let extents = list(shape, "rare_shape", Borrow::Shared, None);
         let strides = list(
@@ -208,7 +231,7 @@ impl Description<'_> {
     pub(crate) fn by(&self, borrow: Borrow) -> TokenStream {
         let describe = match borrow {
             Borrow::Shared | Borrow::Closure => quote!(describe),
-            Borrow::Exclusive => quote!(describe_mut),
+            Borrow::Exclusive | Borrow::ClosureMut => quote!(describe_mut),
         };
         let (parts, data) = (&self.parts, parenthesis((self.data)(borrow), self.to));
         quote!(#parts.#describe #data)
@@ -287,7 +310,7 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
             return Box::new(move |borrow| {
                 let function = match borrow {
                     Borrow::Shared | Borrow::Closure => "data",
-                    Borrow::Exclusive => "data_mut",
+                    Borrow::Exclusive | Borrow::ClosureMut => "data_mut",
                 };
                 typed.lend(function, borrow, &field.member)
             });

@@ -59,19 +59,15 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     extras.extend(lists(paths, tensor));
     let description = description(paths, tensor);
     let mut describe = None;
-    match owner {
-        None => {
-            if let Some((usual, by_it)) = usual(paths, tensor, &description) {
-                extras.extend(usual);
-                describe = by_it;
-            }
-        }
-        Some(owner) => {
-            let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
-            let values = quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request,);
-            let share = Typed::new(paths, owner.ty, at, "Probe").call("share", values);
-            extras.extend(paths.share(&quote_spanned!(at=> #k::Some(#share))));
-        }
+    if let Some((usual, by_it)) = usual(paths, tensor, &description, owner) {
+        extras.extend(usual);
+        describe = by_it;
+    }
+    if let Some(owner) = owner {
+        let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
+        let values = quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request,);
+        let share = Typed::new(paths, owner.ty, at, "Probe").call("share", values);
+        extras.extend(paths.share(&quote_spanned!(at=> #k::Some(#share))));
     }
     let mut items = paths.extras(&facts, &extras);
     let describe = describe.unwrap_or_else(|| description.by(Borrow::Shared));

@@ -68,7 +68,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
-    use crate::several::{Batch, Owned, Simulation, Tables};
+    use crate::several::{Batch, Copying, Owned, Simulation, Tables};
     #[pymodule_export]
     use crate::streams::{
         Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,

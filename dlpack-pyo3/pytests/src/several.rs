@@ -96,6 +96,35 @@ impl Buffer for Home {
     }
 }
 
+/// No handle, though it says so: a clone has memory of its own.
+#[derive(Clone)]
+struct Copies(Vec<f32>);
+
+impl Buffer for Copies {
+    fn lend(&self) -> Loan<'_> {
+        Loan::from(&self.0[..])
+    }
+}
+
+/// Cannot be exported.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Copying {
+    #[dlpack(data, owner)]
+    items: Copies,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Copying {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        Self {
+            items: Copies(items),
+        }
+    }
+}
+
 /// Its exports hold the `Arc` and not the object, so that no deleter needs Python.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]

@@ -162,6 +162,12 @@ def test_an_owner_field_frees_the_object(way):
     seen.release_on_foreign_thread()
 
 
+@pytest.mark.parametrize("way", ["method", "table"])
+def test_an_owner_that_keeps_other_memory_is_refused(way):
+    with pytest.raises(BufferError, match="a clone of the field marked `owner` does not hold the memory"):
+        WAYS[way](p.Copying([1.0, 2.0]))
+
+
 def test_errors_like_those_of_a_bytearray():
     """ERR-01: who wants it has BufferError from methods too."""
     for owner, reading in [(p.Mutable([1.0]), True), (p.Exclusive([1.0]), False)]:

@@ -314,6 +314,19 @@ def test_a_hundred_exports_at_once():
 
 
 @pytest.mark.skipif(not capi.COUNTS_MEMORY, reason="the C library does not say how much it has handed out")
+@pytest.mark.parametrize("rank, most", [(1, 112), (2, 128), (3, 144), (6, 192)])
+def test_a_live_export_takes_no_more_than_it_needs(rank, most):
+    """The struct of C, the object, shape and strides, in one piece. Python has memory of its own for the capsule, 48 bytes."""
+    probe, count = p.Probe([1] * rank), 1_000
+    kept = [None] * count
+    before = capi.memory_in_use()
+    for index in range(count):
+        kept[index] = probe.__dlpack__(max_version=(1, 1))
+    each = (capi.memory_in_use() - before) / count
+    assert 80 < each < most + 1
+
+
+@pytest.mark.skipif(not capi.COUNTS_MEMORY, reason="the C library does not say how much it has handed out")
 @pytest.mark.parametrize("make", CLASSES)
 @pytest.mark.parametrize("request_", REQUESTS)
 @pytest.mark.parametrize("consumed", [True, False])

@@ -54,14 +54,40 @@ unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -
 
 /// A new capsule around any tensor, in the struct that it is in.
 pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
-    let (pointer, name, destructor): (NonNull<c_void>, _, ffi::PyCapsule_Destructor) =
-        match tensor.abi() {
-            Abi::Versioned => (tensor.into_raw().cast(), VERSIONED, delete_other::<false>),
-            Abi::Legacy => {
-                let tensor = tensor.into_legacy().or_raise(py)?;
-                (tensor.cast(), LEGACY, delete_other::<true>)
-            }
-        };
+    match tensor.abi() {
+        // SAFETY: given up right here.
+        Abi::Versioned => unsafe { keep_versioned(py, tensor.into_raw()) },
+        Abi::Legacy => {
+            let tensor = tensor.into_legacy().or_raise(py)?;
+            // SAFETY: as above.
+            unsafe { keep_other(tensor.cast(), LEGACY, delete_other::<true>) }
+        }
+    }
+}
+
+/// A new capsule around any tensor in the struct of DLPack 1.0 and later.
+///
+/// # Safety
+///
+/// It is valid, and nobody else has it.
+#[inline]
+pub(crate) unsafe fn keep_versioned(
+    _: Python<'_>,
+    tensor: NonNull<DLManagedTensorVersioned>,
+) -> Result<*mut ffi::PyObject, Raised> {
+    // SAFETY: passed on to the caller.
+    unsafe { keep_other(tensor.cast(), VERSIONED, delete_other::<false>) }
+}
+
+/// # Safety
+///
+/// As [`keep_versioned`], in the struct that goes by this name; the destructor is the one for it, and the thread attached.
+#[inline]
+unsafe fn keep_other(
+    pointer: NonNull<c_void>,
+    name: &'static CStr,
+    destructor: ffi::PyCapsule_Destructor,
+) -> Result<*mut ffi::PyObject, Raised> {
     // SAFETY: a valid pointer and name, and the destructor for what it points to.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(destructor)) };
     if capsule.is_null() {

@@ -144,8 +144,13 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     if plain {
         // SAFETY: passed on to the caller.
         if let Some(tensor) = unsafe { (class.usual)(object) } {
-            // SAFETY: it was given right above, for this type.
-            let capsule = unsafe { capsule::keep::<G>(py, tensor) };
+            let capsule = if class.keeps_field {
+                // SAFETY: it was given right above, to nobody else.
+                unsafe { capsule::keep_versioned(py, tensor) }
+            } else {
+                // SAFETY: as above, for this type.
+                unsafe { capsule::keep::<G>(py, tensor) }
+            };
             return capsule.unwrap_or(ptr::null_mut());
         }
     }
