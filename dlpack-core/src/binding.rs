@@ -11,6 +11,7 @@
 //! | do so for the usual tensor, in the fewest instructions | [`hand_over_usual`] |
 //! | make a tensor of what another protocol describes, as Python's buffers do | [`keep_strided`](fn@keep_strided) |
 //! | export a part of it | [`pick`] |
+//! | make a tensor of bytes that were written down | [`recast`] |
 //! | find what keeps the memory of a tensor that was exported, imported, and so on | [`kept_by`], for a class that says [`Extras::transparent`] |
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
@@ -28,7 +29,7 @@
 
 pub use crate::describe::usual::Usual;
 pub use crate::error::text;
-pub use crate::export::cuts::pick;
+pub use crate::export::cuts::{pick, recast};
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Extras, Lists, lists, share, usual};

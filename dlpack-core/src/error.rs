@@ -86,6 +86,9 @@ errors! {
         /// There are more elements, or fewer, than are needed.
         Count { found: usize = "How many there are.", needed: usize = "How many are needed." }
             => "there are {found} elements where {needed} are needed";
+        /// There are more bytes, or fewer, than the items of a tensor take.
+        Bytes { found: usize = "How many there are.", needed: usize = "How many are needed." }
+            => "there are {found} bytes where the items take {needed}";
         /// The elements take more bytes than memory has.
         TooLarge { shape: Vec<i64> = "The shape." }
             => "a tensor of shape {shape:?} takes more bytes than memory has";

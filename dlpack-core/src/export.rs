@@ -21,7 +21,7 @@
 //! | `strided` | the door of memory that another protocol describes, in bytes |
 //! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
 //! | `layer` | exports of what was exported before, and who keeps the memory below them |
-//! | `cuts` | parts of a tensor, which keep the whole |
+//! | `cuts` | parts of a tensor, which keep the whole; and its bytes as other items |
 //! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
 //! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
 //! | `device` | memory of devices: shared in the order of streams, or who copies it: the processor or a driver |

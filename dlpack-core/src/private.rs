@@ -18,7 +18,7 @@
 //! | `raw` | it is the one `unsafe` function; `address` only reads an address |
 //! | `data`, `data_mut`, `data_of`, `usual`, `usual_mut`, `described`, `via` | a loan lives as long as its borrow, and what is described is checked against it |
 //! | `share`, `share_usual` | what the clone lends from its new place has to be the tensor, or it is refused |
-//! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_whole`, `fits` | they pass on to public traits, or make errors |
+//! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_..`, `fits`, `fitting`, `given` | they pass on to public traits, or make errors |
 //! | `record_column` | the place of the field is compared in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
 //! | `Extras`, `Facts`, `Axes`, `Claim` | false facts make a wrong answer about the type, as a wrong `describe` does; memory is never found by them |
@@ -43,6 +43,7 @@ pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
 pub use crate::export::extras::{Extras, Shared, of_types};
+pub use crate::export::tensors::SharedTensor;
 pub use crate::import::reader::Import;
 pub use crate::layout::LentLists;
 pub use crate::layout::shape::{HOLE, List, RankOf};
@@ -55,8 +56,9 @@ pub use crate::private::parts::{
 };
 pub use crate::private::probe::{Probe, Unsaid, Whole};
 pub use crate::private::tensor::{
-    Described, column, count, described, find, fits, import_whole, names, no_variant, present,
-    skipped, unknown_tensor, via, whole, whole_mut, whole_share, whole_usual,
+    Described, column, count, described, find, fits, fitting, given, import_column_major,
+    import_whole, names, no_variant, present, skipped, unknown_tensor, via, whole, whole_mut,
+    whole_share, whole_usual,
 };
 
 /// A type that the compiler finds; it only stands where an error about that type shall point.

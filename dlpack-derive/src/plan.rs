@@ -21,8 +21,8 @@ pub(crate) mod tensor;
 mod tensors;
 mod variants;
 
-use proc_macro2::{Span, TokenStream};
-use syn::Visibility;
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{Type, Visibility};
 
 use crate::plan::claim::{Claim, Claims, one_role_each};
 use crate::plan::tensor::{Data, Policy, Tensor, names};
@@ -66,6 +66,10 @@ pub(crate) struct Named<'a> {
     pub(crate) vis: &'a Visibility,
     pub(crate) doc: Option<&'a str>,
     pub(crate) source: Source<'a>,
+    /// A clone of the field keeps the memory.
+    pub(crate) owner: bool,
+    /// Python may put another array into the field.
+    pub(crate) set: Option<&'a Ident>,
 }
 
 pub(crate) enum Source<'a> {
@@ -164,9 +168,11 @@ fn main<'a>(
         stray_access(claim, cx);
     }
     cx.check()?;
-    let owner = claims
-        .one(Role::Owner, cx)
-        .and_then(|claim| owner(claim, claims, cx));
+    let of_main = claims.filter(|claim| !(claim.role == Role::Owner && is_of_tensor(claim.field)));
+    let owner = of_main.one(Role::Owner, cx).and_then(|claim| {
+        cheap(claim.field?.ty, claims, cx);
+        claim.field
+    });
     let tensor = Box::new(Tensor::new(claims, data, &names, policy, cx));
     Some(Main::Tensor { tensor, owner })
 }
@@ -187,13 +193,25 @@ fn stray_access(claim: &Claim<'_>, cx: &Ctxt) {
     );
 }
 
-fn owner<'a>(claim: Claim<'a>, claims: &Claims<'a>, cx: &Ctxt) -> Option<&'a Field<'a>> {
-    let field = claim.field?;
+/// Whether `owner` on a field speaks of a tensor under a name alone: beside `tensor`, unless that says so itself.
+fn is_of_tensor(field: Option<&Field<'_>>) -> bool {
+    field.is_some_and(|field| {
+        field.attr(Role::Data).is_none()
+            && field.attrs.iter().any(|attr| attr.role == Role::Tensor)
+            && !field.attrs.iter().any(|attr| match &attr.value {
+                Value::List(keys) => keys.iter().any(|key| key.role == Role::Owner),
+                _ => false,
+            })
+    })
+}
+
+/// What the type of an `owner` must not be, and its tensor must not have.
+fn cheap(ty: &Type, claims: &Claims<'_>, cx: &Ctxt) {
     if let Some(stream) = claims.iter().find(|claim| claim.role == Role::Stream) {
         let message = "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`";
         cx.error(stream.key, message);
     }
-    if let Some(container) = owned_container(field.ty) {
+    if let Some(container) = owned_container(ty) {
         let container = if container == "array" {
             "an array".to_owned()
         } else {
@@ -202,9 +220,8 @@ fn owner<'a>(claim: Claim<'a>, claims: &Claims<'a>, cx: &Ctxt) -> Option<&'a Fie
         let message = format!(
             "cloning {container} copies its elements: an `owner` is a cheap handle such as `Arc<..>`"
         );
-        cx.error(field.ty, message);
+        cx.error(ty, message);
     }
-    Some(field)
 }
 
 /// What a struct without `data` is.
@@ -225,6 +242,13 @@ fn implied<'a>(
             match claim.field {
                 Some(_) if matches!(claim.role, Role::ReadOnly | Role::Writable) => {
                     stray_access(claim, cx)
+                }
+                field if claim.role == Role::Owner => {
+                    if !is_of_tensor(field) {
+                        let message =
+                            "`owner` belongs to the field of a tensor: write `tensor(owner)` there";
+                        cx.error(claim.key, message);
+                    }
                 }
                 _ => {
                     let name = claim.role.name();

@@ -17,6 +17,7 @@
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
 //! | `numbers` | its items as numbers of Python's |
+//! | `pickle` | how objects go to another process, and are copied |
 //! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
 
 mod array;
@@ -24,6 +25,7 @@ mod arrays;
 mod buffer;
 mod index;
 mod numbers;
+pub(crate) mod pickle;
 #[cfg(feature = "stubs")]
 mod producer;
 pub(crate) mod tensor;
@@ -31,11 +33,13 @@ pub(crate) mod tensors;
 
 use core::marker::PhantomData;
 
+use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, prelude::*};
 #[cfg(feature = "stubs")]
 use {crate::hints, pyo3::inspect::PyStaticExpr};
 
+use crate::class::pickle::{Pickles, Restore, restore};
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
 use crate::{export::method, vtable::Exports};
@@ -370,8 +374,13 @@ impl<T: Imports> Class<T> {
     pub const IMPORT: Protocol<T> = Protocol::new().importing();
 }
 
+impl<T: Pickles> Class<T> {
+    pub const RESTORE: Restore<T> = restore::<T>;
+}
+
 impl<T: PyClass> Class<T> {
     pub const IS: IsClass = IsClass;
+    pub const FROZEN: PhantomData<T::Frozen> = PhantomData;
 }
 
 /// What is true of a type otherwise: it is no tensor and has none, is not made of tensors, and is no class.
@@ -381,7 +390,10 @@ pub trait Otherwise {
     const TENSOR: Missing = Missing;
     const TENSORS: Missing = Missing;
     const IMPORT: Protocol<Self::Class> = Protocol::new();
+    /// `reduce`, beside which it is named, refuses the class.
+    const RESTORE: Restore<Self::Class> = |_, _, _| unreachable!("this never compiled");
     const IS: NotClass = NotClass;
+    const FROZEN: PhantomData<False> = PhantomData;
 }
 
 impl<T> Otherwise for Class<T> {

@@ -40,7 +40,7 @@
 //! | `frozen` | the object | everything works |
 //! | other | the object and a shared borrow | `&mut self` methods raise "Already borrowed" |
 //! | with `writable` over plain memory | the object and the exclusive borrow | everything else raises |
-//! | with an `owner` field | a clone of that field | everything works; the deleter needs no interpreter |
+//! | with an `owner` field, or `tensor(owner)` | a clone of that field | everything works; the deleter needs no interpreter |
 //!
 //! `numpy.asarray(obj)` and `memoryview(obj)` are exports as every other, and hold as much: of a class with `writable` over plain
 //! memory there is one at a time. Data on a device is a `TypeError` there, which says what to call instead.
@@ -52,7 +52,7 @@
 //! is never freed. This and the rest of the argument is told in [`soundness`].
 //!
 //! So a class whose methods write while arrays over it live, as a simulation's do, keeps its data in a `SharedBuffer`
-//! behind `#[dlpack(data, owner)]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
+//! behind `#[dlpack(data, owner)]`, or several behind `#[dlpack(tensor(owner))]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
 //!
 //! The consumer's last use may end on any thread, with the interpreter's lock or without, after an exception or after
 //! the interpreter: the object is given back, or left alone where there is nobody to give it to. (A module in a
@@ -120,6 +120,27 @@
 //!
 //! What runs is the same as without the feature, but compiling takes longer.
 //!
+//! # Other processes
+//!
+//! A [`Tensor`] is pickled and copied, and so is a class that asks for it: `#[dlpack_pymethods(pickle)]`. Pickle has to find
+//! `Tensor` in a module, so export it from yours: `#[pymodule_export] use dlpack_pyo3::Tensor;`.
+//!
+//! | sent by | its memory there |
+//! |---|---|
+//! | `pickle` with protocol 5 and a `buffer_callback` | the same, unless it is read-only: nothing is copied |
+//! | `pickle` without, `multiprocessing`, `joblib`, a `DataLoader` with spawned workers | a copy |
+//! | a process that was forked, of what was there before | as all of its memory: the same until one of the two writes |
+//! | `copy.copy`, `copy.deepcopy` | a copy |
+//!
+//! What is strided is packed, what lies on a device comes to the host, and what is read-only is so again; a `copy` may be
+//! written.
+//!
+//! # Attributes that are set
+//!
+//! With `#[dlpack(tensor(set))]` on a field, `obj.mask = array` puts the elements of any library's array into it: a `Vec` copies
+//! them, a [`SharedBuffer`] adopts the memory. Data type, rank and fixed extents have to fit. While an array over data of
+//! the object lives it is a `BufferError`, unless the field of that says `owner`.
+//!
 //! # The rest of the crate
 //!
 //! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
@@ -176,6 +197,7 @@ pub use dlpack_core::*;
 /// | option | adds |
 /// |---|---|
 /// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
+/// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class derives [`FromDLPack`](macro@FromDLPack) too. What that fills by `Default` is not carried |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///

@@ -5,16 +5,18 @@
 //! | what | because |
 //! |---|---|
 //! | `Class`, `Otherwise`, `Attributes`, `Offers` | what they find is typed by the class, and `Attributes::of` takes that of its own alone |
-//! | `attached`, `Attached`, `Forgotten` | they compare types, and do nothing |
+//! | `attached`, `Attached`, `Forgotten`, `settable` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
 //! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
+//! | `reduce` | it is Python's to call, as is what it names; and what comes in there is checked |
 //! | `pyo3` | it is PyO3 |
 
 pub use dlpack_core::__private0::*;
+pub use dlpack_derive::dlpack_pymethods_knowing;
 pub use pyo3;
 
-pub use dlpack_derive::dlpack_pymethods_knowing;
-
+pub use crate::class::pickle::reduce;
+pub use crate::class::tensors::settable;
 pub use crate::class::{
     Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
 };

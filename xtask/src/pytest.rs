@@ -39,10 +39,10 @@ impl Run {
     }
 
     pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
-        let all = ["pytest", "numpy", "ml_dtypes"];
+        let all = ["pytest", "numpy", "ml_dtypes", "joblib"];
         let venv_of = |some: usize| venv(sh, python, "pytest", &all[..some]);
         // The tests skip themselves where what they need cannot be had.
-        let venv = venv_of(3).or_else(|_| venv_of(2).or_else(|_| venv_of(1)))?;
+        let venv = venv_of(4).or_else(|_| venv_of(2).or_else(|_| venv_of(1)))?;
         let (module, driver) = (module.to_owned(), driver(sh)?);
         Ok(Self {
             venv,

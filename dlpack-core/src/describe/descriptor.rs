@@ -4,10 +4,11 @@ use core::marker::PhantomData;
 
 use crate::layout::Dims;
 use crate::layout::cut::Cut;
-use crate::layout::extent::{self, distance};
+use crate::layout::extent::{self, distance, packed_bytes};
 use crate::stream::{Queue, rules::Origin};
+use crate::tensor::{accessors::accessors, view::aligned_to};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
-use crate::{TensorRef, Version, loan::access::Access, tensor::accessors::accessors};
+use crate::{TensorRef, Version, loan::access::Access};
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -149,6 +150,34 @@ impl Descriptor<'_> {
             self.data = self.data.wrapping_offset(distance(bytes));
         } else {
             self.byte_offset = self.byte_offset.wrapping_add_signed(bytes);
+        }
+        Ok(self)
+    }
+
+    /// The same bytes as items of another type in row-major order, which lie one after another before and after.
+    pub(crate) fn recast(mut self, dtype: DataType, shape: &[i64]) -> Result<Self, Error> {
+        if !dtype.is_known() {
+            return Err(Error::UnknownDataType { found: dtype });
+        }
+        let shape = Dims::extents(shape)?;
+        shape.check_rank()?;
+        let too_large = || Error::too_large(&shape);
+        let needed = packed_bytes(&shape, dtype).ok_or_else(too_large)?;
+        let found = packed_bytes(&self.shape, self.dtype).unwrap_or(0);
+        if found != needed {
+            return Err(Error::Bytes { found, needed });
+        }
+        if !extent::is_packed(Order::C, &self.shape, &self.strides, 1) {
+            return Err(Error::not_contiguous(&self.shape, &self.strides));
+        }
+        if self.device.device_type.is_addressable() {
+            aligned_to(self.data.addr(), dtype.alignment(), dtype)?;
+        }
+        self.strides = extent::packed(Order::C, &shape, 1)?;
+        (self.shape, self.dtype) = (shape, dtype);
+        if self.shape.contains(&0) {
+            // LAY-05
+            (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
         }
         Ok(self)
     }

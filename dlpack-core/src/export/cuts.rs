@@ -2,9 +2,10 @@
 
 use core::ops::Range;
 
-use crate::export::{block::narrow, layer::part};
+use crate::export::block::narrow;
+use crate::export::layer::{changed, part};
 use crate::layout::cut::{Cut, Pick};
-use crate::{Descriptor, Error, Managed};
+use crate::{DataType, Descriptor, Error, Managed};
 
 /// Parts keep the whole, and whatever is true of it: who may write, the device, the stream. No memory is touched, so it
 /// may be anywhere. Items that share a byte can be parted where a byte begins.
@@ -111,4 +112,25 @@ impl Managed {
 /// As [`Managed::slice`]; [`Error::BadStride`] where a step is 0, [`Error::TooManyAxes`].
 pub fn pick<'a>(described: Descriptor<'a>, picks: &[Pick]) -> Result<Descriptor<'a>, Error> {
     described.cut(|cut| cut.pick(picks))
+}
+
+/// The bytes of a tensor as items of another type and another shape: how what was written down as bytes becomes a tensor
+/// again. The memory is the same, and who may write it; the items lie one after another in row-major order.
+///
+/// ```
+/// use dlpack_core::binding::recast;
+/// use dlpack_core::{DLPack, DataType};
+///
+/// let bytes: Vec<u8> = [1_u16, 2].into_iter().flat_map(u16::to_ne_bytes).collect();
+/// let pair = recast(bytes.into_dlpack()?, DataType::U16, &[1, 2])?;
+/// assert_eq!(pair.view().to_vec::<u16>()?, [1, 2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Bytes`] where that takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`],
+/// [`Error::UnknownDataType`]; and what is wrong with a shape. The tensor is dropped then.
+pub fn recast(tensor: Managed, dtype: DataType, shape: &[i64]) -> Result<Managed, Error> {
+    changed(tensor, |described| described.recast(dtype, shape), None)
 }

@@ -36,11 +36,20 @@ pub(super) fn part(
     cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
+    changed(tensor, |described| described.cut(cut), request)
+}
+
+/// The same for its memory in any other form.
+pub(super) fn changed(
+    tensor: Managed,
+    change: impl for<'a> FnOnce(Descriptor<'a>) -> Result<Descriptor<'a>, Error>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
     let (sole, copied) = (tensor.is_sole(), tensor.view().is_copied());
     let owner = Layer(tensor);
     let layer = export_moved(
         owner,
-        |layer| Descriptor::of_mut(&mut layer.0)?.cut(cut),
+        |layer| change(Descriptor::of_mut(&mut layer.0)?),
         request,
     )?;
     Ok(layer.over(sole, copied && request.is_none()))

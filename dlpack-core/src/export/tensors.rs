@@ -3,7 +3,11 @@
 use alloc::sync::Arc;
 
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{describe::record::NamedDocs, export::ways::export_shared, loan::facts::NamedFacts};
+use crate::{describe::record::NamedDocs, error::text};
+use crate::{export::ways::export_shared, loan::facts::NamedFacts};
+
+/// An export of a tensor without the value that has it; nothing where the value has to be kept.
+pub type SharedTensor = Result<Option<Managed>, Error>;
 
 /// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
 ///
@@ -44,7 +48,28 @@ pub trait DLPackTensors {
     /// the tensor reach outside its memory.
     fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
 
-    /// Exports the tensor of this name: it holds another `Arc` to the whole value.
+    /// The tensor of this name without the value, where a clone of its field keeps the memory (key `owner`); nothing
+    /// where the value has to be kept.
+    #[doc(hidden)]
+    fn share_tensor(&self, name: &str, request: Option<&ExportRequest>) -> SharedTensor {
+        let _ = (name, request);
+        Ok(None)
+    }
+
+    /// Those that the next function takes.
+    #[doc(hidden)]
+    const SETTABLE: &'static [&'static str] = &[];
+
+    /// Puts the elements of a tensor, or nothing, into the field of this name, where the key `set` says that it may.
+    #[doc(hidden)]
+    fn set_tensor(&mut self, name: &str, tensor: Option<Managed>) -> Result<(), Error> {
+        let _ = tensor;
+        let (name, known) = (text(name)?, Self::SETTABLE);
+        Err(Error::NoSuchTensor { name, known })
+    }
+
+    /// Exports the tensor of this name: it holds another `Arc` to the whole value, or, with the key `owner`, a clone
+    /// of the field.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -71,6 +96,9 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
+        if let Some(shared) = self.share_tensor(name, None)? {
+            return Ok(shared);
+        }
         export_shared(self, |this| this.describe_tensor(name), None)
     }
 
@@ -98,6 +126,9 @@ pub trait DLPackTensors {
     where
         Self: Sized + Send + Sync + 'static,
     {
+        if let Some(shared) = self.share_tensor(name, Some(request))? {
+            return Ok(shared);
+        }
         export_shared(self, |this| this.describe_tensor(name), Some(request))
     }
 }

@@ -7,10 +7,12 @@
 //! 1. `Probe<T>`, if `T: Buffer`;
 //! 2. what it derefs to, if `T: DerefMut<Target = [E]>`;
 //! 3. what that derefs to, if `T: Deref<Target = [E]>`;
-//! 4. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
+//! 4. what that derefs to once more, if `T` is an `Arc<U>` and `U: Deref<Target = [E]>`, such as a memory map;
+//! 5. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
 //!
 //! [`Whole`] does the same for a field that is the whole tensor.
 
+use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
@@ -35,6 +37,10 @@ pub struct ByDerefMut;
 #[derive(Clone, Copy, Debug)]
 pub struct ByDeref;
 
+/// Through an `Arc`, and `Deref` to a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct ByArc;
+
 /// No way at all. What may be asked of a field beside its data holds for it without a bound, so that
 /// one mistake is reported once.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +57,15 @@ pub struct Whole<T: ?Sized>(MutStep<T>);
 pub struct MutStep<T: ?Sized>(RefStep<T>);
 /// The third step of a probe.
 #[derive(Debug)]
-pub struct RefStep<T: ?Sized>(Last, PhantomData<T>);
+pub struct RefStep<T: ?Sized>(ArcStep<T>);
+/// The fourth step of a probe.
+#[derive(Debug)]
+pub struct ArcStep<T: ?Sized>(Last, PhantomData<T>);
 /// The last step of a probe.
 #[derive(Debug)]
 pub struct Last;
 impl<T: ?Sized> MutStep<T> {
-    const NEW: Self = Self(RefStep(Last, PhantomData));
+    const NEW: Self = Self(RefStep(ArcStep(Last, PhantomData)));
 }
 
 macro_rules! probes {
@@ -111,6 +120,15 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
     }
 }
 
+impl<U: ?Sized + Deref<Target = [E]>, E: Element> ArcStep<Arc<U>> {
+    /// A slice, behind an `Arc`.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> ByArc {
+        ByArc
+    }
+}
+
 impl Last {
     /// No way at all.
     #[inline]
@@ -134,7 +152,8 @@ steps! {
     Probe to MutStep<T>;
     Whole to MutStep<T>;
     MutStep to RefStep<T>;
-    RefStep to Last;
+    RefStep to ArcStep<T>;
+    ArcStep to Last;
 }
 
 /// In scope where the constants of a question are named: the answers where the type has no such
@@ -211,6 +230,20 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RouteMut<T> for ByDeref {
 impl<T: Buffer + ?Sized> Route<T> for NoRoute {
     fn lend(value: &T) -> Loan<'_> {
         value.lend()
+    }
+}
+
+impl<U: ?Sized + Deref<Target = [E]>, E: Element> Route<Arc<U>> for ByArc {
+    #[inline]
+    fn lend(value: &Arc<U>) -> Loan<'_> {
+        Loan::from(&***value)
+    }
+}
+
+impl<U: ?Sized + Deref<Target = [E]>, E: Element> RouteMut<Arc<U>> for ByArc {
+    #[inline]
+    fn lend_mut(value: &mut Arc<U>) -> LoanMut<'_> {
+        LoanMut::from(Self::lend(value))
     }
 }
 
@@ -294,7 +327,7 @@ impl<T: ?Sized> RouteToTensorMut<T> for NoRoute {
     }
 }
 
-macro_rules! slices {
+macro_rules! derefs {
     ($($route:ident)*) => {$(
         impl<T: ?Sized + Deref<Target = [E]>, E: Element> Route<T> for $route {
             #[inline]
@@ -302,7 +335,12 @@ macro_rules! slices {
                 Loan::from(&**value)
             }
         }
+    )*};
+}
+derefs!(ByDerefMut ByDeref);
 
+macro_rules! slices {
+    ($($route:ident)*) => {$(
         impl<T: ?Sized> RouteToTensor<T> for $route
         where
             $route: Route<T>,
@@ -329,4 +367,4 @@ macro_rules! slices {
         }
     )*};
 }
-slices!(ByDerefMut ByDeref);
+slices!(ByDerefMut ByDeref ByArc);

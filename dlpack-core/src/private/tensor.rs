@@ -3,9 +3,12 @@
 use crate::describe::{record::Columns, usual::Usual};
 use crate::error::text;
 use crate::export::extras::Shared;
-use crate::layout::shape::List;
+use crate::import::{FromTensor, reader::Import};
+use crate::layout::shape::{HOLE, List};
+use crate::loan::facts::Facts;
 use crate::private::claim::equal;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
+use crate::tensor::view::same_extent;
 use crate::{DLPack, Descriptor, Error, ExportRequest, FromDLPack, Loan, Managed, Parts, Record};
 
 /// What describing gives.
@@ -86,6 +89,41 @@ pub fn via<'a, T: Computed>(tensor: T) -> Result<Descriptor<'a>, Error> {
 /// A field that is read back from a whole tensor.
 pub fn import_whole<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
     T::from_dlpack(tensor)
+}
+
+/// The same for elements in column-major order.
+pub fn import_column_major<D: FromTensor>(tensor: Managed) -> Result<D, Error> {
+    Import::new::<D>(tensor)?.column_major().data()
+}
+
+/// What is put into a field that cannot be `None`.
+pub fn given(tensor: Option<Managed>, name: &'static str) -> Result<Managed, Error> {
+    tensor.ok_or(Error::Absent { name })
+}
+
+/// A tensor that is put into a field: of the data type and the rank that the types say, and of the shape that is said.
+pub fn fitting(tensor: Managed, facts: Facts, shape: Option<List>) -> Result<Managed, Error> {
+    let view = tensor.view();
+    let found = view.dtype();
+    if let Some(needed) = facts.dtype.filter(|needed| *needed != found) {
+        return Err(Error::WrongDataType { found, needed });
+    }
+    let extents = shape.map(|List(extents)| extents).transpose()?;
+    let facts = match &extents {
+        Some(extents) => facts.rank(Some(extents.len())),
+        None => facts,
+    };
+    let found = view.shape().len();
+    if let Some(needed) = facts.axes().filter(|needed| *needed != found) {
+        return Err(Error::Rank { found, needed });
+    }
+    let extents = extents.iter().flat_map(|extents| extents.iter());
+    for (axis, (&needed, &found)) in extents.zip(view.shape()).enumerate() {
+        if needed != HOLE {
+            same_extent(axis, found, needed)?;
+        }
+    }
+    Ok(tensor)
 }
 
 /// Whether a variant's field takes such a tensor.

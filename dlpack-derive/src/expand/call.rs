@@ -353,7 +353,12 @@ pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 }
 
 /// `shape::<[usize; 3]>(&self.dims)` and its like.
-fn value(paths: &Paths<'_>, role: Role, slot: &Slot<'_>, rank: Option<TokenStream>) -> TokenStream {
+pub(crate) fn value(
+    paths: &Paths<'_>,
+    role: Role,
+    slot: &Slot<'_>,
+    rank: Option<TokenStream>,
+) -> TokenStream {
     let function = match role {
         Role::ByteStrides => Role::Strides,
         Role::ByteOffset => Role::Offset,

@@ -26,11 +26,18 @@ pub(crate) fn check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let call = quote_spanned! {at=>
         #at_k::attached::<_, _, #ident>(#at_k::Class::<#ident>::IS, #added)
     };
+    // A class that nobody can change is named where it says that it is changed.
+    let settable = plan.tensors.iter().filter_map(|named| {
+        let at = site(named.set?);
+        let at_k = paths.k(at);
+        Some(quote_spanned!(at=> #at_k::settable::<_, #ident>(#at_k::Class::<#ident>::FROZEN);))
+    });
     Some(quote! {
         #[allow(deprecated, unused_imports, clippy::absolute_paths)]
         const _: fn() = || {
             use #k::{Forgotten as _, Otherwise as _};
             #call;
+            #(#settable)*
         };
     })
 }

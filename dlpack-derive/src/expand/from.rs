@@ -12,7 +12,6 @@ use crate::syntax::attr::Value;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Body, Field, Input};
-use crate::syntax::krate::site;
 use crate::syntax::role::Role;
 
 pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<TokenStream> {
@@ -50,7 +49,9 @@ pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<To
 fn refuse(claims: &Claims<'_>, cx: &Ctxt) {
     for claim in claims.iter() {
         let one_way = match claim.role {
-            Role::Via | Role::Unsafe | Role::Tensor | Role::Columns | Role::Stream => true,
+            Role::Via | Role::Unsafe | Role::Tensor | Role::Columns | Role::Stream | Role::Elem => {
+                true
+            }
             Role::Data => claim.field.is_none(),
             Role::Order => !matches!(claim.value, Value::Text(_)),
             _ => false,
@@ -149,9 +150,6 @@ impl<'a> Solver<'a> {
         let (at, ty, member) = (data.at, data.ty, &data.member);
         let at_k = self.paths.k(at);
         let import = quote_spanned!(at=> #at_k::Import::new::<#ty>(tensor)?);
-        let elem = tensor
-            .elem
-            .map(|elem| quote_spanned!(site(elem)=> .elem::<#elem>()?));
         let order =
             matches!(tensor.order, Some(Order::ColumnMajor)).then(|| quote!(.column_major()));
         let others = self
@@ -169,7 +167,7 @@ impl<'a> Solver<'a> {
                 quote!(#member: #value,)
             });
         Some(quote! {
-            let import = #import #elem #order;
+            let import = #import #order;
             #checks
             #k::Ok(Self {
                 #(#others)*

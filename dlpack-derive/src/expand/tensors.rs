@@ -3,11 +3,12 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::expand::call::{Borrow, Paths, Typed, description, facts, present};
+use crate::expand::call::{Borrow, Paths, Typed, description, facts, present, value};
 use crate::plan::tensor::Data;
 use crate::plan::{Named, Plan, Source};
 use crate::syntax::expr::receiver;
 use crate::syntax::krate::site;
+use crate::syntax::role::Role;
 
 pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let Paths { c, k, .. } = paths;
@@ -68,6 +69,23 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     } else {
         quote!(match name { #(#arms)* _ => #unknown, })
     };
+    let shares = plan.tensors.iter().filter_map(|named| {
+        let (name, share) = (&named.name, share(paths, named)?);
+        Some(quote!(#name => #k::Ok(#k::Some(#share?)),))
+    });
+    let shares: TokenStream = shares.collect();
+    let share = (!shares.is_empty()).then(|| {
+        quote! {
+            fn share_tensor(
+                &self,
+                name: &#k::Str,
+                request: #k::Option<&#c::ExportRequest>,
+            ) -> #k::SharedTensor {
+                match name { #shares _ => #k::Ok(#k::None) }
+            }
+        }
+    });
+    let set = set(paths, plan);
     let mut tokens = TokenStream::new();
     if !own.is_empty() {
         tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
@@ -82,6 +100,8 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
             }
+            #share
+            #set
         },
     ));
     tokens
@@ -127,6 +147,100 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
         #[doc = #doc]
         #[inline]
         #vis fn #name(&self) -> #k::Described<'_> { #body }
+    }
+}
+
+/// The export of a tensor by a clone of its field, where the key `owner` says so.
+fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
+    let (Source::Tensor(tensor), true) = (&named.source, named.owner) else {
+        return None;
+    };
+    let accessor = accessor_name(named);
+    let (ty, at, field) = match &tensor.data {
+        Data::Field(field) => {
+            let (this, member) = (receiver(field.at), &field.member);
+            (
+                field.ty,
+                field.at,
+                quote_spanned!(field.at=> &#this.#member),
+            )
+        }
+        Data::Present(field, ty) => (*ty, site(ty), present(paths, field)),
+        Data::Expr(_) | Data::Raw { .. } => return None,
+    };
+    let this = receiver(at);
+    let values = quote_spanned!(at=> #field, #this.#accessor(), request,);
+    Some(Typed::new(paths, ty, at, "Probe").call("share", values))
+}
+
+/// What puts the elements of an array into a field, where the key `set` says that it may.
+fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+    let Paths { c, k, .. } = paths;
+    let settable = || plan.tensors.iter().filter(|named| named.set.is_some());
+    let names: Vec<_> = settable().map(|named| &named.name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let arms = settable().map(|named| {
+        let (name, made) = (&named.name, made(paths, named));
+        quote!(#name => #made,)
+    });
+    Some(quote! {
+        const SETTABLE: &'static [&'static #k::Str] = &[#(#names),*];
+        fn set_tensor(
+            &mut self,
+            name: &#k::Str,
+            tensor: #k::Option<#c::Managed>,
+        ) -> #k::Result<(), #c::Error> {
+            match name {
+                #(#arms)*
+                _ => return #k::unknown_tensor(name, <Self as #c::DLPackTensors>::SETTABLE).map(|_| ()),
+            }
+            #k::Ok(())
+        }
+    })
+}
+
+/// A field, and what is made for it of an array: `self.mask = import_whole::<Vec<bool>>(fitting(tensor, ..)?)?`
+fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+    let k = &paths.k;
+    let (data, shape, order) = match &named.source {
+        Source::Whole(data) => (data, None, None),
+        Source::Tensor(tensor) => (&tensor.data, tensor.shape.as_ref(), tensor.order.as_ref()),
+    };
+    let (field, ty) = match data {
+        Data::Field(field) => (*field, field.ty),
+        Data::Present(field, ty) => (*field, *ty),
+        Data::Expr(_) | Data::Raw { .. } => unreachable!("`set` stands on a field alone"),
+    };
+    let shape = match shape {
+        Some(shape) => {
+            let shape = value(paths, Role::Shape, shape, None);
+            quote!(#k::Some(#shape))
+        }
+        None => quote!(#k::None),
+    };
+    let facts = source_facts(paths, &named.source);
+    let fitting = quote!({ use #k::Unsaid as _; #k::fitting(tensor, #facts, #shape)? });
+    let at = site(ty);
+    let (at_k, this, member) = (paths.k(at), receiver(at), &field.member);
+    let function = match order {
+        Some(_) => quote_spanned!(at=> import_column_major),
+        None => quote_spanned!(at=> import_whole),
+    };
+    let made = quote_spanned!(at=> #at_k::#function::<#ty>(#fitting)?);
+    let name = &named.name;
+    match data {
+        Data::Present(..) => quote! {{
+            #this.#member = match tensor {
+                #k::Some(tensor) => #k::Some(#made),
+                #k::None => #k::None,
+            }
+        }},
+        _ => quote! {{
+            let tensor = #k::given(tensor, #name)?;
+            #this.#member = #made
+        }},
     }
 }
 

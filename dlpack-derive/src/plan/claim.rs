@@ -41,6 +41,11 @@ impl<'a> Claims<'a> {
         self.0.iter()
     }
 
+    /// Those of which this is true.
+    pub(crate) fn filter(&self, which: impl Fn(&Claim<'a>) -> bool) -> Self {
+        Self(self.iter().copied().filter(|claim| which(claim)).collect())
+    }
+
     pub(crate) fn has(&self, role: Role) -> bool {
         self.iter().any(|claim| claim.role == role)
     }

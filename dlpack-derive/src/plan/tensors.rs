@@ -5,7 +5,7 @@ use syn::LitStr;
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 
-use super::{Named, Source};
+use super::{Named, Source, cheap};
 use crate::plan::claim::{Claim, Claims};
 use crate::plan::tensor::{Data, Policy, Tensor, names};
 use crate::syntax::attr::{Attr, Value};
@@ -47,8 +47,20 @@ pub(super) fn plan<'a>(
             None => free_data(claim, &inner, &names, cx),
         };
         let Some(data) = data else { continue };
-        let plain = keys.iter().all(|key| key.role == Role::Name) && policy.is_default();
-        let source = if plain && claim.field.is_some() {
+        let owner = inner.has(Role::Owner)
+            || claim
+                .field
+                .is_some_and(|field| field.attr(Role::Owner).is_some());
+        if let (Some(field), true) = (claim.field, owner) {
+            cheap(optional(field.ty).unwrap_or(field.ty), &inner, cx);
+        }
+        let set = inner.one(Role::Set, cx).map(|claim| claim.key);
+        if set.is_some() {
+            packed(&inner, cx);
+        }
+        let says_more = |key: &Attr| !matches!(key.role, Role::Name | Role::Set);
+        let plain = !keys.iter().any(says_more) && policy.is_default();
+        let source = if plain && claim.field.is_some() && !owner {
             Source::Whole(data)
         } else {
             Source::Tensor(Box::new(Tensor::new(&inner, data, &names, policy, cx)))
@@ -59,9 +71,29 @@ pub(super) fn plan<'a>(
             vis: claim.field.map_or(input.vis, |field| field.vis),
             doc: claim.field.and_then(|field| field.doc.as_deref()),
             source,
+            owner,
+            set,
         });
     }
     found
+}
+
+/// What is set is packed, and of the type that the field is of.
+fn packed(keys: &Claims<'_>, cx: &Ctxt) {
+    for claim in keys.iter() {
+        let is_elsewhere = match claim.role {
+            Role::Order => !matches!(claim.value, Value::Text(_)),
+            Role::Elem => true,
+            role => role.lays_out() && role != Role::Shape,
+        };
+        if is_elsewhere {
+            let name = claim.role.name();
+            let message = format!(
+                "`set` fills the field with the elements of an array, one after another: remove `{name}`, or write a `#[setter]`"
+            );
+            cx.error(claim.key, message);
+        }
+    }
 }
 
 fn free_data<'a>(

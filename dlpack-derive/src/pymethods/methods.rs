@@ -80,6 +80,8 @@ pub(crate) fn run(
 
 struct Options<'a> {
     info: bool,
+    /// Where it is asked for.
+    pickle: Option<Span>,
     /// For type stubs.
     inventory: Option<&'a Inventory>,
     /// The library of which attributes are arrays.
@@ -97,6 +99,8 @@ impl<'a> Options<'a> {
         });
         Self {
             info: has(Role::Info),
+            pickle: (attrs.iter().find(|attr| attr.role == Role::Pickle))
+                .map(|attr| site(&attr.key)),
             inventory,
             arrays,
             krate: Krate::of(&attrs, cx.root),
@@ -239,6 +243,10 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     if options.info {
         names.push("__dlpack_info__");
     }
+    if let Some(at) = options.pickle {
+        names.extend(["__reduce_ex__", "__dlpack_restore__"]);
+        items.extend(pickle(options, at));
+    }
     for name in names {
         if let Some(own) = block.defines(name) {
             let message = format!("`#[dlpack_pymethods]` adds `{name}`; remove this one");
@@ -309,4 +317,32 @@ fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
             #k::placeholder(slf)
         }
     })
+}
+
+/// What `pickle` and `copy` call.
+fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    let at_k = options.krate.private(at);
+    let reduce = quote_spanned!(at=> #at_k::reduce::<Self>);
+    quote! {
+        /// What pickle writes: the bytes, their type and the shape.
+        fn __reduce_ex__<'py>(
+            slf: &#k::pyo3::Bound<'py, Self>,
+            protocol: ::core::primitive::i32,
+        ) -> #k::pyo3::PyResult<#k::pyo3::Bound<'py, #k::pyo3::types::PyTuple>> {
+            #reduce(slf, protocol)
+        }
+
+        /// The object that was pickled.
+        #[classmethod]
+        fn __dlpack_restore__(
+            _cls: &#k::pyo3::Bound<'_, #k::pyo3::types::PyType>,
+            bytes: &#k::pyo3::Bound<'_, #k::pyo3::PyAny>,
+            dtype: (::core::primitive::u8, ::core::primitive::u8, ::core::primitive::u16, ::core::primitive::bool),
+            shape: &#k::pyo3::Bound<'_, #k::pyo3::types::PyTuple>,
+        ) -> #k::pyo3::PyResult<Self> {
+            use #k::Otherwise as _;
+            #k::Class::<Self>::RESTORE(bytes, dtype, shape)
+        }
+    }
 }

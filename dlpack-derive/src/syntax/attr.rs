@@ -291,6 +291,13 @@ fn misplaced(key: &Ident, role: Role, site: Site) -> Error {
                 "the field itself is the data of this tensor: remove `{name}`, or move `tensor(..)` to the struct"
             )
         }
+        Site::FreeTensor if role == Role::Owner => {
+            "`owner` needs a field to clone: write `tensor(owner)` on the field that holds the elements"
+                .to_owned()
+        }
+        Site::FreeTensor if role == Role::Set => {
+            "`set` needs a field to put the elements into: write `tensor(set)` on it".to_owned()
+        }
         Site::FieldTensor | Site::FreeTensor | Site::Raw => {
             format!(
                 "`{name}` does not belong in {}, expected {}",

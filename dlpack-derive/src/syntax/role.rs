@@ -39,6 +39,7 @@ roles! {
     Owner = "owner", "";
     ReadOnly = "readonly", "";
     Writable = "writable", "";
+    Set = "set", "";
     Tensor = "tensor", "";
     Columns = "columns", "";
     Via = "via", "self.to_array()";
@@ -48,6 +49,7 @@ roles! {
     Skip = "skip", "";
     Info = "info", "";
     Arrays = "arrays", "\"numpy\"";
+    Pickle = "pickle", "";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -99,7 +101,7 @@ impl Role {
         use Role as R;
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
-            (Site::Methods, R::Info) => Form::Flag,
+            (Site::Methods, R::Info | R::Pickle) => Form::Flag,
             (Site::Methods, R::Arrays) => Form::Text,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
@@ -115,7 +117,8 @@ impl Role {
             (Site::Struct | Site::Field, R::ReadOnly | R::Writable) => Form::Flag,
 
             (Site::FieldTensor | Site::FreeTensor, R::Name) => Form::Text,
-            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly) => Form::Flag,
+            (Site::FieldTensor | Site::FreeTensor, R::ReadOnly)
+            | (Site::FieldTensor, R::Owner | R::Set) => Form::Flag,
 
             (Site::Struct | Site::FreeTensor | Site::Raw, R::Data) | (Site::Raw, R::Len) => {
                 Form::Expr
@@ -161,7 +164,7 @@ impl Role {
         match self {
             Self::Data | Self::Owner | Self::Columns | Self::Tensor => "a field",
             Self::Skip => "an enum variant",
-            Self::Name => "`tensor(..)`",
+            Self::Name | Self::Set => "`tensor(..)`",
             Self::Len => "`unsafe(data = .., len = ..)`",
             Self::ReadOnly | Self::Writable => "the `data` field",
             _ => "the struct",

@@ -92,7 +92,7 @@ fn unknown_keys_list_the_known_ones() {
             (
                 "struct S { #[dlpack(tensor(names = \"x\"))] a: Vec<f32> }",
                 "unknown dlpack tensor attribute `names`, expected one of `shape`, `strides`, `byte_strides`, `order`, \
-             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `name`; did you mean `name`?",
+             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `owner`, `readonly`, `set`, `name`; did you mean `name`?",
                 "names",
             ),
         ],
@@ -197,7 +197,7 @@ fn keys_have_their_places() {
             (
                 "struct S { #[dlpack(tensor(writable))] a: Vec<f32> }",
                 "`writable` does not belong in `tensor(..)`, expected one of `shape`, `strides`, `byte_strides`, `order`, \
-             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `name`",
+             `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `owner`, `readonly`, `set`, `name`",
                 "writable",
             ),
             (
@@ -620,8 +620,23 @@ fn a_struct_has_data() {
                 "shape",
             ),
             (
-                "struct S { #[dlpack(tensor, owner)] a: Arc<[f32]> }",
-                "`owner` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "#[dlpack(tensor(name = \"b\", data = &self.a[1..]))] struct S { #[dlpack(owner)] a: Arc<[f32]> }",
+                "`owner` belongs to the field of a tensor: write `tensor(owner)` there",
+                "owner",
+            ),
+            (
+                "#[dlpack(tensor(name = \"b\", data = &self.a[1..], set))] struct S { a: Vec<f32> }",
+                "`set` needs a field to put the elements into: write `tensor(set)` on it",
+                "set",
+            ),
+            (
+                "struct S { #[dlpack(tensor, set)] a: Vec<f32> }",
+                "`set` belongs on `tensor(..)`, not on a field",
+                "set",
+            ),
+            (
+                "#[dlpack(tensor(name = \"b\", data = &self.a[1..], owner))] struct S { a: Arc<[f32]> }",
+                "`owner` needs a field to clone: write `tensor(owner)` on the field that holds the elements",
                 "owner",
             ),
         ],
@@ -707,6 +722,36 @@ fn keys_do_not_contradict() {
                 "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(owner)] b: [f32; 3] }",
                 "cloning an array copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
                 "[f32; 3]",
+            ),
+            (
+                "struct S { #[dlpack(tensor(set, shape = [2], strides = [3]))] a: Vec<f32> }",
+                "`set` fills the field with the elements of an array, one after another: remove `strides`, or write a `#[setter]`",
+                "strides",
+            ),
+            (
+                "struct S { #[dlpack(tensor(elem = bool, set))] a: Vec<u8> }",
+                "`set` fills the field with the elements of an array, one after another: remove `elem`, or write a `#[setter]`",
+                "elem",
+            ),
+            (
+                "struct S { #[dlpack(tensor(set, order = o))] a: Vec<u8>, o: Order }",
+                "`set` fills the field with the elements of an array, one after another: remove `order`, or write a `#[setter]`",
+                "order",
+            ),
+            (
+                "struct S { #[dlpack(tensor(owner))] a: Option<Vec<f32>> }",
+                "cloning a `Vec` copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
+                "Vec<f32>",
+            ),
+            (
+                "struct S { #[dlpack(data)] a: Arc<[f32]>, #[dlpack(tensor, owner)] b: [f32; 3] }",
+                "cloning an array copies its elements: an `owner` is a cheap handle such as `Arc<..>`",
+                "[f32; 3]",
+            ),
+            (
+                "struct S { #[dlpack(tensor(owner, device = d, stream = s))] a: Arc<Memory>, d: Device, s: StreamHandle }",
+                "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`",
+                "stream",
             ),
             (
                 "#[dlpack(device = Device::cuda(0))] struct S { #[dlpack(data, owner)] a: Arc<Memory>, #[dlpack(stream)] s: Arc<CudaStream> }",
@@ -1019,6 +1064,7 @@ fn the_way_back_is_only_what_can_be_solved() {
         ),
         ("struct S { #[dlpack(data, tensor)] a: Vec<f32> }", "tensor"),
         ("struct S { #[dlpack(columns)] a: Vec<R> }", "columns"),
+        ("#[dlpack(elem = bool)] struct S(Vec<u8>);", "elem"),
         (
             "struct S { #[dlpack(data)] a: Gpu, #[dlpack(stream)] s: Stream }",
             "stream",

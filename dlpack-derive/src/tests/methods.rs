@@ -82,6 +82,7 @@ snapshots! {
     pymethods_with_all: "info, arrays = \"numpy\"", "#[pymethods]\nimpl Image {}", knowing: "tensor (\"mask\", \"\")";
     pymethods_of_tensors: "", "#[pymethods]\nimpl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }",
         knowing: "(\"rewards\", \"One a step.\") (\"own\", \"\") (\"type\", \"\") (\"mask\", \"\") (\"fn\", \"\")";
+    pymethods_with_pickle: "pickle", "#[pymethods]\nimpl Image {}";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -287,7 +288,7 @@ fn groups_of_macros_are_seen_through() {
 fn mistakes_are_named_where_they_are_made() {
     const LIBRARY: &str =
         "expected the name of a module of Python's, such as `\"numpy\"` or `\"jax.numpy\"`";
-    const KNOWN: &str = "one of `info`, `arrays`, `crate`";
+    const KNOWN: &str = "one of `info`, `arrays`, `pickle`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -397,6 +398,12 @@ fn mistakes_are_named_where_they_are_made() {
             "#[pymethods] impl Foo { #[classattr] const __dlpack_tensors__: u8 = 1; }",
             &given("__dlpack_tensors__"),
             "__dlpack_tensors__",
+        ),
+        (
+            "pickle",
+            "#[pymethods] impl Foo { fn __reduce_ex__(&self, protocol: i32) {} }",
+            &given("__reduce_ex__"),
+            "__reduce_ex__",
         ),
         (
             "",

@@ -267,6 +267,18 @@ snapshots! {
             #[dlpack(tensor)] rewards: Vec<f32>,
         }
     ";
+    tensor_owners: DLPack, MANY, "
+        struct Batch {
+            #[dlpack(tensor(owner))] state: SharedBuffer<f32>,
+            #[dlpack(tensor, owner)] mask: Option<Arc<Bytes>>,
+        }
+    ";
+    tensor_setters: DLPack, MANY, "
+        struct Batch {
+            #[dlpack(tensor(set, shape = [n, _], order = \"F\"))] mask: Option<Vec<bool>>,
+            n: usize,
+        }
+    ";
     columns: DLPack, USUAL, "
         struct Series { #[dlpack(columns)] candles: Vec<Candle>, name: String }
     ";
@@ -336,7 +348,7 @@ snapshots! {
         }
     ";
     from_list: FromDLPack, USUAL, "
-        #[dlpack(shape = [height, self.width, 3, height], byte_strides = [linesize, _, _, _], elem = u8)]
+        #[dlpack(shape = [height, self.width, 3, height], byte_strides = [linesize, _, _, _])]
         struct Frame { #[dlpack(data)] data: Vec<u8>, height: u32, width: u32, linesize: usize }
     ";
     from_tuple: FromDLPack, USUAL, "

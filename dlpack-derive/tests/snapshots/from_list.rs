@@ -1,4 +1,4 @@
-// #[dlpack(shape = [height, self.width, 3, height], byte_strides = [linesize, _, _, _], elem = u8)]
+// #[dlpack(shape = [height, self.width, 3, height], byte_strides = [linesize, _, _, _])]
 // struct Frame { #[dlpack(data)] data: Vec<u8>, height: u32, width: u32, linesize: usize }
 
 #[automatically_derived]
@@ -8,8 +8,7 @@ impl ::dlpack_core::FromDLPack for Frame {
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
-        let import = ::dlpack_core::__private::Import::new::<Vec<u8>>(tensor)?
-            .elem::<u8>()?;
+        let import = ::dlpack_core::__private::Import::new::<Vec<u8>>(tensor)?;
         import.rank(4)?;
         import.expect(2, 3)?;
         import.expect(3, import.extent::<_>(0)?)?;

@@ -12,6 +12,7 @@ mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
 mod libraries;
+mod life;
 mod memory;
 mod mutable;
 mod panics;
@@ -57,6 +58,8 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::libraries::libraries;
     #[pymodule_export]
+    use crate::life::{Canvas, Picture, Settings, homeless};
+    #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
@@ -69,7 +72,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
-    use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Tables};
+    use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
     #[pymodule_export]
     use crate::streams::{
         Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_pyo3::{Buffer, DLPack, Loan, Record, dlpack_pymethods};
+use dlpack_pyo3::{Buffer, DLPack, Loan, Record, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -213,5 +213,40 @@ impl Foreigner {
             more: vec![2.0, 3.0],
             _alive: Alive::new(),
         }
+    }
+}
+
+/// Runs while arrays over its buffers live: they hold those, and not the object.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Simulation {
+    #[dlpack(tensor(owner))]
+    state: SharedBuffer<f32>,
+    #[dlpack(tensor, owner)]
+    reward: SharedBuffer<f64>,
+    #[dlpack(tensor)]
+    seeds: Vec<u32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Simulation {
+    #[new]
+    fn new(len: usize) -> PyResult<Self> {
+        Ok(Self {
+            state: SharedBuffer::zeroed(len)?,
+            reward: SharedBuffer::zeroed(len)?,
+            seeds: vec![7; len],
+            _alive: Alive::new(),
+        })
+    }
+
+    fn step(&mut self) {
+        for place in 0..self.state.len() {
+            self.state.set(place, self.state.get(place) + 1.0);
+            self.reward.set(place, self.reward.get(place) - 1.0);
+        }
+        self.seeds.push(0);
     }
 }

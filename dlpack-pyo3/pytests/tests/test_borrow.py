@@ -225,6 +225,27 @@ def test_attributes_are_tensors():
         _ = owner.absent
 
 
+def test_attributes_with_an_owner_free_the_object():
+    """CAP-15, CAP-18: a tensor by name holds its field alone; one without `owner` holds the object as before."""
+    owner = p.Simulation(3)
+    held = capi.references(owner)
+    state, reward = owner.state, owner.reward
+    assert capi.references(owner) == held
+    seen = capi.export(state)
+    owner.step()
+    assert seen.floats() == [1.0] * 3 and not state.readonly
+    capi.c.memmove(seen.data, b"\0\0\0\x40", 4)
+    owner.step()
+    assert seen.floats() == [3.0, 2.0, 2.0]
+    seeds = owner.seeds
+    with pytest.raises(RuntimeError, match="borrowed"):
+        owner.step()
+    assert capi.references(owner) == held + 1
+    del seeds, owner
+    assert seen.floats() == [3.0, 2.0, 2.0] and reward.shape == (3,)
+    seen.release_on_foreign_thread()
+
+
 def test_columns():
     """CAP-18, LAY-01: every field of a record is a tensor with the record's stride; the class itself is none."""
     owner = p.Tables(4)

@@ -5,10 +5,10 @@ use core::convert::Infallible;
 use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple, PyType};
 use pyo3::{PyTypeInfo, prelude::*};
 
-use crate::class::{Protocol, array::numpy_of, index::picks, numbers};
+use crate::class::{Protocol, array::numpy_of, index::picks, numbers, pickle};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
 use crate::import::{argument, from_dlpack_with};
@@ -71,6 +71,13 @@ impl Tensor {
     #[must_use]
     pub fn view(&self) -> TensorRef<'_> {
         self.managed.view()
+    }
+}
+
+impl Tensor {
+    /// Whether nobody may write to the data.
+    pub(super) fn is_read_only(&self) -> PyResult<bool> {
+        Ok(self.describe()?.is_read_only())
     }
 }
 
@@ -204,7 +211,7 @@ impl Tensor {
     /// Whether nobody may write to the data.
     #[getter]
     fn readonly(&self) -> PyResult<bool> {
-        Ok(self.describe()?.is_read_only())
+        self.is_read_only()
     }
 
     /// The address of the first element, 0 if there is none.
@@ -216,6 +223,32 @@ impl Tensor {
     /// An array of NumPy's over the same memory.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         numpy_of(slf)
+    }
+
+    /// What pickle writes: the bytes, their type and the shape.
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i32) -> PyResult<Bound<'py, PyTuple>> {
+        pickle::reduce_tensor(slf, protocol)
+    }
+
+    /// The tensor that was pickled.
+    #[classmethod]
+    #[pyo3(signature = (bytes, dtype, shape, /))]
+    fn _restore(
+        _cls: &Bound<'_, PyType>,
+        bytes: &Bound<'_, PyAny>,
+        dtype: (u8, u8, u16, bool),
+        shape: &Bound<'_, PyTuple>,
+    ) -> PyResult<Self> {
+        pickle::tensor_of(bytes, dtype, shape).map(Self::new)
+    }
+
+    /// A copy, which may be written, as of an array of NumPy.
+    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        from_dlpack_with(slf.as_any(), None, Some(true)).map(Self::new)
+    }
+
+    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::__copy__(slf)
     }
 
     /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.

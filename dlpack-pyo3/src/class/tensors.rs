@@ -1,15 +1,20 @@
 //! Attributes for the tensors and columns of an object.
 #![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
 use std::{borrow::Cow, ffi::CString};
 
-use dlpack_core::{DLPackTensors, binding::export_with};
+use dlpack_core::binding::{export_with, text};
+use dlpack_core::{DLPackTensors, Error, Managed};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
+use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
-use crate::error::{OrRaise, answer};
+use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, refuse};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
+use crate::import::argument;
 use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
@@ -30,7 +35,15 @@ pub(crate) fn install<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    install_each(class, parts, T::NAMES, T::DOCS, get::<T>)
+    install_each(
+        class,
+        parts,
+        T::NAMES,
+        T::DOCS,
+        get::<T>,
+        T::SETTABLE,
+        const { setter::<T>() },
+    )
 }
 
 fn install_each<'py>(
@@ -39,6 +52,8 @@ fn install_each<'py>(
     names: &[&str],
     docs: &[&[(&str, &str)]],
     get: ffi::getter,
+    settable: &[&str],
+    set: Option<ffi::setter>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
     for (index, name) in names.iter().enumerate() {
@@ -52,15 +67,15 @@ fn install_each<'py>(
                 "The tensor `{name}`: it shares the memory of this object, and keeps it."
             )),
         };
-        let text = |text: &str| {
+        let kept = |text: &str| {
             let text = CString::new(text).expect("the name of a field has no zero byte");
             keep_for_good(text).as_ptr()
         };
         let getter = keep_for_good(ffi::PyGetSetDef {
-            name: text(name),
+            name: kept(name),
             get: Some(get),
-            set: None,
-            doc: text(&doc),
+            set: set.filter(|_| settable.contains(name)),
+            doc: kept(&doc),
             closure: core::ptr::without_provenance_mut(index),
         });
         let getter = core::ptr::from_ref(getter).cast_mut();
@@ -90,11 +105,120 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
         let (value, guard) = unsafe { share(&object) }?;
-        let descriptor = value.describe_tensor(T::NAMES[index.addr()]).or_raise(py)?;
-        let request = unordered(descriptor.device());
-        let owner = Held::new(guard, object.as_any());
-        // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
-        let tensor = unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?;
+        let name = T::NAMES[index.addr()];
+        let tensor = match value.share_tensor(name, None).or_raise(py)? {
+            Some(tensor) => tensor,
+            None => {
+                let descriptor = value.describe_tensor(name).or_raise(py)?;
+                let request = unordered(descriptor.device());
+                let owner = Held::new(guard, object.as_any());
+                // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+                unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?
+            }
+        };
         Ok(Tensor::new(tensor).into_py_any(py).or_raise(py)?.into_ptr())
     })
 }
+
+/// What sets attributes of the class, if any can be set.
+const fn setter<T: ExportsTensors>() -> Option<ffi::setter> {
+    if T::SETTABLE.is_empty() {
+        None
+    } else {
+        Some(set::<T>)
+    }
+}
+
+unsafe extern "C" fn set<T: ExportsTensors>(
+    object: *mut PyObject,
+    array: *mut PyObject,
+    index: *mut c_void,
+) -> c_int {
+    // SAFETY: Python calls a setter attached.
+    let py = unsafe { Python::assume_attached() };
+    let (name, class) = (T::NAMES[index.addr()], <T as PyClass>::NAME);
+    let set = contained(py, || {
+        // SAFETY: an object, or null where the attribute is to be deleted.
+        let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
+        let attribute = Attribute { py, name, class };
+        // Before the object is borrowed: code of the array's library may ask for its tensors.
+        let (tensor, found) = attribute.take(array.as_ref())?;
+        // SAFETY: the descriptor checked that the object is one of its class.
+        let object = unsafe { Borrowed::from_ptr(py, object) };
+        // SAFETY: as above.
+        let object = unsafe { object.cast_unchecked::<T>() };
+        // SAFETY: the guard is dropped last.
+        let excluded = unsafe { T::Frozen::exclude(&object) };
+        let (value, _guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
+        let set = value.set_tensor(name, tensor);
+        set.map_err(|error| attribute.unfit(&error, &found))
+    });
+    if set.is_ok() { 0 } else { -1 }
+}
+
+/// An attribute that is set, for messages.
+struct Attribute<'py> {
+    py: Python<'py>,
+    name: &'static str,
+    class: &'static str,
+}
+
+impl Attribute<'_> {
+    /// The tensor of an array, or nothing for `None`; and what it is, in words.
+    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, String), Raised> {
+        let Self { py, name, class } = *self;
+        let Some(array) = array else {
+            bail!(py, PyAttributeError: "`{name}` of `{class}` cannot be deleted, only set to another array");
+        };
+        if array.is_none() {
+            return Ok((None, String::new()));
+        }
+        let tensor = argument(array).or_raise(py)?;
+        let view = tensor.view();
+        let words = format_args!("{} of shape {}", view.dtype(), Tuple(view.shape()));
+        let found = text(words).or_raise(py)?;
+        Ok((Some(tensor), found))
+    }
+
+    #[cold]
+    fn in_use(&self, raised: Raised) -> Raised {
+        let Self { py, name, class } = *self;
+        raised.forget(py);
+        fail!(py, PyBufferError:
+            "`{name}` of `{class}` cannot be set now: an array over the data of this object is alive, or a method of it is \
+             running; drop that array first")
+    }
+
+    /// That an array does not fit the field.
+    #[cold]
+    fn unfit(&self, error: &Error, found: &str) -> Raised {
+        let Self { py, name, class } = *self;
+        match error {
+            Error::OutOfMemory { .. } => refuse(py, error),
+            Error::Absent { .. } => {
+                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
+            }
+            Error::WrongDataType { .. } => {
+                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {found}: {error}")
+            }
+            _ => {
+                fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {found}: {error}")
+            }
+        }
+    }
+}
+
+/// That a class `T` can be changed.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{T}` is frozen, so none of its attributes can be set",
+    label = "Python would put an array into the field",
+    note = "remove `frozen` from `#[pyclass(frozen)]`, or remove `set`"
+)]
+pub trait Settable<T: ?Sized> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: ?Sized> Settable<T> for PhantomData<False> {}
+
+#[doc(hidden)]
+pub fn settable<F: Settable<T>, T: ?Sized>(_: F) {}

@@ -1,8 +1,10 @@
 //! "Ambiguities, decided", each as a test. What is decided by refusing it stands in `ui/`.
 
+use core::ops::Deref;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use dlpack_core::{DLPack, DLPackTensors, DataType, Error};
+use dlpack_core::{DLPack, DLPackTensors, DataType, Error, SharedBuffer};
 use ndarray::{Array2, array};
 
 use crate::stand_ins::CudaSlice;
@@ -169,4 +171,122 @@ fn a_clone_that_copies_is_no_owner() {
         Arc::new(owner).to_dlpack().unwrap_err(),
         Error::OwnerElsewhere
     );
+}
+
+#[derive(DLPack)]
+struct Simulation {
+    #[dlpack(tensor(owner, shape = [_, 2]))]
+    state: SharedBuffer<f32>,
+    #[dlpack(tensor, owner)]
+    mask: Option<Arc<[u8]>>,
+    #[dlpack(tensor)]
+    rewards: Vec<f32>,
+}
+
+/// Inside `tensor(..)` and beside it, `owner` says the same.
+#[test]
+fn a_tensor_by_name_has_an_owner() -> Result<(), Error> {
+    let simulation = Arc::new(Simulation {
+        state: SharedBuffer::zeroed(4)?,
+        mask: Some(Arc::new([1, 2])),
+        rewards: vec![0.5],
+    });
+    let state = simulation.to_dlpack_tensor("state")?;
+    let mask = simulation.to_dlpack_tensor("mask")?;
+    assert_eq!(
+        Arc::strong_count(&simulation),
+        1,
+        "only handles were cloned"
+    );
+    assert_eq!(Arc::strong_count(simulation.mask.as_ref().unwrap()), 2);
+    let rewards = simulation.to_dlpack_tensor("rewards")?;
+    assert_eq!(Arc::strong_count(&simulation), 2);
+    drop((simulation, rewards));
+    assert_eq!(state.view().shape(), [2, 2]);
+    assert!(!state.view().is_read_only());
+    assert_eq!(mask.view().as_slice::<u8>()?, [1, 2]);
+    Ok(())
+}
+
+#[test]
+fn an_absent_owner_is_absent() {
+    let (state, mask) = (SharedBuffer::zeroed(2).unwrap(), None);
+    let rewards = Vec::new();
+    let simulation = Arc::new(Simulation {
+        state,
+        mask,
+        rewards,
+    });
+    let refused = simulation.to_dlpack_tensor("mask").unwrap_err();
+    assert_eq!(refused, Error::Absent { name: "mask" });
+}
+
+/// Keeps bytes that it finds in two steps, as a memory map behind an `Arc`.
+struct Map(Box<[u8]>);
+
+impl Deref for Map {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[derive(DLPack)]
+struct Mapped {
+    #[dlpack(data, owner)]
+    map: Arc<Map>,
+    #[dlpack(tensor)]
+    whole: Arc<Map>,
+}
+
+#[test]
+fn an_arc_of_what_derefs_is_data_and_an_owner() -> Result<(), Error> {
+    let map = Arc::new(Map(Box::new([1, 2, 3])));
+    let data = start(&map);
+    let whole = Arc::clone(&map);
+    let mapped = Arc::new(Mapped { map, whole });
+    let tensor = mapped.to_dlpack()?;
+    assert_eq!(Arc::strong_count(&mapped), 1, "only the handle was cloned");
+    assert_eq!(mapped.describe_whole()?.as_ptr(), data);
+    drop(mapped);
+    assert_eq!(tensor.view().as_ptr(), data);
+    assert!(tensor.view().is_read_only(), "others may have the map");
+    assert_eq!(tensor.view().as_slice::<u8>()?, [1, 2, 3]);
+    Ok(())
+}
+
+/// Lends one list after the other.
+struct Fickle([Vec<u8>; 2], AtomicUsize);
+
+impl Deref for Fickle {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0[self.1.fetch_add(1, Ordering::Relaxed) % 2]
+    }
+}
+
+#[derive(DLPack)]
+struct Doubtful {
+    #[dlpack(tensor(owner))]
+    fickle: Arc<Fickle>,
+    #[dlpack(tensor(name = "plain"))]
+    data: Arc<Fickle>,
+}
+
+/// What was described is exported only if the clone lends that; and whatever is lent, its lender is kept.
+#[test]
+fn a_map_that_lends_something_else_each_time_is_no_owner() -> Result<(), Error> {
+    let fickle = || Arc::new(Fickle([vec![1; 3], vec![2; 5]], AtomicUsize::new(0)));
+    let (fickle, data) = (fickle(), fickle());
+    let doubtful = Arc::new(Doubtful { fickle, data });
+    let refused = doubtful.to_dlpack_tensor("fickle").unwrap_err();
+    assert_eq!(refused, Error::OwnerElsewhere);
+    let tensors = [(); 2].map(|()| doubtful.to_dlpack_tensor("plain"));
+    drop(doubtful);
+    let [one, other] = tensors;
+    assert_eq!(one?.view().as_slice::<u8>()?, [1; 3]);
+    assert_eq!(other?.view().as_slice::<u8>()?, [2; 5]);
+    Ok(())
 }

@@ -1,8 +1,8 @@
 use dlpack_core::DLPack;
 
 #[derive(DLPack)]
+#[dlpack(tensor(name = "tail", data = &self.obs[1..], owner))]
 struct Batch {
-    #[dlpack(tensor(owner))]
     obs: std::sync::Arc<[f32]>,
 }
 

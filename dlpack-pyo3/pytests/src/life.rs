@@ -1,0 +1,122 @@
+//! Classes whose tensors are set, and such that are pickled.
+
+use dlpack_pyo3::{DLPack, FromDLPack, SharedBuffer, dlpack_pymethods};
+use pyo3::prelude::*;
+
+use crate::alive::Alive;
+
+impl Default for Alive {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Arrays can be put into its fields.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Settings {
+    #[dlpack(tensor(set, shape = [rows, _]))]
+    mask: Vec<bool>,
+    #[dlpack(tensor(set))]
+    weights: Option<Vec<[f32; 2]>>,
+    #[dlpack(tensor(set, owner))]
+    state: SharedBuffer<f64>,
+    #[dlpack(tensor(set, shape = [2, _], order = "F"))]
+    matrix: Vec<i32>,
+    #[dlpack(tensor)]
+    fixed: Vec<u8>,
+    rows: usize,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Settings {
+    #[new]
+    fn new(rows: usize) -> PyResult<Self> {
+        Ok(Self {
+            mask: vec![false; rows * 3],
+            weights: None,
+            state: SharedBuffer::zeroed(rows)?,
+            matrix: vec![0, 1, 2, 3],
+            fixed: vec![0],
+            rows,
+            _alive: Alive::new(),
+        })
+    }
+
+    /// The items as they lie.
+    fn items(&self) -> (Vec<bool>, Vec<i32>) {
+        (self.mask.clone(), self.matrix.clone())
+    }
+
+    /// Calls `function` while a method of this object reads it.
+    fn during_read<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        function.call0()
+    }
+}
+
+/// Goes to another process as a tensor.
+#[pyclass(frozen, subclass, module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Picture {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Picture {
+    #[new]
+    fn new(rows: u8, columns: u8) -> Self {
+        let count = u16::from(rows) * u16::from(columns);
+        Self {
+            pixels: (0..count).map(f32::from).collect(),
+            dims: [rows.into(), columns.into()],
+            _alive: Alive::new(),
+        }
+    }
+}
+
+/// The same, over memory that all may write, and without a word on where the class is.
+#[pyclass]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Canvas {
+    #[dlpack(data, owner)]
+    pixels: SharedBuffer<u16>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Canvas {
+    #[new]
+    fn new(len: usize) -> PyResult<Self> {
+        let pixels = SharedBuffer::zeroed(len)?;
+        let _alive = Alive::new();
+        Ok(Self { pixels, _alive })
+    }
+}
+
+/// No module has it.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Homeless {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Homeless {}
+
+/// An object of a class that no module has.
+#[pyfunction]
+pub(crate) fn homeless() -> Homeless {
+    let (pixels, _alive) = (vec![1.0], Alive::new());
+    Homeless { pixels, _alive }
+}

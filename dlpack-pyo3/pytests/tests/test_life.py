@@ -1,0 +1,336 @@
+"""Tensors that are set, copied, pickled, and carried to other processes."""
+
+import copy
+import ctypes
+import gc
+import importlib.util
+import multiprocessing
+import pickle
+import threading
+
+import dlpack_probe as p
+import pytest
+
+TWO_TO_FIVE = pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+
+
+class TestSetters:
+    def test_an_array_is_put_into_the_field(self, numpy):
+        owner = p.Settings(2)
+        owner.mask = numpy.array([[True, False], [False, True]])
+        owner.matrix = numpy.array([[1, 2, 3], [4, 5, 6]], dtype="int32")
+        assert owner.items() == ([True, False, False, True], [1, 4, 2, 5, 3, 6])
+        assert numpy.from_dlpack(owner.matrix).tolist() == [[1, 2, 3], [4, 5, 6]]
+        owner.weights = numpy.array([[1, 2, 0], [3, 4, 0]], dtype="float32")[:, :2]
+        assert numpy.from_dlpack(owner.weights).tolist() == [[1, 2], [3, 4]]
+        owner.weights = None
+        with pytest.raises(BufferError, match="None"):
+            _ = owner.weights
+
+    def test_shared_memory_is_adopted(self, numpy):
+        owner = p.Settings(2)
+        old = owner.state
+        array = numpy.zeros(3)
+        owner.state = array
+        array[1] = 5
+        assert owner.state.data_ptr == array.ctypes.data
+        assert numpy.from_dlpack(owner.state).tolist() == [0, 5, 0]
+        assert old.shape == (2,), "arrays over the old memory keep it"
+
+    @pytest.mark.parametrize(
+        "name, make, error, words",
+        [
+            ("mask", lambda np: np.zeros((3, 2), bool), ValueError, r"`mask` of `Settings` .* bool of shape \(3, 2\): .* 3, not 2"),
+            ("mask", lambda np: np.zeros(6, bool), ValueError, r"`mask`.* \(6,\): the tensor has 1 axes where 2 are needed"),
+            ("mask", lambda np: np.zeros((2, 3), "uint8"), TypeError, "`mask`.* uint8 .*holds uint8 where bool is needed"),
+            ("mask", lambda np: None, TypeError, "`mask` of `Settings` cannot be None"),
+            ("mask", lambda np: [[True]], TypeError, "list.* no array"),
+            ("matrix", lambda np: np.zeros((3, 2), "int32"), ValueError, "`matrix`.* 3, not 2"),
+            ("weights", lambda np: np.zeros(4, "float32"), ValueError, "`weights`.* 1 axes where 2"),
+            ("weights", lambda np: np.zeros((2, 3), "float32"), ValueError, "`weights`.* 3, not 2"),
+            ("state", lambda np: np.zeros((2, 2)), ValueError, "`state`.* 2 axes where 1"),
+            ("state", lambda np: np.zeros(4)[::2], ValueError, "`state`.* not one run"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, numpy, name, make, error, words):
+        owner = p.Settings(2)
+        before = owner.items()
+        with pytest.raises(error, match=words):
+            setattr(owner, name, make(numpy))
+        assert owner.items() == before
+
+    def test_bytes_that_are_no_bool_are_refused(self, numpy):
+        owner = p.Settings(1)
+        array = numpy.array([[0, 7]], dtype="uint8").view(bool)
+        with pytest.raises(ValueError, match="`mask`.* 7; as bool"):
+            owner.mask = array
+
+    def test_an_array_over_the_old_data_is_in_the_way(self, numpy):
+        owner = p.Settings(2)
+        array = numpy.from_dlpack(owner.mask)
+        for name, value in [("mask", array), ("state", numpy.zeros(2))]:
+            with pytest.raises(BufferError, match=f"`{name}` of `Settings` .* array .* alive"):
+                setattr(owner, name, value)
+        with pytest.raises(BufferError, match="method"):
+            del array
+            owner.during_read(lambda: setattr(owner, "state", numpy.zeros(2)))
+        gc.collect()
+        owner.mask = numpy.zeros((2, 1), bool)
+
+    def test_an_array_over_an_owner_is_not(self, numpy):
+        owner = p.Settings(2)
+        array = numpy.from_dlpack(owner.state)
+        owner.state = numpy.ones(2)
+        array[0] = 7
+        assert numpy.from_dlpack(owner.state).tolist() == [1, 1] and array.tolist() == [7, 0]
+
+    def test_only_some_are_set_and_none_deleted(self, numpy):
+        owner = p.Settings(2)
+        with pytest.raises(AttributeError):
+            owner.fixed = numpy.zeros(1, "uint8")
+        with pytest.raises(AttributeError, match="`mask` of `Settings` cannot be deleted"):
+            del owner.mask
+
+    def test_code_of_the_array_sees_the_object_free(self):
+        owner = p.Settings(1)
+
+        class Nosy:
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __dlpack__(self, **wishes):
+                owner.mask
+                return p.Probe([2]).__dlpack__(**wishes)
+
+        with pytest.raises((TypeError, ValueError), match="`state`"):
+            owner.state = Nosy()
+
+
+class TestPickle:
+    @TWO_TO_FIVE
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "float64", "complex128"])
+    def test_there_and_back(self, numpy, protocol, dtype):
+        array = numpy.arange(24).reshape(2, 3, 4).astype(dtype)
+        for part in [array, array[:, ::2, ::-1], array.T, array[0, 0, 0:0], array[1, 2, 3, ...], array[:0]]:
+            back = pickle.loads(pickle.dumps(p.Tensor.from_dlpack(part), protocol))
+            again = numpy.from_dlpack(back)
+            assert type(back) is p.Tensor and not back.readonly
+            assert (again.dtype, again.shape) == (part.dtype, part.shape)
+            assert (again == part).all()
+
+    @TWO_TO_FIVE
+    def test_what_numpy_does_not_know(self, protocol):
+        """bfloat16, lanes and packed groups: the numbers of DLPack are carried."""
+        bits = b"\x80\x3f\x00\x40"
+        for dtype, shape in [((4, 16, 1, False), (2,)), ((2, 16, 2, False), (1,)), ((17, 4, 1, False), (2, 4)), ((17, 4, 1, True), (4,))]:
+            one = p.Tensor._restore(bits, dtype, shape)
+            back = pickle.loads(pickle.dumps(one, protocol))
+            assert (back.dtype, back.shape, back.nbytes, back.readonly) == (one.dtype, shape, 4, True)
+            assert ctypes.string_at(back.data_ptr, 4) == bits
+
+    @TWO_TO_FIVE
+    def test_what_is_read_only_stays_so(self, protocol):
+        one = p.Batch(3).rewards
+        assert one.readonly and pickle.loads(pickle.dumps(one, protocol)).readonly
+
+    def test_out_of_band_nothing_is_copied(self, numpy):
+        array = numpy.zeros((3, 4))
+        buffers = []
+        data = pickle.dumps(p.Tensor.from_dlpack(array), protocol=5, buffer_callback=buffers.append)
+        assert len(buffers) == 1 and len(data) < 200
+        back = pickle.loads(data, buffers=buffers)
+        assert back.data_ptr == array.ctypes.data and not back.readonly
+        held = pickle.loads(data, buffers=[memoryview(bytes(96))])
+        assert held.readonly and held.shape == (3, 4)
+
+    def test_a_pickle_keeps_its_memory(self, numpy):
+        owner, buffers = p.WProbe([3]), []
+        alive = p.alive()
+        data = pickle.dumps(p.Tensor.from_dlpack(owner), protocol=5, buffer_callback=buffers.append)
+        del owner
+        back = pickle.loads(data, buffers=buffers)
+        buffers.clear()
+        gc.collect()
+        assert p.alive() == alive
+        numpy.from_dlpack(back)[1] = 3
+        assert numpy.from_dlpack(back)[1] == 3
+        del back
+        gc.collect()
+        assert p.alive() == alive - 1
+
+    def test_nobody_writes_to_what_is_read_only(self, numpy):
+        """The memory is Rust's, so that no object may lead there that can be written."""
+        owner, buffers = p.Batch(3), []
+        data = pickle.dumps(owner.rewards, protocol=5, buffer_callback=buffers.append)
+        owner.push()
+        assert type(buffers[0].raw().obj) is bytes
+        assert numpy.from_dlpack(pickle.loads(data, buffers=buffers)).tolist() == [0, -1, -2]
+
+    def test_in_a_thread(self, numpy):
+        data = pickle.dumps(p.Tensor.from_dlpack(numpy.arange(5)))
+        found = []
+        for act in [lambda: found.append(pickle.loads(data)), lambda: found.append(pickle.dumps(found[0]))]:
+            thread = threading.Thread(target=act)
+            thread.start()
+            thread.join()
+        assert pickle.loads(found[1]).shape == (5,)
+
+    def test_the_class_says_where_it_is(self):
+        pickle.dumps(p.Tensor.from_dlpack(b"ab"))
+        assert p.Tensor.__module__ == "dlpack_probe"
+
+    def test_a_class_that_no_module_has_is_refused(self, script):
+        with pytest.raises(pickle.PicklingError, match='`Homeless`.*#\\[pyclass\\(module = "your_module"\\)\\]'):
+            pickle.dumps(p.homeless())
+        script(
+            "import pickle, dlpack_probe as p\n"
+            "tensor = p.Tensor.from_dlpack(b'ab')\n"
+            "Tensor = p.Tensor\n"
+            "del p.Tensor\n"
+            "try: pickle.dumps(tensor)\n"
+            "except pickle.PicklingError as error: assert '#[pymodule_export] use dlpack_pyo3::Tensor;' in str(error), error\n"
+            "else: raise SystemExit('pickled')\n"
+        )
+
+    FORGED = [
+        (b"1234", (2, 32, 1, False), (2,), BufferError, "4 bytes where the items take 8"),
+        (b"12345678", (2, 32, 1, False), (1,), BufferError, "8 bytes where the items take 4"),
+        (b"", (2, 32, 1, False), (1,), BufferError, "0 bytes"),
+        (b"1", (1, 8, 1, False), (0,), BufferError, "1 bytes where the items take 0"),
+        (b"1234", (2, 32, 1, False), (-1,), BufferError, "-1"),
+        (b"1234", (2, 32, 1, False), (-1, -1), BufferError, "-1"),
+        (b"1234", (2, 32, 1, False), (2**62, 4), BufferError, "more bytes than memory"),
+        (b"1234", (2, 32, 1, False), (2**32, 2**32), BufferError, "more bytes than memory"),
+        (b"1234", (2, 32, 1, False), (2**64,), OverflowError, None),
+        (b"1234", (2, 32, 1, False), (1,) * 65, BufferError, "65 axes"),
+        (b"1234", (2, 32, 0, False), (2**40,), BufferError, "no data type"),
+        (b"1234", (2, 0, 1, False), (4,), BufferError, "no data type"),
+        (b"1234", (99, 8, 1, False), (4,), BufferError, "no data type"),
+        (b"1234", (2, 32, 1, True), (2,), BufferError, "4 bytes where"),
+        (b"1234", (2, 300, 1, False), (1,), OverflowError, None),
+        (b"1234", (2, -1, 1, False), (1,), OverflowError, None),
+        (b"1234", (2, 32, 1), (1,), ValueError, None),
+        (b"1234", (2, 32, 1, False), [1], TypeError, None),
+        (b"1234", (2, 32, 1, False), ("1",), TypeError, None),
+        ("1234", (2, 32, 1, False), (1,), TypeError, None),
+        (memoryview(b"12345678")[::2], (1, 8, 1, False), (4,), BufferError, None),
+    ]
+
+    @pytest.mark.parametrize("bytes_, dtype, shape, error, words", FORGED)
+    def test_a_forged_state_is_refused(self, bytes_, dtype, shape, error, words):
+        with pytest.raises(error, match=words):
+            p.Tensor._restore(bytes_, dtype, shape)
+        with pytest.raises(error):
+            p.Picture.__dlpack_restore__(bytes_, dtype, shape)
+
+    def test_a_hostile_shape_is_refused(self):
+        class Shape(tuple):
+            def __len__(self):
+                return 2**60
+
+        assert p.Tensor._restore(b"ab", (1, 8, 1, False), Shape((2,))).shape == (2,)
+
+    def test_bytes_that_lie_where_no_item_can_are_copied(self, numpy):
+        data = bytearray(17)
+        views = [memoryview(data)[start : start + 16] for start in (0, 1)]
+        tensors = [p.Tensor._restore(view, (2, 64, 1, False), (2,)) for view in views]
+        assert sorted(one.data_ptr % 8 for one in tensors) == [0, 0]
+        data[:] = b"\1" * 17
+        shared = sum(numpy.from_dlpack(one).any() for one in tensors)
+        assert shared == 1, "the other was copied"
+
+    def test_bytes_that_are_no_bool_are_found_by_who_reads_them(self):
+        one = p.Tensor._restore(b"\7", (6, 8, 1, False), (1, 1))
+        with pytest.raises(ValueError, match="7; as bool"):
+            p.Settings(1).mask = one
+
+    @TWO_TO_FIVE
+    def test_a_truncated_pickle_is_refused(self, protocol):
+        data = pickle.dumps(p.Tensor.from_dlpack(bytearray(b"12345678")), protocol)
+        for end in range(len(data)):
+            with pytest.raises((pickle.UnpicklingError, EOFError, IndexError, ValueError, TypeError, KeyError, AttributeError)):
+                pickle.loads(data[:end])
+
+    def test_without_memory(self, script):
+        """Whatever fails on the way, nothing is left behind, and it works afterwards."""
+        pytest.importorskip("_testcapi")
+        ended = script(
+            """
+import _testcapi, pickle, dlpack_probe as p
+picture = p.Picture(2, 2)
+tensor = p.Tensor.from_dlpack(picture)
+acts = [lambda: pickle.dumps(tensor), lambda: pickle.dumps(picture), lambda: tensor.__copy__()]
+acts += [lambda data=act(): pickle.loads(data) for act in acts[:2]]
+failed = 0
+for act in acts:
+    act()
+    alive = p.alive()
+    for k in range(200):
+        _testcapi.set_nomemory(k, k + 1)
+        try:
+            act()
+        except BaseException:
+            failed += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+    assert p.alive() == alive
+    act()
+print(failed > 20)
+""",
+            noisy=True,
+        )
+        assert ended.out == "True\n", ended
+
+    def test_copies(self, numpy):
+        array = numpy.arange(6.0).reshape(2, 3)
+        array.flags.writeable = False
+        one = p.Tensor.from_dlpack(array[:, ::2])
+        for other in [copy.copy(one), copy.deepcopy(one), copy.deepcopy([one, one])[1]]:
+            assert other.data_ptr != one.data_ptr and not other.readonly
+            assert numpy.from_dlpack(other).tolist() == [[0, 2], [3, 5]]
+        twice = copy.deepcopy([one, one])
+        assert twice[0] is twice[1]
+
+
+class TestClasses:
+    @TWO_TO_FIVE
+    def test_there_and_back(self, numpy, protocol):
+        one = p.Picture(2, 3)
+        back = pickle.loads(pickle.dumps(one, protocol))
+        assert type(back) is p.Picture
+        assert numpy.from_dlpack(back).tolist() == [[0, 1, 2], [3, 4, 5]]
+        other = copy.deepcopy(one)
+        assert numpy.from_dlpack(other).ctypes.data != numpy.from_dlpack(one).ctypes.data
+
+    def test_shared_memory_out_of_band(self, numpy):
+        one, buffers = p.Canvas(4), []
+        data = pickle.dumps(one, protocol=5, buffer_callback=buffers.append)
+        back = pickle.loads(data, buffers=buffers)
+        numpy.from_dlpack(back)[1] = 9
+        assert numpy.from_dlpack(one).tolist() == [0, 9, 0, 0]
+        assert p.Canvas.__module__ == "dlpack_probe", "nobody had said so"
+
+    def test_a_subclass_speaks_for_itself(self):
+        class Derived(p.Picture):
+            pass
+
+        with pytest.raises(pickle.PicklingError, match="Derived` derives from `Picture`.*__reduce_ex__"):
+            pickle.dumps(Derived(1, 1))
+
+    def test_a_class_that_does_not_ask_is_not_pickled(self):
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(p.Open([1.0]))
+
+
+def test_other_processes(script):
+    """However a worker was started, and by whom, what it is sent is a copy; without a process between, nothing is."""
+    rows = script("import carry; carry.main()", timeout=300, noisy=True).out.splitlines()[1:]
+    found = {tuple(row.replace(",", "").split()) for row in rows}
+    names = ["Canvas", "Tensor"]
+    for name in names:
+        assert {("pickle", "out", "of", "band", name, "pickled", "shared"), ("pickle", "in", "band", name, "pickled", "copy")} <= found
+        for method in multiprocessing.get_all_start_methods():
+            assert ("multiprocessing", method, name, "pickled", "copy") in found
+        if importlib.util.find_spec("joblib"):
+            for backend, sent, there in [("loky", "pickled", "copy"), ("multiprocessing", "pickled", "copy"), ("threading", "itself", "shared")]:
+                assert ("joblib", backend, name, sent, there) in found

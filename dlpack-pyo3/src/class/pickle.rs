@@ -1,0 +1,238 @@
+//! `pickle` and `copy`: what a tensor is on its way to another process, and how it is made again.
+//!
+//! ```text
+//! dumps ──▶ __reduce_ex__ ──▶ class._restore, (bytes, data type, shape) ──▶ loads ──▶ _restore ──▶ a tensor over the bytes
+//! ```
+//!
+//! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: with a `buffer_callback` nothing is copied, and
+//! without one pickle copies them once. What is read-only is copied to `bytes`, which are so too, and so is then what is made
+//! of them. What is strided is packed first, and what lies on a device comes to the host.
+
+use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::recast};
+use pyo3::types::{PyByteArray, PyDict, PyModule, PyString, PyTuple, PyType};
+use pyo3::{PyTypeInfo, intern, prelude::*};
+
+use crate::class::tensor::Tensor;
+use crate::error::OrRaise;
+use crate::import::{from_dlpack, from_dlpack_with};
+use crate::vtable::Exports;
+
+/// A class of which pickle makes objects again.
+#[diagnostic::on_unimplemented(
+    message = "objects of `{Self}` cannot be pickled: nothing makes one of a tensor again",
+    label = "the class does not derive `FromDLPack`",
+    note = "add `FromDLPack` to its derives",
+    note = "where that cannot make it, as with several tensors, write `fn __reduce__` in place of `pickle`: it gives the class and the arguments of its constructor, such as its tensors"
+)]
+pub trait Pickles: Exports + FromDLPack {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Exports + FromDLPack> Pickles for T {}
+
+/// What `__reduce_ex__` gives for an object of a class that has `__dlpack_restore__`.
+#[doc(hidden)]
+pub fn reduce<'py, T: Pickles>(
+    object: &Bound<'py, T>,
+    protocol: i32,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let class = T::type_object(object.py());
+    let export = || from_dlpack(object.as_any()).map(Tensor::new);
+    reduced(
+        object.as_any(),
+        &class,
+        export,
+        intern!(object.py(), "__dlpack_restore__"),
+        protocol,
+    )
+}
+
+/// What makes the object again that was pickled.
+pub(crate) type Restore<T> = fn(&Bound<'_, PyAny>, Numbers, &Bound<'_, PyTuple>) -> PyResult<T>;
+
+pub(super) fn restore<T: Pickles>(
+    bytes: &Bound<'_, PyAny>,
+    dtype: Numbers,
+    shape: &Bound<'_, PyTuple>,
+) -> PyResult<T> {
+    T::from_dlpack(tensor_of(bytes, dtype, shape)?).or_fetch(bytes.py())
+}
+
+/// What `__reduce_ex__` gives for a tensor.
+pub(super) fn reduce_tensor<'py>(
+    tensor: &Bound<'py, Tensor>,
+    protocol: i32,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let class = tensor.get_type();
+    let export = || from_dlpack(tensor.as_any()).map(Tensor::new);
+    reduced(
+        tensor.as_any(),
+        &class,
+        export,
+        intern!(tensor.py(), "_restore"),
+        protocol,
+    )
+}
+
+/// The code, bits and lanes of a data type, and whether each value has a byte of its own.
+pub(crate) type Numbers = (u8, u8, u16, bool);
+
+fn reduced<'py>(
+    object: &Bound<'py, PyAny>,
+    class: &Bound<'py, PyType>,
+    export: impl FnOnce() -> PyResult<Tensor>,
+    restore: &Bound<'py, PyString>,
+    protocol: i32,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = object.py();
+    if !object.get_type().is(class) {
+        let (derived, base) = (object.get_type().qualname()?, class.qualname()?);
+        return Err(unpicklable(
+            py,
+            format!(
+                "`{derived}` derives from `{base}`, whose `__reduce_ex__` knows nothing of it: give it one of its own"
+            ),
+        ));
+    }
+    find(class)?;
+    let tensor = export()?;
+    let read_only = tensor.is_read_only()?;
+    let packed = Bound::new(py, packed(py, tensor)?)?;
+    let view = packed.get().view();
+    let (dtype, shape) = (view.dtype(), PyTuple::new(py, view.shape())?);
+    let numbers: Numbers = (dtype.code(), dtype.bits(), dtype.lanes(), dtype.is_padded());
+    let mut bytes = memory(&packed)?;
+    let builtins = py.import(intern!(py, "builtins"))?;
+    if read_only {
+        // What keeps the memory could be written by whoever finds it behind the buffer.
+        bytes = builtins.call_method1(intern!(py, "bytes"), (bytes,))?;
+    } else if protocol < 5 {
+        bytes = builtins.call_method1(intern!(py, "bytearray"), (bytes,))?;
+    }
+    if protocol >= 5 {
+        let pickle = py.import(intern!(py, "pickle"))?;
+        bytes = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
+    }
+    (class.getattr(restore)?, (bytes, numbers, shape)).into_pyobject(py)
+}
+
+/// On the host, item after item.
+fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
+    let view = tensor.view();
+    if view.device() == Device::CPU && view.is_contiguous() {
+        return Ok(tensor);
+    }
+    let tensor = Bound::new(py, tensor)?;
+    from_dlpack_with(tensor.as_any(), Some(Device::CPU), Some(true)).map(Tensor::new)
+}
+
+/// The bytes of a packed tensor, as an object with a buffer that keeps it. A buffer of its own would say what the items
+/// are, for which Python has no words where they are of bfloat16.
+fn memory<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, view) = (tensor.py(), tensor.get().view());
+    let len = view.len_bytes();
+    if len == 0 {
+        // There is no address.
+        return Ok(PyByteArray::new(py, &[]).into_any());
+    }
+    let char = py
+        .import(intern!(py, "ctypes"))?
+        .getattr(intern!(py, "c_char"))?;
+    let from_address = intern!(py, "from_address");
+    let bytes = (char.mul(len)?).call_method1(from_address, (view.as_ptr().addr(),))?;
+    bytes.setattr(intern!(py, "tensor"), tensor)?;
+    Ok(bytes)
+}
+
+/// The tensor over bytes that were pickled, which stay where they are; but for those that lie where no item can.
+///
+/// Anybody may call this with anything: what comes in is checked as a tensor of any other library.
+pub(super) fn tensor_of(
+    bytes: &Bound<'_, PyAny>,
+    (code, bits, lanes, is_padded): Numbers,
+    shape: &Bound<'_, PyTuple>,
+) -> PyResult<Managed> {
+    let py = bytes.py();
+    let dtype = DataType::new(code, bits, lanes);
+    let dtype = if is_padded { dtype.padded() } else { dtype };
+    let (found, most) = (shape.len(), 64);
+    let mut extents = [0; 64];
+    let extents = extents.get_mut(..found);
+    let extents = extents
+        .ok_or(Error::TooManyAxes { found, most })
+        .or_fetch(py)?;
+    for (place, extent) in extents.iter_mut().zip(shape.iter()) {
+        *place = extent.extract()?;
+    }
+    // Refuses what has gaps.
+    let pickle = py.import(intern!(py, "pickle"))?;
+    let buffer = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
+    let flat = buffer.call_method0(intern!(py, "raw"))?;
+    match recast(from_dlpack(&flat)?, dtype, extents) {
+        Err(Error::Misaligned { .. }) => {
+            let copy = from_dlpack_with(&flat, None, Some(true))?;
+            recast(copy, dtype, extents).or_fetch(py)
+        }
+        tensor => tensor.or_fetch(py),
+    }
+}
+
+/// Sees to it that the class says in which module it is found. `Tensor` cannot know: it is in that of whoever exports it.
+fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
+    let py = class.py();
+    let (name, attribute) = (class.qualname()?, intern!(py, "__module__"));
+    let has_it = |module: &Bound<'_, PyAny>| {
+        let found = module
+            .cast::<PyModule>()
+            .ok()?
+            .dict()
+            .get_item(&name)
+            .ok()??;
+        found.is(class).then_some(())
+    };
+    let modules = py
+        .import(intern!(py, "sys"))?
+        .getattr(intern!(py, "modules"))?;
+    let modules = modules.cast_into::<PyDict>()?;
+    let said = class.getattr(attribute)?;
+    if modules
+        .get_item(&said)?
+        .is_some_and(|module| has_it(&module).is_some())
+    {
+        return Ok(());
+    }
+    let mut found = None;
+    for (key, module) in modules.copy()?.iter() {
+        let is_script = key.eq("__main__")? || key.eq("__mp_main__")?;
+        if is_script || has_it(&module).is_none() {
+            continue;
+        }
+        // Others may have imported it from there. What Python runs has its built-in names; a module of Rust has not.
+        let is_home = !module.cast::<PyModule>()?.dict().contains("__builtins__")?;
+        if is_home || found.is_none() {
+            found = Some(key);
+        }
+        if is_home {
+            break;
+        }
+    }
+    let Some(found) = found else {
+        let how = if class.is(Tensor::type_object(py)) {
+            "write `#[pymodule_export] use dlpack_pyo3::Tensor;` in your `#[pymodule]`"
+        } else {
+            "write `#[pyclass(module = \"your_module\")]`, and export it from that `#[pymodule]`"
+        };
+        return Err(unpicklable(
+            py,
+            format!("no module that was imported has the class `{name}`: {how}"),
+        ));
+    };
+    class.setattr(attribute, found)
+}
+
+fn unpicklable(py: Python<'_>, words: String) -> PyErr {
+    let class = || {
+        let class = py.import("pickle")?.getattr("PicklingError")?;
+        Ok::<_, PyErr>(class.cast_into::<PyType>()?)
+    };
+    class().map_or_else(|error| error, |class| PyErr::from_type(class, words))
+}
