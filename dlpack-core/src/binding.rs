@@ -18,7 +18,9 @@
 //! | answer `current_work_stream` of the exchange table | [`current_stream`](fn@current_stream) |
 //! | answer its allocator | [`zeroed_like`] |
 //! | look at a struct that somebody else filled, and take nothing | [`aligned`](fn@aligned), [`list_at`](fn@list_at) |
+//! | show what is in a tensor, whatever its type | [`numbers`](fn@numbers) |
 //! | put an error into words where there may be no memory for them | [`text`](fn@text) |
+//! | find the exception for an error in Python, with the feature `pyo3` | `exception` |
 //! | let go of a lock while core waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding, and this module changes with its needs: from one minor release to the next, not
@@ -36,9 +38,12 @@ pub use crate::export::layer::kept_by;
 pub use crate::export::offer::Offer;
 pub use crate::export::strided::{Strided, keep_strided};
 pub use crate::export::ways::{export_with, unordered};
+#[cfg(feature = "pyo3")]
+pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::cut::Pick;
 #[cfg(feature = "std")]
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
 pub use crate::tensor::foreign::{aligned, list_at};
+pub use crate::tensor::numbers::{Number, Numbers, numbers};

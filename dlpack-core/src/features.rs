@@ -15,6 +15,8 @@
 //! | `image` | | images | images |
 //! | `cudarc` | | memory of GPUs, and its stream | |
 //! | `cuda` | | | memory of GPUs, for work of `cudarc` |
+//!
+//! and `pyo3`: errors as exceptions.
 
 #[cfg(feature = "cudarc")]
 pub mod cuda;
@@ -32,3 +34,5 @@ mod nalgebra;
 mod ndarray;
 #[cfg(any(feature = "half", feature = "num-complex"))]
 mod numbers;
+#[cfg(feature = "pyo3")]
+pub(crate) mod pyo3;

@@ -40,6 +40,7 @@
 //! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. Needs Rust 1.89, as `nalgebra` does |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
 //! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
+//! | `pyo3` | `?` makes a Python exception of an [`Error`] in functions of PyO3; what Python reads is in the crate `dlpack-pyo3` |
 //!
 //! What dereferences to a slice needs no feature: `bytes::Bytes`, `memmap2::Mmap` and the like can
 //! stand behind `#[dlpack(data)]` as they are.

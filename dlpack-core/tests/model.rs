@@ -98,7 +98,11 @@ fn check(annotated: &Annotated) -> bool {
 
 fn same(case: &Case, tensor: &Tensor, shape: &[i64], strides: &[i64]) {
     let equal = |expected: &[i128], found: &[i64]| {
-        expected.len() == found.len() && expected.iter().zip(found).all(|(&e, &f)| e == f.into())
+        expected.len() == found.len()
+            && expected
+                .iter()
+                .zip(found)
+                .all(|(&e, &f)| i128::from(f) == e)
     };
     assert!(
         equal(&tensor.shape, shape) && equal(&tensor.strides, strides),

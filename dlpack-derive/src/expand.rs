@@ -15,6 +15,7 @@
 //! | `element` | `Element` |
 //! | `record` | `Record` |
 //! | `class` | the check that a Python class got its methods |
+//! | `inventory` | for type stubs: what `#[dlpack_pymethods]` has to know |
 //! | `stub` | what an item with mistakes gets, so that its uses add no errors |
 
 pub(crate) mod call;
@@ -22,6 +23,7 @@ pub(crate) mod class;
 pub(crate) mod dlpack;
 pub(crate) mod element;
 pub(crate) mod from;
+pub(crate) mod inventory;
 pub(crate) mod record;
 pub(crate) mod stub;
 pub(crate) mod tensors;

@@ -14,7 +14,7 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::expand::{dlpack, element, from, record, stub};
+use crate::expand::{dlpack, element, from, inventory, record, stub};
 use crate::plan::Plan;
 use crate::pymethods::methods;
 use crate::syntax::ctxt::Ctxt;
@@ -72,9 +72,21 @@ pub fn derive_py_record(item: TokenStream) -> TokenStream {
 /// Gives a Python class the methods by which consumers ask for its tensor.
 #[proc_macro_attribute]
 pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream {
-    let stubs = cfg!(feature = "stubs");
-    methods::expand(options.into(), item.into(), stubs).into()
+    if STUBS {
+        return methods::ask(options.into(), item.into()).into();
+    }
+    methods::expand(options.into(), item.into(), None).into()
 }
+
+/// What `#[dlpack_pymethods]` comes back to in a build for type stubs.
+#[doc(hidden)]
+#[proc_macro]
+pub fn dlpack_pymethods_knowing(answer: TokenStream) -> TokenStream {
+    methods::answered(answer.into()).into()
+}
+
+/// Whether PyO3 collects what it needs for type stubs. The tests say it themselves.
+const STUBS: bool = cfg!(all(feature = "stubs", not(test)));
 
 fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
     let item = match syn::parse2(item) {
@@ -82,28 +94,45 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
         Err(error) => return error.into_compile_error(),
     };
     let cx = Ctxt::new(root);
-    run(derive, &item, &cx).unwrap_or_else(|| {
+    run(derive, &item, STUBS, &cx).unwrap_or_else(|| {
         let mut tokens = cx.into_compile_errors();
         tokens.extend(stub::stub(derive, root, &item));
+        let is_asked = match derive {
+            Derive::DLPack => root == Root::Pyo3,
+            Derive::Record => true,
+            Derive::FromDLPack | Derive::Element => false,
+        };
+        if STUBS && is_asked {
+            tokens.extend(inventory::of_none(&item.ident));
+        }
         tokens
     })
 }
 
 /// Parse, check, plan, check, expand; `None` when mistakes were collected.
-fn run(derive: Derive, item: &syn::DeriveInput, cx: &Ctxt) -> Option<proc_macro2::TokenStream> {
+fn run(
+    derive: Derive,
+    item: &syn::DeriveInput,
+    stubs: bool,
+    cx: &Ctxt,
+) -> Option<proc_macro2::TokenStream> {
     let input = Input::read(item, derive, cx);
     cx.check()?;
     let input = input?;
     match derive {
         Derive::Element => element::derive(&input, item, cx),
-        Derive::Record => record::derive(&input, item, cx),
+        Derive::Record => record::derive(&input, item, stubs, cx),
         Derive::DLPack | Derive::FromDLPack => {
             let plan = Plan::new(&input, cx)?;
             cx.check()?;
             if derive == Derive::FromDLPack {
                 return from::derive(&input, &plan, cx);
             }
-            Some(dlpack::expand(&input, &plan))
+            let mut tokens = dlpack::expand(&input, &plan);
+            if stubs && cx.root == Root::Pyo3 {
+                tokens.extend(inventory::of_class(input.ident, &plan));
+            }
+            Some(tokens)
         }
     }
 }

@@ -10,7 +10,9 @@
 //! | file | job |
 //! |---|---|
 //! | `methods` | the options, what is added, and what is said where it cannot be |
+//! | `inventory` | for type stubs: the tensors of the class, as its derive knows them |
 //! | `block` | an `impl` as tokens: its type, its attributes, the names it defines |
 
 pub(crate) mod block;
+pub(crate) mod inventory;
 pub(crate) mod methods;

@@ -13,12 +13,19 @@
 //! | `array` | `__array__`, for NumPy |
 //! | `buffer` | Python's buffer protocol |
 //! | `tensors` | attributes for the several tensors of an object |
+//! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `index` | what stands between its brackets |
+//! | `numbers` | its items as numbers of Python's |
+//! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
 
 mod array;
+mod arrays;
 mod buffer;
 mod index;
+mod numbers;
+#[cfg(feature = "stubs")]
+mod producer;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 
@@ -26,6 +33,8 @@ use core::marker::PhantomData;
 
 use pyo3::types::{PyCapsule, PyTuple, PyType};
 use pyo3::{PyClass, prelude::*};
+#[cfg(feature = "stubs")]
+use {crate::hints, pyo3::inspect::PyStaticExpr};
 
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
@@ -107,10 +116,15 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     type Output = Bound<'py, PyCapsule>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::Capsule::OUTPUT_TYPE;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         // PyO3 is in the middle of making this class: the object is there, its attributes come next.
         let class = T::type_object(py);
-        self.parts.put_tensors(&class)?;
+        if let Some(install) = self.parts.tensors {
+            class.setattr("__dlpack_tensors__", install(&class, &self.parts)?)?;
+        }
         methods::<T>(&class, &self.parts)
     }
 }
@@ -123,13 +137,17 @@ pub struct Parts {
     tensors: Option<Install>,
     import: Option<ToPyObject>,
     info: bool,
+    /// The library of which the attributes are arrays.
+    arrays: Option<&'static str>,
+    /// Attributes that are replaced: getters of PyO3's, which stand there for type stubs.
+    over: &'static [&'static str],
 }
 
 /// How a class that is a tensor gets its methods, and its exchange table.
 type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
 /// How a class gets attributes for its tensors, whose names are the result.
-type Install = for<'py> fn(&Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>>;
+type Install = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
     const NONE: Self = Self {
@@ -137,6 +155,8 @@ impl Parts {
         tensors: None,
         import: None,
         info: false,
+        arrays: None,
+        over: &[],
     };
 
     #[inline(never)]
@@ -144,16 +164,10 @@ impl Parts {
         if let Some(methods) = self.tensor {
             class.setattr("__dlpack_c_exchange_api__", methods(class, self)?)?;
         }
-        self.put_tensors(class)
-    }
-
-    fn put_tensors<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
-        let names = match self.tensors {
-            Some(install) => install(class)?,
-            None => PyTuple::empty(class.py()),
-        };
-        class.setattr("__dlpack_tensors__", &names)?;
-        Ok(names)
+        match self.tensors {
+            Some(install) => install(class, self),
+            None => Ok(PyTuple::empty(class.py())),
+        }
     }
 }
 
@@ -223,8 +237,11 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py))
+        tensors::install::<T>(&T::type_object(py), &Parts::NONE)
     }
 }
 
@@ -260,6 +277,23 @@ impl<T> Attributes<T> {
         self.parts.info = true;
         self
     }
+
+    /// Attributes that the class has already, and that are replaced.
+    #[must_use]
+    pub const fn over(mut self, names: &'static [&'static str]) -> Self {
+        self.parts.over = names;
+        self
+    }
+
+    /// The attributes are arrays of this library.
+    #[must_use]
+    pub const fn arrays(mut self, library: &'static str) -> Self
+    where
+        T: ExportsTensors,
+    {
+        self.parts.arrays = Some(library);
+        self
+    }
 }
 
 impl<T> Clone for Attributes<T> {
@@ -274,6 +308,9 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     type Target = PyTuple;
     type Output = Bound<'py, PyTuple>;
     type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         self.parts.put(&T::type_object(py))

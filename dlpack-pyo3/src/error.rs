@@ -9,52 +9,10 @@ use core::fmt::{self, Display};
 use core::{any::Any, mem::forget, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
-use dlpack_core::{Error, binding::text};
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
+use dlpack_core::Error;
+use dlpack_core::binding::{exception, text};
+use pyo3::exceptions::PyBufferError;
 use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*};
-
-/// The exception that a consumer expects for an error.
-///
-/// `BufferError`, except for a value that makes no sense (`ValueError`), an index out of range (`IndexError`) and for no
-/// memory (`MemoryError`); never `TypeError`, upon which consumers ask again for less.
-///
-/// ```no_run,standalone_crate
-/// use dlpack_pyo3::{SharedBuffer, py_err};
-/// use pyo3::prelude::*;
-///
-/// #[pyfunction]
-/// fn allocate(len: usize) -> PyResult<()> {
-///     let buffer = SharedBuffer::<f32>::zeroed(len).map_err(py_err)?;
-///     drop(buffer);
-///     Ok(())
-/// }
-/// ```
-#[must_use]
-#[expect(clippy::needless_pass_by_value, reason = "stands in `map_err`")]
-pub fn py_err(error: Error) -> PyErr {
-    // PyO3 boxes it, and cannot say that there is no memory for that.
-    let room = Vec::<String>::new().try_reserve_exact(1);
-    match (text(&error), room) {
-        (Ok(words), Ok(())) => (class_of(&error).0)(words),
-        _ => PyMemoryError::new_err(()),
-    }
-}
-
-/// How an exception is made without Python, and its class there.
-type Class = (fn(String) -> PyErr, fn(Python<'_>) -> *mut PyTypeObject);
-
-fn class_of(error: &Error) -> Class {
-    fn class<E: PyTypeInfo>() -> Class {
-        (PyErr::new::<E, String>, E::type_object_raw)
-    }
-
-    match error {
-        Error::OutOfMemory { .. } => class::<PyMemoryError>(),
-        Error::BadStream { .. } => class::<PyValueError>(),
-        Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => class::<PyIndexError>(),
-        _ => class::<PyBufferError>(),
-    }
-}
 
 /// An exception is set on this thread: all that the caller has to know, in no bytes at all. A result
 /// with a whole [`PyErr`] in it costs as much to pass up as an export costs otherwise.
@@ -96,7 +54,7 @@ pub(crate) fn fail_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) 
 /// Sets the exception for an error of the core.
 #[cold]
 pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
-    set(class_of(error).1(py), error)
+    set((exception(error).class)(py), error)
 }
 
 /// Only called with a class of exceptions, so on an attached thread.

@@ -43,13 +43,13 @@ use crate::{exchange::lookup, export::capsule, hold::attached, library};
 /// CUDA, which the processor reads, has been waited for.
 ///
 /// ```no_run,standalone_crate
-/// use dlpack_pyo3::{from_dlpack, py_err};
+/// use dlpack_pyo3::from_dlpack;
 /// use pyo3::prelude::*;
 ///
 /// #[pyfunction]
 /// fn largest(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 ///     let tensor = from_dlpack(obj)?;
-///     Ok(tensor.view().iter::<i64>().map_err(py_err)?.max())
+///     Ok(tensor.view().iter::<i64>()?.max())
 /// }
 /// ```
 ///
@@ -262,6 +262,9 @@ impl<T> DerefMut for Imported<T> {
 
 impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
     type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tensor = argument(&object)?;

@@ -80,7 +80,45 @@
 //!
 //! # Arrays as results
 //!
-//! [`Numpy<T>`](Numpy) gives Python an array of NumPy's over any value that is a tensor, [`Tensor`] one of no library in particular.
+//! | result | what Python gets |
+//! |---|---|
+//! | [`Numpy<T>`](Numpy), [`Torch<T>`](Torch), [`Jax<T>`](Jax), [`Cupy<T>`](Cupy) | an array of that library |
+//! | [`Exported<T>`](Exported) | a [`Tensor`], which is one of no library in particular |
+//! | what [`Library::array`] gives | an array of the library that somebody names at run time |
+//!
+//! Each takes any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`, and nothing is copied.
+//!
+//! # Errors
+//!
+//! In a function that returns [`PyResult`](pyo3::PyResult), `?` makes an exception of an [`Error`]: a `BufferError`, as consumers
+//! expect, a `ValueError` for a stream that makes no sense, an `IndexError` for an index out of range, and for no memory a
+//! `MemoryError`; never a `TypeError`, upon which consumers ask again for less.
+//!
+//! # Type stubs
+//!
+//! maturin writes them, with the help of PyO3 0.30 or newer. Give your package a feature for it:
+//!
+//! ```toml
+//! [features]
+//! stubs = ["dlpack-pyo3/stubs"]
+//! ```
+//! ```text
+//! maturin build --generate-stubs --features stubs       # or develop; the wheel has them
+//! maturin generate-stubs --features stubs --out python  # or to look at them
+//! ```
+//!
+//! They have the methods of each class, an attribute for each tensor and column with what `///` say of its field, and types
+//! of all arguments: whatever has `__dlpack__`, or a buffer. Four things to know:
+//!
+//! - The module is a `mod` with `#[pymodule]`, and has `#[pymodule_export] use dlpack_pyo3::Tensor;`. Then Python names that
+//!   class in annotations and in `isinstance`. Without it, attributes and arguments are `Any`.
+//! - Rows of `columns` derive [`Record`](macro@Record) in the crate of the class. Where its methods stand, they go by the name
+//!   that the field says: `Vec<Trade>` needs `Trade` in scope, not `type Trades = Vec<Trade>`.
+//! - `#[dlpack_pymethods]` looks for the derives of this crate: a class whose [`DLPack`] is written by hand has a [`Protocol`],
+//!   and no class is a record besides.
+//! - A tensor with a `#[pyo3(get)]` beside it would be there twice: write a `#[getter]` for it.
+//!
+//! What runs is the same as without the feature, but compiling takes longer.
 //!
 //! # The rest of the crate
 //!
@@ -92,7 +130,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream; arrays on a GPU as arguments: `view::DeviceView` |
-//! | `stubs` | the signatures of what `#[dlpack_pymethods]` adds, for the type stubs that PyO3's `experimental-inspect` collects: build with it to generate stubs |
+//! | `stubs` | what maturin needs to write [type stubs](#type-stubs), by PyO3's `experimental-inspect` |
 //! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -104,6 +142,8 @@ mod error;
 mod exchange;
 mod export;
 mod hidden;
+#[cfg(feature = "stubs")]
+mod hints;
 mod hold;
 pub mod import;
 mod inspect;
@@ -135,6 +175,7 @@ pub use dlpack_core::*;
 ///
 /// | option | adds |
 /// |---|---|
+/// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
@@ -171,11 +212,11 @@ pub use dlpack_derive::dlpack_pymethods;
 pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
 };
-pub use error::py_err;
 pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
-pub use results::Numpy;
+pub use library::function::Library;
+pub use results::{Cupy, Exported, Jax, Numpy, Torch};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

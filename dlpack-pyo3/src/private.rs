@@ -7,11 +7,16 @@
 //! | `Class`, `Otherwise`, `Attributes`, `Offers` | what they find is typed by the class, and `Attributes::of` takes that of its own alone |
 //! | `attached`, `Attached`, `Forgotten` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
+//! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
 //! | `pyo3` | it is PyO3 |
 
 pub use dlpack_core::__private0::*;
 pub use pyo3;
 
+pub use dlpack_derive::dlpack_pymethods_knowing;
+
 pub use crate::class::{
     Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
 };
+#[cfg(feature = "stubs")]
+pub use crate::hints::Capsule;

@@ -1,9 +1,44 @@
-//! Results of functions: an array of a library, over any tensor.
+//! Results of functions: a [`Tensor`], or an array of a library, over any tensor.
 
-use dlpack_core::DLPack;
+use dlpack_core::{DLPack, Managed};
 use pyo3::prelude::*;
 
-use crate::{error::OrRaise, library};
+use crate::class::tensor::Tensor;
+use crate::library::{
+    self,
+    function::{CUPY, JAX, Library, TORCH},
+};
+
+/// A result that is a [`Tensor`] in Python: any [`DLPack`] value, such as a `Vec`, an `ndarray::Array`, a struct with the
+/// derive or a [`Managed`].
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::Exported;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn ramp(len: u16) -> Exported<Vec<f32>> {
+///     Exported((0..len).map(f32::from).collect())
+/// }
+/// ```
+///
+/// It is the mirror of [`Imported`](crate::Imported). The value is moved, and nothing is copied. A value that describes
+/// itself wrongly is a `BufferError`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Exported<T>(pub T);
+
+impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
+    type Target = Tensor;
+    type Output = Bound<'py, Tensor>;
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = <Tensor as IntoPyObject<'py>>::OUTPUT_TYPE;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        Bound::new(py, Tensor::new(self.0.into_dlpack()?))
+    }
+}
 
 /// A result that Python gets as an array of NumPy's, over the memory of the value that it keeps. Nothing is copied.
 ///
@@ -31,8 +66,82 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
+
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        let tensor = self.0.into_dlpack().or_fetch(py)?;
-        library::numpy::array(py, tensor)
+        library::numpy::array(py, self.0.into_dlpack()?)
     }
+}
+
+/// A result for each library: its name there, what it makes of a value, and more to say.
+macro_rules! results {
+    ($($(#[$more:meta])* $name:ident: $library:ident, $module:literal, $class:literal;)*) => {$(
+        #[doc = concat!("A result that is a `", $module, ".", $class, "` in Python: any [`DLPack`] value, such as a `Vec`, an")]
+        /// `ndarray::Array`, a struct with the derive or a [`Managed`].
+        ///
+        /// ```no_run,standalone_crate
+        #[doc = concat!("use dlpack_pyo3::", stringify!($name), ";")]
+        /// use pyo3::prelude::*;
+        ///
+        /// #[pyfunction]
+        #[doc = concat!("fn ramp(len: u16) -> ", stringify!($name), "<Vec<f32>> {")]
+        #[doc = concat!("    ", stringify!($name), "((0..len).map(f32::from).collect())")]
+        /// }
+        /// ```
+        ///
+        #[doc = concat!("It is made by the library's own `from_dlpack`. Where `", $module, "` is not installed, that is")]
+        /// a `ModuleNotFoundError`; what it refuses, it says itself.
+        $(#[$more])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+        pub struct $name<T>(pub T);
+
+        impl<'py, T: DLPack + 'static> IntoPyObject<'py> for $name<T> {
+            type Target = PyAny;
+            type Output = Bound<'py, PyAny>;
+            type Error = PyErr;
+
+            #[cfg(feature = "stubs")]
+            const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr =
+                pyo3::type_hint_identifier!($module, $class);
+
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+                array(py, $library.find(py)?, self.0.into_dlpack()?)
+            }
+        }
+    )*};
+}
+
+results! {
+    /// PyTorch writes to what it gets, also where it is told not to. So hand out what may be written: data that nobody else
+    /// has, or a [`SharedBuffer`](crate::SharedBuffer).
+    Torch: TORCH, "torch", "Tensor";
+    /// JAX never writes, and copies what is not aligned to 64 bytes, which a [`SharedBuffer`](crate::SharedBuffer) is. It
+    /// turns numbers of 64 bits into those of 32, unless it is told by `jax_enable_x64` to leave them alone.
+    Jax: JAX, "jax", "Array";
+    /// The data lies on a GPU: CuPy refuses what does not.
+    Cupy: CUPY, "cupy", "ndarray";
+}
+
+impl Library {
+    /// An array of the library's over any [`DLPack`] value.
+    ///
+    /// # Errors
+    ///
+    /// `BufferError` for a value that describes itself wrongly, and whatever the library raises.
+    pub fn array<'py, T: DLPack + 'static>(
+        &self,
+        py: Python<'py>,
+        value: T,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        array(py, self, value.into_dlpack()?)
+    }
+}
+
+#[inline(never)]
+fn array<'py>(py: Python<'py>, library: &Library, tensor: Managed) -> PyResult<Bound<'py, PyAny>> {
+    if library.is_numpy() {
+        return library::numpy::array(py, tensor);
+    }
+    library.call(Bound::new(py, Tensor::new(tensor))?.as_any())
 }

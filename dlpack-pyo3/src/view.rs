@@ -136,6 +136,10 @@ macro_rules! views {
         {
             type Error = PyErr;
 
+            #[cfg(feature = "stubs")]
+            const INPUT_TYPE: pyo3::inspect::PyStaticExpr =
+                if O::CONVERT { crate::hints::ARRAY_LIKE } else { crate::hints::ARRAY };
+
             #[inline]
             fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
                 Leased::extract(&object).map(Self)

@@ -7,8 +7,8 @@
 use crate::prelude::*;
 
 /// NumPy from the first that takes read-only memory without a copy.
-const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.9,<2"];
-const TESTED: &str = "pytest mypy array-api-strict jax matplotlib pandas scikit-learn";
+const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.16,<2"];
+const TESTED: &str = "pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let test = args.contains("--test");
@@ -36,9 +36,8 @@ pub(crate) fn tests(sh: &Shell) -> Result<()> {
     for (python, feature, only) in core::iter::once(usual).chain(oldest) {
         let venv = venv(sh, &python, "showcase", &packages)?;
         let tests = pytest(venv.run(sh), "examples/showcase/tests").args(["-k", only]);
-        tests
-            .env("PYTHONPATH", showcase(sh, &venv, feature)?)
-            .run()?;
+        let site = showcase(sh, &venv, feature)?;
+        tests.env("PYTHONPATH", site).run()?;
     }
     Ok(())
 }
@@ -50,7 +49,7 @@ fn showcase(sh: &Shell, venv: &Venv, feature: &str) -> Result<PathBuf> {
     let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
     sh.remove_path(&wheels)?;
     sh.remove_path(&site)?;
-    let words = "-m maturin build --quiet --release -m examples/showcase/Cargo.toml --features";
+    let words = "-m maturin build --quiet --release --generate-stubs -m examples/showcase/Cargo.toml --features stubs --features";
     let build = venv.run(sh).line(words).args([feature, "--interpreter"]);
     let build = build.arg(venv.python()).arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;

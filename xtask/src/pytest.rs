@@ -90,11 +90,7 @@ pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
 
 /// The same with a command that builds it in another way, into the folder `built` of `target`.
 pub(crate) fn build(python: &Path, cargo: Cmd<'_>, target: &Path, built: &str) -> Result<PathBuf> {
-    let mut command = cargo.args(["--quiet", "-p", PACKAGE]);
-    if target != target_dir() {
-        // Or it would want to link what the interpreter brings. Where everything else is built, all would be built anew.
-        command = command.env("PYO3_BUILD_EXTENSION_MODULE", "1");
-    }
+    let command = cargo.args(["--quiet", "-p", PACKAGE]);
     let command = command.env("CARGO_TARGET_DIR", target);
     command.env("PYO3_PYTHON", python).run()?;
     place_module(&target.join(built), "dlpack_probe", &target.join("module"))

@@ -4,13 +4,19 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::expand::call::Paths;
+use crate::expand::{call::Paths, inventory};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Field, Input, Member};
 use crate::syntax::role::Role;
 
-pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
+/// With `stubs`, also the names of the columns, for `#[dlpack_pymethods]`.
+pub(crate) fn derive(
+    input: &Input<'_>,
+    item: &DeriveInput,
+    stubs: bool,
+    cx: &Ctxt,
+) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
     let columns: Vec<_> = fields
         .iter()
@@ -32,7 +38,11 @@ pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option
         );
     }
     cx.check()?;
-    Some(expand(&Paths::new(input), &columns))
+    let mut tokens = expand(&Paths::new(input), &columns);
+    if stubs {
+        tokens.extend(inventory::of_record(input.ident, &columns));
+    }
+    Some(tokens)
 }
 
 fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {

@@ -138,6 +138,11 @@ impl Block {
         })
     }
 
+    /// `impl Image`, of no trait and without parameters.
+    pub(crate) fn is_class(&self) -> bool {
+        self.generics.is_empty() && self.of.is_empty()
+    }
+
     pub(crate) fn has_attr(&self, name: &str) -> bool {
         self.attrs
             .iter()
@@ -168,6 +173,23 @@ impl Block {
             [hash, TokenTree::Group(list)] if is(hash, '#') => renames(list, name),
             _ => None,
         })
+    }
+
+    /// Whether the block has a getter of its own for this attribute of Python.
+    pub(crate) fn gets(&self, name: &str) -> bool {
+        let says = |tree| {
+            let TokenTree::Group(attr) = tree else {
+                return false;
+            };
+            let mut trees = attr.stream().into_iter();
+            let is_getter = trees.next().is_some_and(|tree| is_word(&tree, "getter"));
+            let text = trees.next().map(|tree| tree.to_string());
+            let text = text.unwrap_or_default();
+            is_getter && text.trim_matches(['(', ')', '"']).trim_start_matches("r#") == name
+        };
+        self.defines(name).is_some()
+            || self.defines(&format!("get_{name}")).is_some()
+            || self.body.stream().into_iter().any(says)
     }
 
     /// Removes the attributes that only `#[pymethods]` understands; whether there were any.

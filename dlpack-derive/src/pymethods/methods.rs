@@ -1,59 +1,115 @@
 //! `#[dlpack_pymethods]`: what it adds to the user's `#[pymethods]`, and what it says where it cannot.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
+use syn::LitStr;
 
 use crate::pymethods::block::{Block, Item};
-use crate::syntax::attr;
+use crate::pymethods::inventory::{self, Answer, Inventory};
+use crate::syntax::attr::{self, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::krate::{Krate, site};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
-/// The block, and errors. With `stubs` it has typed methods for PyO3 to write into type stubs: they take the compiler as long
-/// as all the rest of a class.
-pub(crate) fn expand(options: TokenStream, item: TokenStream, stubs: bool) -> TokenStream {
+/// The block, and errors. With an inventory it has typed methods for PyO3 to write into type stubs: they take the compiler
+/// as long as all the rest of a class.
+pub(crate) fn expand(
+    options: TokenStream,
+    item: TokenStream,
+    inventory: Option<&Inventory>,
+) -> TokenStream {
     let cx = Ctxt::new(Root::Pyo3);
-    let tokens = run(options, item, stubs, &cx);
+    let tokens = run(options, item, inventory, &cx);
     let mut errors = cx.into_compile_errors();
     errors.extend(tokens);
     errors
 }
 
+/// The same, once the inventory is there: the derive left it under the name of the class.
+pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
+    let Item::Impl(block) = Item::read(item.clone()) else {
+        return expand(options, item, None);
+    };
+    if !block.is_class() || !block.has_attr("pymethods") {
+        return expand(options, item, None);
+    }
+    // Mistakes in them are reported when the answer is there.
+    let cx = Ctxt::new(Root::Pyo3);
+    let krate = Krate::of(&attr::options(options.clone(), &cx), Root::Pyo3);
+    drop(cx.into_compile_errors());
+    let k = krate.private(Span::call_site());
+    inventory::ask(
+        &block.self_ty,
+        &quote!(#k::dlpack_pymethods_knowing),
+        &options,
+        &item,
+    )
+}
+
+/// Goes on with what came back.
+pub(crate) fn answered(answer: TokenStream) -> TokenStream {
+    match Answer::read(answer) {
+        Some(Answer::Ask(tokens)) => tokens,
+        Some(Answer::Complete {
+            inventory,
+            options,
+            item,
+        }) => expand(options, item, Some(&inventory)),
+        None => syn::Error::new(
+            Span::call_site(),
+            "this macro is called by `#[dlpack_pymethods]` alone",
+        )
+        .into_compile_error(),
+    }
+}
+
 /// The block with our items; where a mistake was reported, with as much of them as keeps rustc quiet.
-pub(crate) fn run(options: TokenStream, item: TokenStream, stubs: bool, cx: &Ctxt) -> TokenStream {
-    let options = Options::read(options, stubs, cx);
+pub(crate) fn run(
+    options: TokenStream,
+    item: TokenStream,
+    inventory: Option<&Inventory>,
+    cx: &Ctxt,
+) -> TokenStream {
+    let options = Options::read(options, inventory, cx);
     match Item::read(item) {
         Item::Impl(block) => of_impl(&options, block, cx),
         Item::Other { word, name, item } => of_other(&options, word, name, item, cx),
     }
 }
 
-struct Options {
+struct Options<'a> {
     info: bool,
-    stubs: bool,
+    /// For type stubs.
+    inventory: Option<&'a Inventory>,
+    /// The library of which attributes are arrays.
+    arrays: Option<LitStr>,
     krate: Krate,
 }
 
-impl Options {
-    fn read(tokens: TokenStream, stubs: bool, cx: &Ctxt) -> Self {
+impl<'a> Options<'a> {
+    fn read(tokens: TokenStream, inventory: Option<&'a Inventory>, cx: &Ctxt) -> Self {
         let attrs = attr::options(tokens, cx);
         let has = |role| attrs.iter().any(|attr| attr.role == role);
+        let arrays = attrs.iter().find_map(|attr| match &attr.value {
+            Value::Text(library) if attr.role == Role::Arrays => Some(library.clone()),
+            _ => None,
+        });
         Self {
             info: has(Role::Info),
-            stubs,
+            inventory,
+            arrays,
             krate: Krate::of(&attrs, cx.root),
         }
     }
 }
 
-fn of_impl(options: &Options, mut block: Block, cx: &Ctxt) -> TokenStream {
+fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
     let has_pymethods = block.has_attr("pymethods");
     if let Some(again) = block.remove_attr("dlpack_pymethods") {
         cx.error(again, "`#[dlpack_pymethods]` is there twice; remove one");
     }
-    let is_class = block.generics.is_empty() && block.of.is_empty();
-    if is_class && has_pymethods {
+    if block.is_class() && has_pymethods {
         let items = items(options, &block, cx);
         return if cx.check().is_some() {
             block.with(items)
@@ -97,7 +153,7 @@ fn missing(cx: &Ctxt, message: &str) {
 }
 
 fn of_other(
-    options: &Options,
+    options: &Options<'_>,
     word: Option<Ident>,
     name: Option<Ident>,
     item: TokenStream,
@@ -114,7 +170,7 @@ fn of_other(
         format!("`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`, not on this `{word}`");
     cx.error(word, message);
     let constant = name.map(|name| {
-        let constant = constant(options, &quote!(#name), None);
+        let constant = constant(options, &quote!(#name), None, &[]);
         quote!(impl #name { #constant })
     });
     quote!(#item #constant)
@@ -122,16 +178,20 @@ fn of_other(
 
 const CONSTANT: &str = "__dlpack_tensors__";
 
-/// The constant that the derive asks for, and that PyO3 evaluates with the attribute.
+/// The constant that the derive asks for, and that PyO3 evaluates with the attribute. `over`: the getters that are to go.
 fn constant(
-    options: &Options,
+    options: &Options<'_>,
     self_ty: &TokenStream,
     attribute: Option<TokenStream>,
+    over: &[&str],
 ) -> TokenStream {
     // A class that cannot be exported is named where the block names it.
     let at = site(self_ty);
     let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
+    let library = options.arrays.iter();
+    let arrays = library.map(|library| quote_spanned!(library.span()=> .arrays(#library)));
+    let over = (!over.is_empty()).then(|| quote_spanned!(at=> .over(&[#(#over),*])));
     quote_spanned! {at=>
         /// The names of the tensors that are attributes of this class.
         #attribute
@@ -141,19 +201,19 @@ fn constant(
                 #k::Class::<Self>::TENSOR,
                 #k::Class::<Self>::TENSORS,
                 #k::Class::<Self>::IMPORT,
-            ) #info
+            ) #info #over #(#arrays)*
         };
     }
 }
 
 /// The constant alone, as Rust sees it: all that others ask for where a mistake was reported.
-fn bare(options: &Options, block: &Block) -> Option<TokenStream> {
+fn bare(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
     let is_there = block.defines(CONSTANT).is_some();
-    (!is_there).then(|| constant(options, &block.self_ty, None))
+    (!is_there).then(|| constant(options, &block.self_ty, None, &[]))
 }
 
 /// Everything that is added; the names that the user took herself are reported.
-fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
+fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let mut names = vec![
         CONSTANT,
         "__dlpack_c_exchange_api__",
@@ -161,10 +221,21 @@ fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
         "__dlpack__",
         "__dlpack_device__",
     ];
-    let mut items = constant(options, &block.self_ty, Some(quote!(#[classattr])));
-    if options.stubs {
+    let unseen = Inventory::default();
+    let inventory = options.inventory.unwrap_or(&unseen);
+    let typed = inventory.named.iter().filter(|(name, _)| !block.gets(name));
+    let typed: Vec<_> = typed.collect();
+    let over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
+    let attribute = Some(quote!(#[classattr]));
+    let mut items = constant(options, &block.self_ty, attribute, &over);
+    if inventory.tensor {
         items.extend(placeholders(options));
     }
+    items.extend(
+        typed
+            .iter()
+            .filter_map(|(name, doc)| getter(options, name, doc)),
+    );
     if options.info {
         names.push("__dlpack_info__");
     }
@@ -179,7 +250,7 @@ fn items(options: &Options, block: &Block, cx: &Ctxt) -> TokenStream {
 
 /// The methods of the protocol, as PyO3 writes them into stubs. With the class attribute come C functions
 /// of the same names, which is what runs, and whose text `help()` shows.
-fn placeholders(options: &Options) -> TokenStream {
+fn placeholders(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let (version, no_version, info) = if options.info {
         let info = quote! {
@@ -194,14 +265,14 @@ fn placeholders(options: &Options) -> TokenStream {
     };
     quote! {
         #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None #no_version))]
-        fn __dlpack__<'py>(
-            slf: &#k::pyo3::Bound<'py, Self>,
+        fn __dlpack__(
+            slf: &#k::pyo3::Bound<'_, Self>,
             stream: #k::Option<::core::primitive::i64>,
             max_version: #k::Option<(::core::primitive::u32, ::core::primitive::u32)>,
             dl_device: #k::Option<(::core::primitive::i32, ::core::primitive::i32)>,
             copy: #k::Option<::core::primitive::bool>
             #version
-        ) -> #k::pyo3::PyResult<#k::pyo3::Bound<'py, #k::pyo3::types::PyCapsule>> {
+        ) -> #k::pyo3::PyResult<#k::Capsule> {
             #k::placeholder(slf)
         }
 
@@ -213,4 +284,29 @@ fn placeholders(options: &Options) -> TokenStream {
 
         #info
     }
+}
+
+/// An attribute, likewise.
+fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
+    let here = Span::call_site();
+    let (p, k) = (options.krate.root(here), options.krate.private(here));
+    // Of `fn get_price` alone PyO3 would make the getter of `price`.
+    let attribute = syn::parse_str::<Ident>(&format!("r#{name}")).ok()?;
+    let function = format_ident!("__dlpack_get_{name}");
+    let doc = (!doc.is_empty()).then(|| quote!(#[doc = #doc]));
+    let ty = match options.arrays.as_ref().map(LitStr::value).as_deref() {
+        None => quote!(#p::Tensor),
+        Some("numpy") => quote!(#p::Numpy<#p::Tensor>),
+        Some("torch") => quote!(#p::Torch<#p::Tensor>),
+        Some("jax") => quote!(#p::Jax<#p::Tensor>),
+        Some("cupy") => quote!(#p::Cupy<#p::Tensor>),
+        Some(_) => quote!(#k::pyo3::Py<#k::pyo3::PyAny>),
+    };
+    Some(quote! {
+        #doc
+        #[getter(#attribute)]
+        fn #function(slf: &#k::pyo3::Bound<'_, Self>) -> #k::pyo3::PyResult<#ty> {
+            #k::placeholder(slf)
+        }
+    })
 }

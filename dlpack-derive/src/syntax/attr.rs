@@ -222,12 +222,17 @@ fn literal(input: ParseStream<'_>) -> Option<LitStr> {
     (ahead.is_empty() || ahead.peek(Token![,])).then_some(text)
 }
 
-/// The keys whose string is one of two words.
+/// The name of a module, or the one of two words that the string of a key is.
 fn one_of(role: Role, text: &LitStr) -> Result<()> {
     let words = match role {
         Role::Order => ["C", "F"],
         Role::Legacy => ["copy", "refuse"],
         Role::Release => ["safe", "immediate"],
+        Role::Arrays if !is_dotted(&text.value()) => {
+            let message =
+                "expected the name of a module of Python's, such as `\"numpy\"` or `\"jax.numpy\"`";
+            return Err(Error::new(text.span(), message));
+        }
         _ => return Ok(()),
     };
     if words.contains(&text.value().as_str()) {
@@ -240,6 +245,18 @@ fn one_of(role: Role, text: &LitStr) -> Result<()> {
         text.value()
     );
     Err(Error::new(text.span(), message))
+}
+
+/// Whether Python takes it for names with dots between them.
+fn is_dotted(path: &str) -> bool {
+    let is_name = |name: &str| {
+        let starts = name.starts_with(|first: char| first == '_' || first.is_alphabetic());
+        starts
+            && name
+                .chars()
+                .all(|letter| letter == '_' || letter.is_alphanumeric())
+    };
+    path.split('.').all(is_name)
 }
 
 fn unknown(key: &Ident, site: Site) -> Error {

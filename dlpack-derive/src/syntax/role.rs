@@ -47,6 +47,7 @@ roles! {
     Release = "release", "\"immediate\"";
     Skip = "skip", "";
     Info = "info", "";
+    Arrays = "arrays", "\"numpy\"";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -99,6 +100,7 @@ impl Role {
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
             (Site::Methods, R::Info) => Form::Flag,
+            (Site::Methods, R::Arrays) => Form::Text,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 
             (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),

@@ -1,6 +1,6 @@
 //! What a type shows by its tokens alone; the rest is core's to ask of its traits.
 
-use syn::{GenericArgument, Ident, PathArguments, Type, TypePath};
+use syn::{GenericArgument, Ident, Path, PathArguments, Type, TypePath};
 
 /// A type without the parentheses and invisible groups around it.
 pub(crate) fn peel(mut ty: &Type) -> &Type {
@@ -47,6 +47,24 @@ pub(crate) fn scalar(ty: &Type) -> Option<&Ident> {
 /// Whether a type is visibly a raw pointer.
 pub(crate) fn is_pointer(ty: &Type) -> bool {
     matches!(peel(ty), Type::Ptr(_))
+}
+
+/// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of rows, without its parameters.
+pub(crate) fn rows(list: &Type) -> Option<Path> {
+    let inner = match peel(list) {
+        Type::Path(path) => argument(path)?,
+        Type::Slice(slice) => &slice.elem,
+        Type::Array(array) => &array.elem,
+        _ => return None,
+    };
+    match peel(inner) {
+        Type::Path(row) if owned_container(inner).is_none() => {
+            let mut path = row.path.clone();
+            path.segments.last_mut()?.arguments = PathArguments::None;
+            Some(path)
+        }
+        _ => rows(inner),
+    }
 }
 
 /// The `T` of a type that is visibly an `Option<T>`.

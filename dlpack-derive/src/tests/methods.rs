@@ -5,6 +5,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::snapshots::{has_unsafe, page, self_paths, unrooted};
 use super::{expand_at, place, print};
+use crate::pymethods::methods;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::Derive;
 use crate::syntax::root::Root;
@@ -16,7 +17,7 @@ fn tokens(source: &str) -> TokenStream {
 /// The expansion, and the errors as messages with the text they point at.
 fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     let cx = Ctxt::new(Root::Pyo3);
-    let found = crate::pymethods::methods::run(tokens(options), tokens(source), false, &cx);
+    let found = methods::run(tokens(options), tokens(source), None, &cx);
     let error = |error: &syn::Error| {
         let at = place(error).map_or_else(String::new, |(text, _)| text);
         (error.to_string(), at)
@@ -45,8 +46,13 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-fn check(options: &str, source: &str, stubs: bool) -> String {
-    let found = crate::pymethods::methods::expand(tokens(options), tokens(source), stubs);
+fn check(options: &str, source: &str, inventory: Option<&str>) -> String {
+    let found = match inventory {
+        None => methods::expand(tokens(options), tokens(source), None),
+        Some(inventory) => methods::answered(tokens(&format!(
+            "[to] {{ {inventory} }} ({options}) {source}"
+        ))),
+    };
     let checked = without_signatures(found.clone());
     assert!(!has_unsafe(&found), "no word of unsafe");
     assert_eq!(
@@ -63,18 +69,97 @@ fn check(options: &str, source: &str, stubs: bool) -> String {
 }
 
 macro_rules! snapshots {
-    ($($name:ident: $options:literal, $source:literal $(, stubs: $stubs:literal)?;)*) => {
+    ($($name:ident: $options:literal, $source:literal $(, knowing: $inventory:literal)?;)*) => {
         $(#[test]
         fn $name() {
-            let found = check($options, $source, false $(|| $stubs)?);
+            let found = check($options, $source, [$($inventory)?].first().copied());
             expect_file![concat!("../../tests/snapshots/", stringify!($name), ".rs")].assert_eq(&found);
         })*
     };
 }
 snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
-    pymethods_with_all: "info", "#[pymethods]\nimpl Image {}", stubs: true;
+    pymethods_with_all: "info, arrays = \"numpy\"", "#[pymethods]\nimpl Image {}", knowing: "tensor (\"mask\", \"\")";
+    pymethods_of_tensors: "", "#[pymethods]\nimpl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }",
+        knowing: "(\"rewards\", \"One a step.\") (\"own\", \"\") (\"type\", \"\") (\"mask\", \"\") (\"fn\", \"\")";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
+}
+
+/// In a build for type stubs, the block goes by way of what the derive left, and by way of its records.
+#[test]
+fn an_inventory_is_asked_for_and_read() {
+    let text = |tokens: TokenStream| print(&tokens);
+    let asked = methods::ask(
+        tokens("info, crate = crate::dl"),
+        tokens("#[pymethods] impl super::Batch { fn f(&self) {} }"),
+    );
+    let wanted = "super::Batch! { [crate::dl::__private0::dlpack_pymethods_knowing] (info, crate = crate::dl) \
+                  #[pymethods] impl super::Batch { fn f(&self) {} } }";
+    assert_eq!(text(asked), text(tokens(wanted)));
+    let item = "#[doc(hidden)] impl A {}";
+    for (inventories, wanted) in [
+        (
+            "{ tensor (\"a\", \"b\") [m::Row] [Other] }",
+            "Other! { [to] { tensor (\"a\", \"b\") [m::Row] }",
+        ),
+        (
+            "{ (\"c\", \"\") } { tensor (\"a\", \"b\") [m::Row] }",
+            "m::Row! { [to] { tensor (\"c\", \"\") (\"a\", \"b\") }",
+        ),
+    ] {
+        let answer = methods::answered(tokens(&format!("[to] {inventories} (info) {item}")));
+        let wanted = tokens(&format!("{wanted} (info) {item} }}"));
+        assert_eq!(text(answer), text(wanted));
+    }
+    // What is no class, or has mistakes, is told so at once.
+    for source in ["#[pymethods] impl T for A {}", "impl A {}", "struct A;"] {
+        let found = methods::ask(TokenStream::new(), tokens(source)).to_string();
+        assert!(found.contains("compile_error"), "{found}");
+    }
+    assert!(
+        methods::answered(tokens("what else"))
+            .to_string()
+            .contains("compile_error")
+    );
+}
+
+/// What the derives leave: the names that the attribute has to know, and the rows to ask for more.
+#[test]
+fn derives_leave_an_inventory() {
+    let left = |derive, source: &str| {
+        let item = syn::parse_str(source).expect("the test's own item parses");
+        let cx = Ctxt::new(Root::Pyo3);
+        let found = crate::run(derive, &item, true, &cx)
+            .expect("no mistake")
+            .to_string();
+        let (_, found) = found.split_once("[$ ($ to) *] {").expect("a macro");
+        let (inventory, rest) = found.split_once('}').expect("its end");
+        assert!(rest.contains("pub (crate) use __dlpack_A as A"), "{rest}");
+        inventory.replace(' ', "")
+    };
+    assert_eq!(left(Derive::DLPack, "struct A(Vec<f32>);"), "tensor");
+    assert_eq!(left(Derive::DLPack, "enum A { B(Vec<f32>) }"), "tensor");
+    let fields = "/// Doc.\n #[dlpack(tensor)] a: Vec<u8>, #[dlpack(columns)] rows: Arc<[m::Row]>";
+    assert_eq!(
+        left(Derive::DLPack, &format!("struct A {{ {fields} }}")),
+        "(\"a\",\"Doc.\")[m::Row]"
+    );
+    for rows in [
+        "Vec<Row>",
+        "Box<[Row]>",
+        "[Row; 2]",
+        "Arc<Vec<Row<u8>>>",
+        "my::Rows<Row>",
+    ] {
+        let source = format!("struct A {{ #[dlpack(columns)] rows: {rows} }}");
+        assert_eq!(left(Derive::DLPack, &source), "[Row]", "{rows}");
+    }
+    let item = syn::parse_str("struct A(Vec<f32>);").expect("the test's own item parses");
+    let of_core = crate::run(Derive::DLPack, &item, true, &Ctxt::new(Root::Core));
+    let of_core = of_core.expect("no mistake").to_string();
+    assert!(!of_core.contains("macro_rules"), "no class");
+    let record = "#[repr(C)] struct A { x: f32, #[dlpack(skip)] pad: u8, r#fn: u8 }";
+    assert_eq!(left(Derive::Record, record), "(\"x\",\"\")(\"fn\",\"\")");
 }
 
 /// By way of `dlpack_pyo3`, a type that can be a class is asked for the methods.
@@ -191,7 +276,7 @@ fn groups_of_macros_are_seen_through() {
         quote::quote!(#[pymethods] impl #ty {}),
     ] {
         let cx = Ctxt::new(Root::Pyo3);
-        let found = crate::pymethods::methods::run(TokenStream::new(), source, false, &cx);
+        let found = methods::run(TokenStream::new(), source, None, &cx);
         assert!(cx.check().is_some());
         assert!(found.to_string().contains("__dlpack_tensors__"));
     }
@@ -200,7 +285,9 @@ fn groups_of_macros_are_seen_through() {
 /// One mistake, one message, and the block comes back with the constants that the derive asks for.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
-    const KNOWN: &str = "one of `info`, `crate`";
+    const LIBRARY: &str =
+        "expected the name of a module of Python's, such as `\"numpy\"` or `\"jax.numpy\"`";
+    const KNOWN: &str = "one of `info`, `arrays`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =
@@ -237,6 +324,22 @@ fn mistakes_are_named_where_they_are_made() {
             "`info` is a flag: remove the parentheses",
             "",
         ),
+        (
+            "arrays",
+            USUAL,
+            "`arrays` needs a value, such as `arrays = \"numpy\"`",
+            "",
+        ),
+        (
+            "arrays = numpy",
+            USUAL,
+            "expected a string literal, such as `arrays = \"numpy\"`",
+            "",
+        ),
+        ("arrays = \"\"", USUAL, LIBRARY, ""),
+        ("arrays = \"jax.\"", USUAL, LIBRARY, ""),
+        ("arrays = \"num py\"", USUAL, LIBRARY, ""),
+        ("arrays = \"3d\"", USUAL, LIBRARY, ""),
         ("info crate", USUAL, "expected `,` after `info`", ""),
         ("\"info\"", USUAL, &format!("expected a key, {KNOWN}"), ""),
         (

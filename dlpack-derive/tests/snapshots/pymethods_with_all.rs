@@ -1,4 +1,4 @@
-// #[dlpack_pymethods(info)]
+// #[dlpack_pymethods(info, arrays = "numpy")]
 // #[pymethods]
 // impl Image {}
 
@@ -16,6 +16,8 @@ impl Image {
                 ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
             )
             .info()
+            .over(&["mask"])
+            .arrays("numpy")
     };
     #[pyo3(
         signature = (
@@ -27,8 +29,8 @@ impl Image {
             version = None
         )
     )]
-    fn __dlpack__<'py>(
-        slf: &::dlpack_pyo3::__private::pyo3::Bound<'py, Self>,
+    fn __dlpack__(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
         stream: ::dlpack_pyo3::__private::Option<::core::primitive::i64>,
         max_version: ::dlpack_pyo3::__private::Option<
             (::core::primitive::u32, ::core::primitive::u32),
@@ -38,12 +40,7 @@ impl Image {
         >,
         copy: ::dlpack_pyo3::__private::Option<::core::primitive::bool>,
         version: ::dlpack_pyo3::__private::Option<::core::primitive::i64>,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
-        ::dlpack_pyo3::__private::pyo3::Bound<
-            'py,
-            ::dlpack_pyo3::__private::pyo3::types::PyCapsule,
-        >,
-    > {
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Capsule> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     fn __dlpack_device__(
@@ -56,6 +53,14 @@ impl Image {
     fn __dlpack_info__(
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::core::primitive::i64> {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
+    #[getter(r#mask)]
+    fn __dlpack_get_mask(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
+        ::dlpack_pyo3::Numpy<::dlpack_pyo3::Tensor>,
+    > {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
 }

@@ -94,7 +94,7 @@ impl Draft {
     #[new]
     fn new(items: Vec<f32>) -> PyResult<Self> {
         Ok(Self {
-            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            items: SharedBuffer::copied_from(&items)?,
             _alive: Alive::new(),
         })
     }
@@ -171,7 +171,7 @@ impl Adopted {
     fn new(values: Vec<f32>) -> PyResult<Self> {
         Ok(Self {
             dims: vec![i64::try_from(values.len()).expect("a list is not that long")],
-            values: SharedBuffer::copied_from(&values).map_err(dlpack_pyo3::py_err)?,
+            values: SharedBuffer::copied_from(&values)?,
         })
     }
 
@@ -205,8 +205,8 @@ pub(crate) struct Lent {
 impl Lent {
     #[new]
     fn new(rows: usize, columns: usize) -> PyResult<Self> {
-        let layout = Layout::column_major([rows, columns]).map_err(dlpack_pyo3::py_err)?;
-        let pixels = SharedBuffer::zeroed(rows * columns).map_err(dlpack_pyo3::py_err)?;
+        let layout = Layout::column_major([rows, columns])?;
+        let pixels = SharedBuffer::zeroed(rows * columns)?;
         for index in 0..pixels.len() {
             let value = u16::try_from(index % 101).unwrap_or(0);
             pixels.set(index, f32::from(value));
@@ -241,7 +241,7 @@ impl Still {
     #[new]
     fn new(pixels: Vec<f32>) -> PyResult<Self> {
         Ok(Self {
-            layout: Layout::row_major([pixels.len()]).map_err(dlpack_pyo3::py_err)?,
+            layout: Layout::row_major([pixels.len()])?,
             pixels,
             _alive: Alive::new(),
         })

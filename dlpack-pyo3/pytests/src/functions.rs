@@ -3,9 +3,7 @@
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
-use dlpack_pyo3::{
-    DataType, Device, Error, Imported, Managed, Tensor, Version, from_dlpack, py_err,
-};
+use dlpack_pyo3::{DataType, Device, Error, Imported, Managed, Tensor, Version, from_dlpack};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -83,7 +81,7 @@ pub(crate) fn text(object: &Bound<'_, PyAny>) -> Option<String> {
 /// What a user's own function raises.
 #[pyfunction]
 pub(crate) fn refuse() -> PyResult<()> {
-    Err(py_err(Error::ReadOnly))
+    Err(Error::ReadOnly)?
 }
 
 /// Imports `object` and holds it in Rust, even after the interpreter is gone.
@@ -217,7 +215,7 @@ pub(crate) fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     ];
     let exceptions = PyDict::new(py);
     for (name, error) in found {
-        exceptions.set_item(name, py_err(error).into_value(py))?;
+        exceptions.set_item(name, PyErr::from(error).into_value(py))?;
     }
     Ok(exceptions)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dlpack_pyo3::{DLPack, Error, FromDLPack, Managed, SharedBuffer, dlpack_pymethods, py_err};
+use dlpack_pyo3::{DLPack, Error, FromDLPack, Managed, SharedBuffer, dlpack_pymethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -137,7 +137,7 @@ impl Greedy {
             Kept::Buffer(buffer) => Ok(buffer.to_vec()),
         };
         let kept: Result<_, _> = locked(&KEPT).iter().map(values).collect();
-        kept.map_err(py_err)
+        Ok(kept?)
     }
 
     #[staticmethod]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use dlpack_pyo3::{
     AsDevice, AsOrder, Buffer, DLPack, DataType, Descriptor, Device, Error, FromDLPack, Imported,
-    Loan, LoanMut, Managed, Order, Parts, ProducerStream, StreamHandle, StreamRef, Writable,
-    dlpack_pymethods,
+    Loan, LoanMut, Managed, Order, Parts, ProducerStream, Protocol, StreamHandle, StreamRef,
+    Writable, dlpack_pymethods,
 };
 use pyo3::prelude::*;
 
@@ -287,7 +287,21 @@ pub(crate) struct HookedByHand {
     items: Vec<f32>,
     _alive: Alive,
 }
-class!(HookedByHand { items: items() });
+
+#[pymethods]
+impl HookedByHand {
+    #[classattr]
+    #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+
+    #[new]
+    fn new() -> Self {
+        Self {
+            items: items(),
+            _alive: Alive::new(),
+        }
+    }
+}
 
 impl DLPack for HookedByHand {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {

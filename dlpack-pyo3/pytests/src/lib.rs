@@ -11,6 +11,7 @@ mod generic;
 mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
+mod libraries;
 mod memory;
 mod mutable;
 mod panics;
@@ -54,6 +55,8 @@ mod dlpack_probe {
         HookedWayBack, arm, blow_up, hooks, thrown, way_back,
     };
     #[pymodule_export]
+    use crate::libraries::libraries;
+    #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
     use crate::panics::{PanicByHand, PanicInDescribe, PanicInDrop, PanicInOwner, Reentrant};
@@ -66,7 +69,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
-    use crate::several::{Batch, Owned, Tables};
+    use crate::several::{Batch, Foreigner, Ledger, Owned, Tables};
     #[pymodule_export]
     use crate::streams::{
         Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,

@@ -156,9 +156,9 @@ pub(crate) struct Changing {
 impl Changing {
     #[new]
     fn new(items: Vec<f32>) -> PyResult<Self> {
-        let layout = Layout::row_major([items.len()]).map_err(dlpack_pyo3::py_err)?;
+        let layout = Layout::row_major([items.len()])?;
         Ok(Self {
-            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            items: SharedBuffer::copied_from(&items)?,
             layout,
             _alive: Alive::new(),
         })

@@ -3,7 +3,9 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use dlpack_pyo3::{Buffer, DLPack, Descriptor, Error, Loan, SharedBuffer, dlpack_pymethods};
+use dlpack_pyo3::{
+    Buffer, DLPack, Descriptor, Error, Loan, Protocol, SharedBuffer, dlpack_pymethods,
+};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -53,9 +55,12 @@ impl DLPack for PanicByHand {
     }
 }
 
-#[dlpack_pymethods]
 #[pymethods]
 impl PanicByHand {
+    #[classattr]
+    #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+
     #[new]
     fn new() -> Self {
         Self
@@ -182,7 +187,7 @@ impl Reentrant {
     #[new]
     fn new(items: Vec<f32>, during: Py<PyAny>, after: Py<PyAny>) -> PyResult<Self> {
         Ok(Self {
-            items: SharedBuffer::copied_from(&items).map_err(dlpack_pyo3::py_err)?,
+            items: SharedBuffer::copied_from(&items)?,
             during,
             _after: OnDrop(after),
             _alive: Alive::new(),

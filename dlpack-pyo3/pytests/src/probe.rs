@@ -156,8 +156,7 @@ impl WProbe {
             offset,
             items,
         );
-        let bytes = SharedBuffer::copied_from(&memory::filled(place.dtype, place.items))
-            .map_err(dlpack_pyo3::py_err)?;
+        let bytes = SharedBuffer::copied_from(&memory::filled(place.dtype, place.items))?;
         Ok(Self {
             bytes,
             place,

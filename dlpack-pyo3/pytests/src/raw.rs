@@ -6,8 +6,8 @@
 
 use core::ptr::{null_mut, with_exposed_provenance};
 
+use dlpack_pyo3::DLPack;
 use dlpack_pyo3::abi::DLPackExchangeAPI;
-use dlpack_pyo3::{DLPack, py_err};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -78,6 +78,6 @@ pub(crate) fn loose(shape: Vec<usize>) -> PyResult<usize> {
         shape,
         _alive: Alive::new(),
     };
-    let tensor = owner.into_dlpack().map_err(py_err)?;
+    let tensor = owner.into_dlpack()?;
     Ok(tensor.into_raw().as_ptr().expose_provenance())
 }

@@ -3,7 +3,7 @@
 #[pyo3::pymodule]
 pub(crate) mod rust_ext {
     use dlpack_pyo3::view::Promise;
-    use dlpack_pyo3::{DLPack, Tensor, ViewDyn, ViewMutDyn, py_err};
+    use dlpack_pyo3::{DLPack, Tensor, ViewDyn, ViewMutDyn};
     use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD};
     use pyo3::prelude::*;
 
@@ -22,16 +22,13 @@ pub(crate) mod rust_ext {
 
     #[pyfunction(name = "axpy")]
     fn axpy_py(a: f64, x: ViewDyn<f64, Alone>, y: ViewDyn<f64, Alone>) -> PyResult<Tensor> {
-        let (x, y) = (
-            x.as_ndarray().map_err(py_err)?,
-            y.as_ndarray().map_err(py_err)?,
-        );
-        axpy(a, x, y).into_dlpack().map(Tensor::new).map_err(py_err)
+        let (x, y) = (x.as_ndarray()?, y.as_ndarray()?);
+        Ok(axpy(a, x, y).into_dlpack().map(Tensor::new)?)
     }
 
     #[pyfunction(name = "mult")]
     fn mult_py(a: f64, mut x: ViewMutDyn<f64, Alone>) -> PyResult<()> {
-        mult(a, x.as_ndarray_mut().map_err(py_err)?);
+        mult(a, x.as_ndarray_mut()?);
         Ok(())
     }
 }

@@ -125,3 +125,64 @@ impl Owned {
         *self = Self::new(items);
     }
 }
+
+/// Attributes that are arrays of NumPy's.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Ledger {
+    #[dlpack(columns)]
+    trades: Vec<Trade>,
+    /// In order.
+    #[dlpack(tensor)]
+    times: Vec<i64>,
+    #[dlpack(tensor)]
+    absent: Option<Vec<f32>>,
+    /// The user's own.
+    #[pyo3(get)]
+    #[dlpack(tensor)]
+    list: Vec<u32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(arrays = "numpy")]
+#[pymethods]
+impl Ledger {
+    #[new]
+    fn new(len: u8) -> Self {
+        Self {
+            trades: Tables::new(len).trades,
+            times: (0..len).map(i64::from).collect(),
+            absent: None,
+            list: vec![1, 2],
+            _alive: Alive::new(),
+        }
+    }
+
+    fn push(&mut self) {
+        self.times.push(0);
+    }
+}
+
+/// Attributes that are arrays of a library which is not installed, and itself a tensor.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Foreigner {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    #[dlpack(tensor)]
+    more: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(arrays = "library_of_the_test.deeper")]
+#[pymethods]
+impl Foreigner {
+    #[new]
+    fn new() -> Self {
+        Self {
+            items: vec![1.0],
+            more: vec![2.0, 3.0],
+            _alive: Alive::new(),
+        }
+    }
+}

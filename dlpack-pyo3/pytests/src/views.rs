@@ -7,7 +7,7 @@ pub(crate) mod views {
     use std::thread;
 
     use dlpack_pyo3::view::{Contiguous, Convert, Promise};
-    use dlpack_pyo3::{FromDLPack, Imported, Managed, View, ViewDyn, ViewMut, ViewMutDyn, py_err};
+    use dlpack_pyo3::{FromDLPack, Imported, Managed, View, ViewDyn, ViewMut, ViewMutDyn};
     use pyo3::prelude::*;
 
     /// The tests call these functions from one thread, or write nothing meanwhile.
@@ -38,12 +38,12 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn flags(mask: ViewDyn<bool>) -> PyResult<Vec<bool>> {
-        mask.to_vec().map_err(py_err)
+        Ok(mask.to_vec()?)
     }
 
     #[pyfunction]
     fn elements(samples: ViewDyn<i32>) -> PyResult<Vec<i32>> {
-        let elements = samples.to_vec().map_err(py_err)?;
+        let elements = samples.to_vec()?;
         assert!(samples.iter().eq(elements.iter().copied()));
         Ok(elements)
     }
@@ -51,23 +51,23 @@ pub(crate) mod views {
     #[pyfunction]
     fn sums(samples: View<i32, 2>) -> PyResult<(Vec<i32>, Vec<i32>)> {
         let rows = samples.rows().map(|row| row.iter().sum()).collect();
-        let columns = samples.axis(1).map_err(py_err)?;
+        let columns = samples.axis(1)?;
         Ok((rows, columns.map(|column| column.iter().sum()).collect()))
     }
 
     /// A fixed extent.
     #[pyfunction]
     fn colors(image: View<[u8; 3], 2>) -> PyResult<Vec<[u8; 3]>> {
-        let colors = image.to_vec().map_err(py_err)?;
+        let colors = image.to_vec()?;
         assert!(image.iter().eq(colors.iter().copied()));
         Ok(colors)
     }
 
     #[pyfunction]
     fn crop(image: View<i32, 2>, rows: (usize, usize), column: usize) -> PyResult<Vec<i32>> {
-        let part = image.slice(0, rows.0..rows.1).map_err(py_err)?;
-        let column = part.index(1, column).map_err(py_err)?;
-        column.to_vec().map_err(py_err)
+        let part = image.slice(0, rows.0..rows.1)?;
+        let column = part.index(1, column)?;
+        Ok(column.to_vec()?)
     }
 
     #[pyfunction]
@@ -84,7 +84,7 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn copy(mut to: ViewMut<i32, 2>, from: View<i32, 2>) -> PyResult<()> {
-        to.copy_from(&from).map_err(py_err)
+        Ok(to.copy_from(&from)?)
     }
 
     #[pyfunction]
@@ -99,13 +99,13 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn converted(samples: View<f64, 1, Convert>) -> PyResult<Vec<f64>> {
-        samples.to_vec().map_err(py_err)
+        Ok(samples.to_vec()?)
     }
 
     #[pyfunction]
     fn both(samples: View<f32, 2, (Contiguous, Convert)>) -> PyResult<Vec<f32>> {
         assert!(samples.is_contiguous());
-        samples.to_vec().map_err(py_err)
+        Ok(samples.to_vec()?)
     }
 
     #[pyfunction]
@@ -116,12 +116,12 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn lent(samples: View<f64, 1>) -> PyResult<f64> {
-        Ok(samples.as_slice().map_err(py_err)?.iter().sum())
+        Ok(samples.as_slice()?.iter().sum())
     }
 
     #[pyfunction]
     fn sort(mut samples: ViewMut<f64, 1, Undisturbed>) -> PyResult<()> {
-        let samples = samples.as_mut_slice().map_err(py_err)?;
+        let samples = samples.as_mut_slice()?;
         samples.sort_by(f64::total_cmp);
         Ok(())
     }
@@ -137,7 +137,7 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn dot(a: View<f64, 1, Undisturbed>, b: View<f64, 1, Undisturbed>) -> PyResult<f64> {
-        let (a, b) = (a.as_slice().map_err(py_err)?, b.as_slice().map_err(py_err)?);
+        let (a, b) = (a.as_slice()?, b.as_slice()?);
         Ok(a.iter().zip(b).map(|(a, b)| a * b).sum())
     }
 

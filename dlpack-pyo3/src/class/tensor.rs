@@ -1,36 +1,43 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
+use core::convert::Infallible;
+
 use dlpack_core::binding::{Extras, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::{PyTypeInfo, prelude::*};
 
-use crate::class::{Protocol, array::numpy_of, index::picks};
+use crate::class::{Protocol, array::numpy_of, index::picks, numbers};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
 use crate::import::{argument, from_dlpack_with};
+use crate::library::function::{CUPY, JAX, Known, TORCH};
 
 /// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
 ///
 /// It is a producer itself, so any library reads it. As the type of an argument it takes any producer:
 ///
 /// ```no_run,standalone_crate
-/// use dlpack_pyo3::{Tensor, py_err};
+/// use dlpack_pyo3::Tensor;
 /// use pyo3::prelude::*;
 ///
 /// #[pyfunction]
 /// fn sum(tensor: Tensor) -> PyResult<f32> {
-///     Ok(tensor.view().iter::<f32>().map_err(py_err)?.sum())
+///     Ok(tensor.view().iter::<f32>()?.sum())
 /// }
 ///
 /// #[pyfunction]
 /// fn ramp(len: u16) -> PyResult<Tensor> {
 ///     let samples: Vec<f32> = (0..len).map(f32::from).collect();
-///     Ok(Tensor::new(dlpack_pyo3::DLPack::into_dlpack(samples).map_err(py_err)?))
+///     Ok(Tensor::new(dlpack_pyo3::DLPack::into_dlpack(samples)?))
 /// }
 /// ```
 ///
 /// In Python `tensor[1:, ::-2, ..., None, 3]` is a part of it over the same memory, on any device: integers, slices, `...`
-/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors.
+/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors. `tensor.numpy()`, `tensor.torch()`, `tensor.jax()`
+/// and `tensor.cupy()` are arrays over it that can do more; `tensor.tolist()` and, of one element, `tensor.item()`, `float(tensor)`
+/// and `bool(tensor)` are numbers. It is not compared: `==` is a `TypeError`.
 ///
 /// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
 /// `to_vec` and `iter` read it.
@@ -94,8 +101,27 @@ impl FromDLPack for Tensor {
 impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
     type Error = PyErr;
 
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
+
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         argument(&object).map(Self::new)
+    }
+}
+
+/// A tuple of integers, and of nothing else in type stubs.
+struct Integers<'py>(Bound<'py, PyTuple>);
+
+impl<'py> IntoPyObject<'py> for Integers<'py> {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = Infallible;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::INTEGERS;
+
+    fn into_pyobject(self, _: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0)
     }
 }
 
@@ -104,6 +130,24 @@ impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
     const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+
+    #[cfg(feature = "stubs")]
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__(
+        slf: &Bound<'_, Self>,
+        stream: Option<i64>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<crate::hints::Capsule> {
+        let _ = (stream, max_version, dl_device, copy);
+        super::placeholder(slf)
+    }
+
+    #[cfg(feature = "stubs")]
+    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
+        super::placeholder(slf)
+    }
 
     /// A tensor over the memory of any object that exports one.
     ///
@@ -122,14 +166,14 @@ impl Tensor {
 
     /// The extents, one an axis.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.view().shape())
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
+        PyTuple::new(py, self.view().shape()).map(Integers)
     }
 
     /// The strides in elements, one an axis.
     #[getter]
-    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.view().strides())
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
+        PyTuple::new(py, self.view().strides()).map(Integers)
     }
 
     /// The number of axes.
@@ -160,7 +204,7 @@ impl Tensor {
     /// Whether nobody may write to the data.
     #[getter]
     fn readonly(&self) -> PyResult<bool> {
-        Ok(self.describe().map_err(crate::py_err)?.is_read_only())
+        Ok(self.describe()?.is_read_only())
     }
 
     /// The address of the first element, 0 if there is none.
@@ -193,6 +237,61 @@ impl Tensor {
         }
     }
 
+    /// A `torch.Tensor` over the memory.
+    fn torch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        array(slf, &TORCH)
+    }
+
+    /// A `jax.Array` over the memory, or over a copy where JAX wants one.
+    fn jax<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        array(slf, &JAX)
+    }
+
+    /// A `cupy.ndarray` over the memory, which lies on a GPU.
+    fn cupy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        array(slf, &CUPY)
+    }
+
+    /// The elements as numbers, in a list for each axis.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers::nested(py, &self.managed)
+    }
+
+    /// The one element, as a number.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers::one::<PyValueError>(py, &self.managed)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        numbers::truth(py, &self.managed)
+    }
+
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        PyFloat::type_object(py).call1((number,))
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        PyInt::type_object(py).call1((number,))
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        PyComplex::type_object(py).call1((number,))
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers::index(py, &self.managed)
+    }
+
+    /// Neither the elements nor the objects: whoever means the former has an array, and for the latter there is `is`.
+    fn __eq__(&self, _other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a Tensor is not compared: make an array of it, as `tensor.numpy() == other`, or ask whether it `is` another",
+        ))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let view = self.view();
         let words = format_args!(
@@ -206,4 +305,8 @@ impl Tensor {
         );
         text(words).or_fetch(py)
     }
+}
+
+fn array<'py>(tensor: &Bound<'py, Tensor>, library: &Known) -> PyResult<Bound<'py, PyAny>> {
+    library.find(tensor.py())?.call(tensor.as_any())
 }

@@ -10,7 +10,7 @@ use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::error::{OrRaise, answer};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
-use crate::{class::tensor::Tensor, export::unordered};
+use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
@@ -23,24 +23,26 @@ pub trait ExportsTensors: DLPackTensors + PyClass<Frozen: Borrowing<Self>> + Sen
 #[diagnostic::do_not_recommend]
 impl<T: DLPackTensors + PyClass<Frozen: Borrowing<T>> + Send + Sync> ExportsTensors for T {}
 
-/// Gives the class an attribute for each name, and all the names.
+/// Gives the class an attribute for each name, and all the names; the attributes are arrays of a library, if one is named.
 ///
-/// An attribute that the class already has under a name is the user's own, and stays.
+/// An attribute that the class already has under a name is the user's own, and stays, unless `over` names it.
 pub(crate) fn install<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
+    parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    install_each(class, T::NAMES, T::DOCS, get::<T>)
+    install_each(class, parts, T::NAMES, T::DOCS, get::<T>)
 }
 
 fn install_each<'py>(
     class: &Bound<'py, PyType>,
+    parts: &Parts,
     names: &[&str],
     docs: &[&[(&str, &str)]],
     get: ffi::getter,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
     for (index, name) in names.iter().enumerate() {
-        if class.hasattr(*name)? {
+        if !parts.over.contains(name) && class.hasattr(*name)? {
             continue;
         }
         let mut docs = docs.iter().copied().flatten();
@@ -66,6 +68,10 @@ fn install_each<'py>(
         let getter = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), getter) };
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
+        let getter = match parts.arrays {
+            Some(library) => arrays::property(&getter, library)?,
+            None => getter,
+        };
         class.setattr(*name, getter)?;
     }
     PyTuple::new(py, names)

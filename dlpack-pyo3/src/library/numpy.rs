@@ -14,12 +14,12 @@ use core::{mem::transmute, ptr::NonNull};
 
 use dlpack_core::binding::{settle, text};
 use dlpack_core::{DataType, Device, DeviceType, Managed, abi};
-use pyo3::exceptions::{PyBufferError, PyImportError, PyModuleNotFoundError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyDict, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{OrRaise, Raised, bail, fail, list};
-use crate::{export::capsule, hold::attached};
+use crate::{export::capsule, hold::attached, library::not_installed};
 
 /// The functions that are called here.
 pub(crate) struct Api {
@@ -147,16 +147,8 @@ fn api(py: Python<'_>) -> PyResult<&'static Api> {
 
 /// A module, with a word on why where it is not installed.
 fn import<'py>(py: Python<'py>, name: &str, why: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import(name).map(Bound::into_any).map_err(|error| {
-        if !error.is_instance_of::<PyModuleNotFoundError>(py) {
-            return error;
-        }
-        let told =
-            fail!(py, PyImportError: "{why}, and `{name}` is not installed: `pip install {name}`");
-        let told = told.fetch(py);
-        told.set_cause(py, Some(error));
-        told
-    })
+    let found = py.import(name).map(Bound::into_any);
+    found.map_err(|error| not_installed(py, error, name, why))
 }
 
 /// An array over a tensor, which it keeps, and never copies; it may be written where the tensor may.

@@ -19,7 +19,6 @@ use dlpack_core::layout::Dims;
 use dlpack_core::{Device, DeviceType, Error, Managed, StreamHandle};
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
-use crate::error::py_err;
 use crate::exchange::lookup;
 use crate::hold::attached;
 use crate::import::{from_dlpack, take_on};
@@ -60,7 +59,7 @@ macro_rules! views {
             /// `BufferError` if the stream does not belong to the primary context of the array's device, if a
             /// capture would be broken, or if the driver fails.
             pub fn on(&mut self, stream: &Arc<CudaStream>) -> PyResult<$lent<'_, T>> {
-                self.0.on(stream).map_err(py_err)
+                Ok(self.0.on(stream)?)
             }
 
             /// The stream that is current where the function was called, as
@@ -78,7 +77,7 @@ macro_rules! views {
                 context: &Arc<CudaContext>,
             ) -> PyResult<Arc<CudaStream>> {
                 // SAFETY: the caller's promise; until the function returns, its caller has the stream.
-                unsafe { self.0.producer_stream(context) }.map_err(py_err)
+                Ok(unsafe { self.0.producer_stream(context) }?)
             }
         }
 
@@ -96,6 +95,9 @@ macro_rules! views {
         where $($bound)*
         {
             type Error = PyErr;
+
+            #[cfg(feature = "stubs")]
+            const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::PRODUCER;
 
             fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
                 extract(&object).map(|view| Self(view, PhantomData))

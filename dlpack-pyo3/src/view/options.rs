@@ -61,7 +61,7 @@ pub struct Convert;
 /// the second is made. That one function gets the same array twice is no reason not to give it, then.
 ///
 /// ```no_run,standalone_crate
-/// use dlpack_pyo3::{ViewMut, View, py_err, view::Promise};
+/// use dlpack_pyo3::{ViewMut, View, view::Promise};
 /// use pyo3::prelude::*;
 ///
 /// /// The functions of this module hold the GIL, keep no views, and call no Python.
@@ -71,7 +71,7 @@ pub struct Convert;
 ///
 /// #[pyfunction]
 /// fn sort(mut values: ViewMut<f64, 1, Undisturbed>) -> PyResult<()> {
-///     values.as_mut_slice().map_err(py_err)?.sort_by(f64::total_cmp);
+///     values.as_mut_slice()?.sort_by(f64::total_cmp);
 ///     Ok(())
 /// }
 /// ```

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, CudaFunction, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
-use dlpack_pyo3::{Device, DeviceViewMutDyn, py_err, stream};
+use dlpack_pyo3::{Device, DeviceViewMutDyn, stream};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -28,7 +28,7 @@ impl Gpu {
             return Ok(gpu);
         }
         // Where there is no driver, cudarc panics.
-        stream::available(Device::cuda(0)).map_err(py_err)?;
+        stream::available(Device::cuda(0))?;
         let gpu = Self::open().map_err(failed)?;
         Ok(GPU.get_or_init(|| gpu))
     }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use cudarc::driver::{CudaContext, CudaSlice, DriverError};
-use dlpack_pyo3::{DLPack, Device, dlpack_pymethods, py_err, stream};
+use dlpack_pyo3::{DLPack, Device, dlpack_pymethods, stream};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -22,7 +22,7 @@ impl Image {
     #[new]
     fn new(height: usize, width: usize) -> PyResult<Self> {
         // Where there is no driver, cudarc panics.
-        stream::available(Device::cuda(0)).map_err(py_err)?;
+        stream::available(Device::cuda(0))?;
         Self::queued(height, width).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 }

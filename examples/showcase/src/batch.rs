@@ -7,10 +7,12 @@ use pyo3::prelude::*;
 #[pyclass(frozen, module = "dlpack_showcase")]
 #[derive(DLPack, Default)]
 pub struct Batch {
+    /// Where the cart is and how fast, and the same of the pole: four numbers a step.
     #[dlpack(tensor(shape = [_, 4]))]
     observations: Vec<f32>,
     #[dlpack(tensor)]
     actions: Vec<i64>,
+    /// 1.0 a step, as long as the pole stands.
     #[dlpack(tensor)]
     rewards: Vec<f32>,
     #[dlpack(tensor)]

@@ -1,6 +1,6 @@
 //! An environment for reinforcement learning: one buffer, filled again at every step while Python looks at it.
 
-use dlpack_pyo3::{DLPack, SharedBuffer, dlpack_pymethods, py_err};
+use dlpack_pyo3::{DLPack, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -21,7 +21,7 @@ impl CartPole {
     #[new]
     fn new() -> PyResult<Self> {
         let mut env = Self {
-            observation: SharedBuffer::zeroed(4).map_err(py_err)?,
+            observation: SharedBuffer::zeroed(4)?,
             state: [0.0; 4],
         };
         env.reset();

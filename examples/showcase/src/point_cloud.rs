@@ -11,6 +11,7 @@ struct Point {
     x: f32,
     y: f32,
     z: f32,
+    /// How much came back of the beam.
     intensity: u16,
     ring: u8,
     ground: bool,

@@ -1,4 +1,4 @@
-"""The stubs say what the module has, and the package is typed."""
+"""maturin writes the stubs, type checkers accept them, and they say what the module has."""
 
 import os
 import subprocess
@@ -9,8 +9,19 @@ import dlpack_showcase
 import pytest
 
 pytest.importorskip("mypy")
+pytest.importorskip("basedpyright")
+
+MYPY = ["mypy", "--strict"]
+# Pyright, as a package that brings its own Node.
+PYRIGHT = ["basedpyright", "--level", "error", "--pythonpath", sys.executable]
 
 STUB = "dlpack_showcase/_native.pyi"
+
+# The one thing that only type checkers see, and the addresses that only consumers read.
+NOT_COMPARED = r"""
+dlpack_showcase\._native\.Tensor\._Producer
+dlpack_showcase\._native\.\w+\.__(c_)?dlpack_(c_)?exchange_api__
+"""
 
 
 @pytest.fixture
@@ -21,17 +32,21 @@ def package(tmp_path):
     for file in Path(dlpack_showcase.__file__).parent.iterdir():
         if file.is_file():
             (copy / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "reportPrivateUsage": false}')
     return tmp_path
 
 
-def mypy(package, *words):
-    environment = os.environ | {"PYTHONPATH": str(package), "MYPYPATH": str(package)}
+def run(package, *words):
+    path = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "MYPYPATH": str(package)}
     command = [sys.executable, "-m", *words]
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=package, env=environment)
 
 
 def stubtest(package):
-    return mypy(package, "mypy.stubtest", "dlpack_showcase._native")
+    (package / "allowlist").write_text(NOT_COMPARED)
+    words = ["--allowlist", "allowlist", "--ignore-unused-allowlist", "--ignore-disjoint-bases"]
+    return run(package, "mypy.stubtest", "dlpack_showcase._native", *words)
 
 
 def test_the_stubs_are_those_of_the_module(package):
@@ -42,10 +57,10 @@ def test_the_stubs_are_those_of_the_module(package):
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("def step(self, right: bool)", "def step(self, left: bool)"),
-        ("max_version: tuple[SupportsIndex, SupportsIndex] | None = None,", ""),
-        ("    def reset(self) -> None: ...\n", ""),
-        ("def inspect(obj: object)", "def inspekt(obj: object)"),
+        ("def step(self, /, right: bool)", "def step(self, /, left: bool)"),
+        ("max_version: tuple[SupportsIndex, SupportsIndex] | None = None, ", ""),
+        ("def rewards(self, /)", "def reward(self, /)"),
+        ("def inspect(obj: Any)", "def inspekt(obj: Any)"),
     ],
 )
 def test_a_wrong_stub_is_found(package, right, wrong):
@@ -57,24 +72,93 @@ def test_a_wrong_stub_is_found(package, right, wrong):
 
 
 def test_the_package_is_typed(package):
-    result = mypy(package, "mypy", "--strict", "-p", "dlpack_showcase")
+    result = run(package, *MYPY, "-p", "dlpack_showcase")
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_what_is_written_in_rust_is_read_in_python(package):
+    """The comment above a field, in the stub and in `help()`."""
+    assert dlpack_showcase.Batch.rewards.__doc__ == "1.0 a step, as long as the pole stands."
+    assert dlpack_showcase.PointCloud.intensity.__doc__ == "How much came back of the beam."
+    text = (package / STUB).read_text()
+    assert text.count("1.0 a step, as long as the pole stands.") == 1
+    assert text.count("How much came back of the beam.") == 1
+
+
+def test_getters_are_those_of_the_derive():
+    """Those that PyO3 made for the stubs would raise."""
+    batch = dlpack_showcase.CartPole().play(3)
+    assert isinstance(batch.rewards, dlpack_showcase.Tensor)
+    assert batch.rewards.shape == (3,)
+
+
+# Each class, used as its users do.
 USE = """
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import dlpack_showcase as s
 
-reveal_type(np.from_dlpack(s.Image(4, 4)))
-reveal_type(s.PointCloud(2, 2).x)
-reveal_type(s.CartPole().step(True))
-s.Image.from_array(np.zeros((2, 2, 3), np.uint8))
-s.Image.from_array(3)
+cloud = s.PointCloud(2, 2)
+columns: list[s.Tensor] = [cloud.time, cloud.x, cloud.y, cloud.z, cloud.intensity, cloud.ring, cloud.ground]
+extents: tuple[int, ...] = cloud.x.shape + cloud.x.strides
+x = np.from_dlpack(cloud.x)
+
+pole = s.CartPole()
+pole.reset()
+reward, fallen = pole.step(True)
+rewarded: float = reward + len(pole.play(3))
+batch = pole.play(100)
+steps = [batch.observations, batch.actions, batch.rewards, batch.fallen]
+seen: npt.NDArray[Any] = np.from_dlpack(pole)
+
+picture = s.Image.from_array(np.zeros((2, 2, 3), np.uint8))
+bright: float = s.brightness(s.Image(4, 4)) + s.brightness(picture) + s.brightness(bytearray(3))
+pixels = np.from_dlpack(picture)
+
+sound = s.Samples.chord(3, "float32")
+other: s.Samples = s.Samples.I16([1, 2])
+samples = [np.from_dlpack(sound), np.from_dlpack(other)]
+
+trace = s.Trace()
+trace.push(1.0)
+trace.extend([2.0, 3.0])
+measured = np.from_dlpack(trace)
+
+def read(path: str) -> npt.NDArray[Any]:
+    return np.from_dlpack(s.Recording(path))
+
+tensor = s.Tensor.from_dlpack(cloud.x)
+words: str = s.inspect(tensor) + tensor.dtype
+count: int = len(tensor[::2]) + tensor.nbytes
+
+def is_tensor(value: object) -> bool:
+    return isinstance(value, s.Tensor)
+
+names: tuple[str, ...] = s.Batch.__dlpack_tensors__
 """
+
+MISTAKES = {
+    "s.Image.from_array(3)": 'incompatible type "int"',
+    "batch.reward": "has no attribute",
+    "cloud.x = cloud.y": "read-only",
+    "s.brightness([1, 2])": 'incompatible type "list[int]"',
+}
 
 
 def test_type_checkers_understand_the_classes(package):
     (package / "use.py").write_text(USE)
-    told = mypy(package, "mypy", "--strict", "use.py").stdout
-    assert '"numpy.ndarray' in told and '_native.Tensor"' in told and '"tuple[float, bool]"' in told, told
-    assert told.count("error:") == 1 and 'incompatible type "int"' in told, told
+    for words in [MYPY, [*PYRIGHT, STUB]]:
+        result = run(package, *words, "use.py")
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_type_checkers_find_mistakes(package):
+    (package / "use.py").write_text(USE + "\n".join(MISTAKES) + "\n")
+    found = run(package, *MYPY, "use.py").stdout
+    assert found.count("error:") == len(MISTAKES), found
+    assert all(told in found for told in MISTAKES.values()), found
+    found = run(package, *PYRIGHT, "use.py").stdout
+    lines = {line.split(":")[1] for line in found.splitlines() if " - error:" in line}
+    assert len(lines) == len(MISTAKES), found

@@ -5,7 +5,7 @@ mod takes;
 
 use std::sync::Arc;
 
-use dlpack_pyo3::{DLPack, Layout, SharedBuffer, dlpack_pymethods, py_err};
+use dlpack_pyo3::{DLPack, Layout, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
 fn numbers(height: usize, width: usize) -> Vec<f32> {
@@ -96,7 +96,7 @@ struct Shared {
 impl Shared {
     #[new]
     fn new(height: usize, width: usize) -> PyResult<Self> {
-        let pixels = SharedBuffer::copied_from(&numbers(height, width)).map_err(py_err)?;
+        let pixels = SharedBuffer::copied_from(&numbers(height, width))?;
         Ok(Self {
             pixels,
             dims: [height, width, 3],
@@ -142,8 +142,8 @@ impl Laid {
     #[new]
     fn new(height: usize, width: usize) -> PyResult<Self> {
         Ok(Self {
-            pixels: SharedBuffer::copied_from(&numbers(height, width)).map_err(py_err)?,
-            layout: Layout::row_major([height, width, 3]).map_err(py_err)?,
+            pixels: SharedBuffer::copied_from(&numbers(height, width))?,
+            layout: Layout::row_major([height, width, 3])?,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use dlpack_pyo3::element::Plain;
 use dlpack_pyo3::view::Promise;
-use dlpack_pyo3::{Imported, Numpy, View, py_err};
+use dlpack_pyo3::{Imported, Numpy, View};
 use pyo3::prelude::*;
 
 /// These functions hold the GIL, and call no Python.
@@ -41,12 +41,12 @@ fn largest(array: View<u8, 2>) -> Option<u8> {
 /// The same with slices, on a promise.
 #[pyfunction]
 fn sum_of_slice(array: View<f32, 1, Alone>) -> PyResult<f32> {
-    Ok(array.as_slice().map_err(py_err)?.iter().sum())
+    Ok(array.as_slice()?.iter().sum())
 }
 
 #[pyfunction]
 fn largest_of_slice(array: View<u8, 2, Alone>) -> PyResult<Option<u8>> {
-    Ok(array.as_slice().map_err(py_err)?.iter().copied().max())
+    Ok(array.as_slice()?.iter().copied().max())
 }
 
 /// So many numbers.
@@ -57,7 +57,7 @@ fn give(len: usize) -> Numpy<Vec<f32>> {
 
 /// A copy in row-major order.
 fn copied<T: Plain>(array: &View<T, 2>) -> PyResult<usize> {
-    Ok(black_box(array.to_vec().map_err(py_err)?).len())
+    Ok(black_box(array.to_vec()?).len())
 }
 
 #[pyfunction]

@@ -1,0 +1,263 @@
+//! The items of a tensor as numbers, whatever their type: for a language that has one kind of float.
+#![expect(unsafe_code, reason = "copies the items of a checked tensor")]
+
+use alloc::vec::{IntoIter, Vec};
+
+use crate::layout::extent;
+use crate::{DataType, Error, TensorRef, abi};
+
+/// A scalar of a tensor, as exact as it is there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Number {
+    /// A `bool`.
+    Bool(bool),
+    /// An integer with a sign.
+    Signed(i128),
+    /// An integer without one, or a handle.
+    Unsigned(u128),
+    /// A float of 64 bits or fewer.
+    Float(f64),
+    /// A complex number: the real part and the imaginary one.
+    Complex(f64, f64),
+}
+
+/// All scalars of a tensor.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    bytes: IntoIter<u8>,
+    dtype: DataType,
+    /// The bytes of a scalar.
+    size: usize,
+}
+
+/// Every scalar, in row-major order of the indices, the lanes of an item one after another: a copy of what is there now.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use dlpack_core::binding::{Number, numbers};
+///
+/// let managed = [1.5_f32, -0.25].into_dlpack()?;
+/// assert!(numbers(&managed.view())?.eq([1.5, -0.25].map(Number::Float)));
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Memory that the processor cannot read, items that share bytes, or no memory for the copy.
+pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
+    tensor.check_host_readable()?;
+    let dtype = tensor.dtype();
+    let scalar = dtype.with_lanes(1);
+    let (Some(itemsize), Some(size)) = (dtype.itemsize(), scalar.itemsize()) else {
+        return Err(Error::WrongDataType {
+            found: dtype,
+            needed: dtype.padded(),
+        });
+    };
+    let items = usize::try_from(extent::count(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
+    let (len, mut bytes) = (items.saturating_mul(itemsize), Vec::new());
+    let room = bytes.try_reserve_exact(len);
+    room.map_err(|_| Error::OutOfMemory { bytes: len })?;
+    // SAFETY: the processor can read the items, each of so many bytes; there is room for all, and nobody else has it.
+    unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
+    // SAFETY: so many bytes were just written.
+    unsafe { bytes.set_len(len) };
+    Ok(Numbers {
+        bytes: bytes.into_iter(),
+        dtype: scalar,
+        size,
+    })
+}
+
+impl Iterator for Numbers {
+    type Item = Number;
+
+    fn next(&mut self) -> Option<Number> {
+        let scalar = self.bytes.as_slice().get(..self.size)?;
+        let number = number(self.dtype, scalar);
+        self.bytes.nth(self.size - 1);
+        Some(number)
+    }
+}
+
+/// The number that so many bytes are.
+fn number(dtype: DataType, bytes: &[u8]) -> Number {
+    let code = dtype.code();
+    match code {
+        abi::kDLBool => Number::Bool(bits(bytes) != 0),
+        abi::kDLInt => {
+            let unused = 128 - 8 * bytes.len();
+            Number::Signed((bits(bytes) << unused) as i128 >> unused)
+        }
+        abi::kDLComplex => {
+            let (real, imaginary) = bytes.split_at(bytes.len() / 2);
+            Number::Complex(float(abi::kDLFloat, real), float(abi::kDLFloat, imaginary))
+        }
+        abi::kDLFloat | abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn => {
+            Number::Float(float(code, bytes))
+        }
+        _ => Number::Unsigned(bits(bytes)),
+    }
+}
+
+/// Bytes as the integer that they are on this machine.
+fn bits(bytes: &[u8]) -> u128 {
+    let mut wide = [0; 16];
+    if cfg!(target_endian = "big") {
+        wide[16 - bytes.len()..].copy_from_slice(bytes);
+    } else {
+        wide[..bytes.len()].copy_from_slice(bytes);
+    }
+    u128::from_ne_bytes(wide)
+}
+
+/// What a float has besides numbers.
+#[derive(Clone, Copy, PartialEq)]
+enum Special {
+    /// Infinities and NaNs, as in IEEE 754.
+    Ieee,
+    /// A NaN, which is all ones behind the sign.
+    Ones,
+    /// A NaN, in place of the negative zero.
+    NegativeZero,
+    Nothing,
+}
+
+/// A float of any format, exactly.
+fn float(code: u8, bytes: &[u8]) -> f64 {
+    use Special::{Ieee, NegativeZero, Nothing, Ones};
+
+    let bits = u64::try_from(bits(bytes)).unwrap_or(0);
+    // The bits of the exponent and of the fraction, the bias, and what there is besides.
+    let (exponent_bits, fraction_bits, bias, special) = match (code, bytes.len()) {
+        (abi::kDLFloat, 8) => return f64::from_bits(bits),
+        (abi::kDLFloat, 4) => (8, 23, 127, Ieee),
+        (abi::kDLFloat, _) => (5, 10, 15, Ieee),
+        (abi::kDLBfloat, _) => (8, 7, 127, Ieee),
+        (abi::kDLFloat8_e3m4, _) => (3, 4, 3, Ieee),
+        (abi::kDLFloat8_e4m3, _) => (4, 3, 7, Ieee),
+        (abi::kDLFloat8_e4m3b11fnuz, _) => (4, 3, 11, NegativeZero),
+        (abi::kDLFloat8_e4m3fn, _) => (4, 3, 7, Ones),
+        (abi::kDLFloat8_e4m3fnuz, _) => (4, 3, 8, NegativeZero),
+        (abi::kDLFloat8_e5m2, _) => (5, 2, 15, Ieee),
+        (abi::kDLFloat8_e5m2fnuz, _) => (5, 2, 16, NegativeZero),
+        (abi::kDLFloat6_e2m3fn, _) => (2, 3, 1, Nothing),
+        (abi::kDLFloat6_e3m2fn, _) => (3, 2, 3, Nothing),
+        (abi::kDLFloat8_e8m0fnu, _) => {
+            return if bits == 255 {
+                f64::NAN
+            } else {
+                power(bits as i64 - 127)
+            };
+        }
+        _ => (2, 1, 1, Nothing),
+    };
+    let ones = |count: u32| (1_u64 << count) - 1;
+    let fraction = bits & ones(fraction_bits);
+    let exponent = bits >> fraction_bits & ones(exponent_bits);
+    let is_negative = bits >> (fraction_bits + exponent_bits) & 1 == 1;
+    let is_full = exponent == ones(exponent_bits);
+    let is_nan = match special {
+        Ieee => is_full && fraction != 0,
+        Ones => is_full && fraction == ones(fraction_bits),
+        NegativeZero => is_negative && exponent == 0 && fraction == 0,
+        Nothing => false,
+    };
+    let size = if is_nan {
+        f64::NAN
+    } else if special == Ieee && is_full {
+        f64::INFINITY
+    } else {
+        // Without an exponent there is no one before the point.
+        let one = if exponent == 0 { 0 } else { 1 << fraction_bits };
+        let exponent = exponent.max(1) as i64 - bias - i64::from(fraction_bits);
+        (one + fraction) as f64 * power(exponent)
+    };
+    if is_negative { -size } else { size }
+}
+
+/// Two to that power, which an `f64` has.
+fn power(exponent: i64) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a format is written down: its greatest number, its least, the distance of the numbers from 1 on, and whether all
+    /// ones is an infinity (none of these has one), a NaN, or its greatest number.
+    #[test]
+    fn small_floats_are_those_of_their_formats() {
+        for (dtype, greatest, least, behind_one) in [
+            (DataType::F8_E3M4, 15.5, 0.015_625, 0.0625),
+            (DataType::F8_E4M3, 240.0, 0.001_953_125, 0.125),
+            (DataType::F8_E4M3B11FNUZ, 30.0, 0.000_122_070_312_5, 0.125),
+            (DataType::F8_E4M3FN, 448.0, 0.001_953_125, 0.125),
+            (DataType::F8_E4M3FNUZ, 240.0, 0.000_976_562_5, 0.125),
+            (DataType::F8_E5M2, 57_344.0, 0.000_015_258_789_062_5, 0.25),
+            (
+                DataType::F8_E5M2FNUZ,
+                57_344.0,
+                0.000_007_629_394_531_25,
+                0.25,
+            ),
+            (DataType::F6_E2M3FN, 7.5, 0.125, 0.125),
+            (DataType::F6_E3M2FN, 28.0, 0.0625, 0.25),
+            (DataType::F4_E2M1FN, 6.0, 0.5, 0.5),
+        ] {
+            let bits = dtype.bits();
+            let all = (0..=u8::MAX >> (8 - bits)).map(|byte| float(dtype.code(), &[byte]));
+            let mut finite: Vec<_> = all.clone().filter(|x| x.is_finite()).collect();
+            finite.sort_by(f64::total_cmp);
+            assert_eq!(finite.last(), Some(&greatest), "{dtype}");
+            assert_eq!(finite[0], -greatest, "{dtype}");
+            let above = |floor: f64| finite.iter().copied().find(|&x| x > floor);
+            assert_eq!(above(0.0), Some(least), "{dtype}");
+            assert_eq!(above(1.0), Some(1.0 + behind_one), "{dtype}");
+            let (nan, infinite) = (all.clone().filter(|x| x.is_nan()).count(), |x: &f64| {
+                x.is_infinite()
+            });
+            let expected = match dtype {
+                DataType::F8_E3M4 => (30, 2),
+                DataType::F8_E4M3 => (14, 2),
+                DataType::F8_E5M2 => (6, 2),
+                DataType::F8_E4M3FN => (2, 0),
+                _ if bits < 8 => (0, 0),
+                _ => (1, 0),
+            };
+            assert_eq!((nan, all.filter(infinite).count()), expected, "{dtype}");
+        }
+        let power = |byte| float(abi::kDLFloat8_e8m0fnu, &[byte]);
+        assert_eq!(
+            [0, 127, 128, 254].map(power),
+            [
+                5.877_471_754_111_438e-39,
+                1.0,
+                2.0,
+                1.701_411_834_604_692_3e38
+            ]
+        );
+        assert!(power(255).is_nan());
+    }
+
+    #[test]
+    fn floats_of_32_bits_are_those_of_rust() {
+        let numbers = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.5,
+            f32::MIN_POSITIVE,
+            1e-45,
+            f32::MAX,
+            f32::INFINITY,
+            0.1,
+        ];
+        for wanted in numbers {
+            let found = float(abi::kDLFloat, &wanted.to_ne_bytes());
+            assert_eq!(found.to_bits(), f64::from(wanted).to_bits(), "{wanted}");
+        }
+        assert!(float(abi::kDLFloat, &f32::NAN.to_ne_bytes()).is_nan());
+    }
+}

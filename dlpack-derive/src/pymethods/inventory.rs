@@ -1,0 +1,102 @@
+//! The way to the inventories of a class and of its records, and back with them; see `expand::inventory`.
+//!
+//! ```text
+//! Batch! { [to] (options) impl .. } ──▶ to! { [to] {names, [Row]} (options) impl .. }
+//!   ──▶ Row! { [to] {names} (options) impl .. } ──▶ to! { [to] {columns} {names} (options) impl .. }
+//! ```
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::LitStr;
+use syn::parse::Parser;
+
+/// What the derive knows of a class.
+#[derive(Default)]
+pub(crate) struct Inventory {
+    /// The object itself is a tensor.
+    pub(crate) tensor: bool,
+    /// Names of tensors, and what is written about each.
+    pub(crate) named: Vec<(String, String)>,
+}
+
+/// Asks for the inventory of the type at `path`.
+pub(crate) fn ask(
+    path: &impl ToTokens,
+    to: &impl ToTokens,
+    options: &TokenStream,
+    item: &TokenStream,
+) -> TokenStream {
+    quote!(#path! { [#to] (#options) #item })
+}
+
+/// What comes back.
+pub(crate) enum Answer {
+    /// The records of a field are to be asked as well: what to expand to.
+    Ask(TokenStream),
+    Complete {
+        inventory: Inventory,
+        options: TokenStream,
+        item: TokenStream,
+    },
+}
+
+impl Answer {
+    pub(crate) fn read(tokens: TokenStream) -> Option<Self> {
+        let mut trees = tokens.into_iter();
+        let to = group(trees.next()?, Delimiter::Bracket)?;
+        let (mut inventory, mut rows) = (Inventory::default(), Vec::new());
+        let options = loop {
+            let tree = trees.next()?;
+            match group(tree.clone(), Delimiter::Brace) {
+                Some(entries) => read(entries, &mut inventory, &mut rows)?,
+                None => break group(tree, Delimiter::Parenthesis)?,
+            }
+        };
+        let item = trees.collect();
+        let Some(row) = rows.pop() else {
+            return Some(Self::Complete {
+                inventory,
+                options,
+                item,
+            });
+        };
+        let tensor = inventory.tensor.then(|| quote!(tensor));
+        let named = inventory
+            .named
+            .iter()
+            .map(|(name, doc)| quote!((#name, #doc)));
+        Some(Self::Ask(quote! {
+            #row! { [#to] { #tensor #(#named)* #([#rows])* } (#options) #item }
+        }))
+    }
+}
+
+/// `tensor`, `("name", "doc")` and `[path::of::Rows]`.
+fn read(
+    entries: TokenStream,
+    inventory: &mut Inventory,
+    rows: &mut Vec<TokenStream>,
+) -> Option<()> {
+    for entry in entries {
+        match entry {
+            TokenTree::Group(list) if list.delimiter() == Delimiter::Bracket => {
+                rows.push(list.stream());
+            }
+            TokenTree::Group(pair) => {
+                let texts = syn::punctuated::Punctuated::<LitStr, syn::Token![,]>::parse_terminated;
+                let texts = texts.parse2(pair.stream()).ok()?;
+                let mut texts = texts.iter().map(LitStr::value);
+                inventory.named.push((texts.next()?, texts.next()?));
+            }
+            _ => inventory.tensor = true,
+        }
+    }
+    Some(())
+}
+
+fn group(tree: TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
+    match tree {
+        TokenTree::Group(group) if group.delimiter() == delimiter => Some(Group::stream(&group)),
+        _ => None,
+    }
+}

@@ -1,0 +1,39 @@
+// #[dlpack_pymethods]
+// #[pymethods]
+// impl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }
+
+#[pymethods]
+impl Batch {
+    /// The names of the tensors that are attributes of this class.
+    #[classattr]
+    pub const __dlpack_tensors__: ::dlpack_pyo3::__private::Attributes<Self> = {
+        use ::dlpack_pyo3::__private::Otherwise as _;
+        ::dlpack_pyo3::__private::Attributes::<
+            Self,
+        >::of(
+                ::dlpack_pyo3::__private::Class::<Self>::TENSOR,
+                ::dlpack_pyo3::__private::Class::<Self>::TENSORS,
+                ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
+            )
+            .over(&["rewards", "fn"])
+    };
+    ///One a step.
+    #[getter(r#rewards)]
+    fn __dlpack_get_rewards(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::Tensor> {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
+    #[getter(r#fn)]
+    fn __dlpack_get_fn(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::Tensor> {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
+    #[getter]
+    fn own(&self) {}
+    #[getter(r#type)]
+    fn t(&self) {}
+    #[getter]
+    fn get_mask(&self) {}
+}

@@ -1,0 +1,254 @@
+"""Results of functions: any value that is a tensor, as a `Tensor` or as an array of a library.
+
+Libraries that are not installed here are played by modules of the test; `cargo xtask consumers` has the others."""
+
+import gc
+import sys
+import types
+
+import capi
+import dlpack_probe as p
+import pytest
+
+r = p.libraries
+
+
+class Took:
+    """What a library of the test makes of a tensor."""
+
+    def __init__(self, tensor):
+        assert isinstance(tensor, p.Tensor)
+        self.tensor = tensor
+        self.seen = p.look(tensor)
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """Puts a module into Python, with parts of it by dotted names."""
+
+    def put(name, **has):
+        module = types.ModuleType(name)
+        vars(module).update(has)
+        if "." not in name:
+            # Or it were no package.
+            module.__path__ = []
+        monkeypatch.setitem(sys.modules, name, module)
+        return module
+
+    return put
+
+
+# -- any tensor ---------------------------------------------------------------------------------
+
+
+def test_any_value_is_a_tensor_in_python():
+    """A vector, an array of ndarray's, a struct, a tensor: moved, so writable, and dropped with the last who has it."""
+    vector = r.vector([1, 2, 3])
+    assert type(vector) is p.Tensor and p.look(vector)["floats"] == [1, 2, 3] and not vector.readonly
+    assert r.matrix(2, 3).shape == (2, 3) and r.matrix(2, 3).dtype == "float64"
+    before = p.alive()
+    points = r.points([1, 2, 3, 4, 5, 6], (2, 3))
+    assert points.shape == (2, 3) and p.alive() == before + 1
+    part = points[1]
+    del points
+    assert p.look(part)["floats"] == [4, 5, 6] and p.alive() == before + 1
+    del part
+    assert p.alive() == before
+    foreign = capi.Foreign()
+    tensor = r.managed(foreign)
+    assert tensor.data_ptr == p.take(foreign).data_ptr
+
+
+def test_a_value_that_describes_itself_wrongly():
+    """It is a BufferError of the call, and the value is gone."""
+    before = p.alive()
+    with pytest.raises(BufferError, match="2, 3|24"):
+        r.points([1, 2, 3], (2, 3))
+    assert p.alive() == before
+
+
+# -- arrays of libraries ------------------------------------------------------------------------
+
+
+def test_libraries_with_a_type_of_their_own(script):
+    """`Torch`, `Jax` and `Cupy` call the library's `from_dlpack` with the value, and look for it once."""
+    script("""
+import sys, types
+import dlpack_probe as p
+r = p.libraries
+calls = []
+class Found(types.ModuleType):
+    def __getattr__(self, name):
+        calls.append((self.__name__, name))
+        if name == "from_dlpack":
+            return lambda tensor: (self.__name__, p.look(tensor)["floats"])
+        raise AttributeError(name)
+for name in ["torch", "jax", "jax.dlpack", "cupy"]:
+    sys.modules[name] = Found(name)
+sys.modules["jax"].__path__ = []
+for _ in range(3):
+    assert r.torch([1, 2], (1, 2)) == ("torch", [1, 2])
+    assert r.jax(3) == ("jax.dlpack", [0, 1, 2])
+    assert r.cupy([7]) == ("cupy", [7])
+found = [name for name, what in calls if what == "from_dlpack"]
+assert sorted(found) == ["cupy", "jax.dlpack", "torch"], calls
+""")
+
+
+def test_a_library_by_name(library):
+    """By its name or the module itself; by a dotted path; by the path of a function."""
+    fake = library("fake", from_dlpack=Took)
+    for named in ("fake", fake):
+        took = r.array(named, [2, 1])
+        assert took.seen["floats"] == [1, 1] and took.tensor.shape == (2, 1)
+    library("fake.deeper", from_dlpack=lambda tensor: ("deeper", Took(tensor)))
+    assert r.array("fake.deeper", [1])[0] == "deeper"
+
+    class Array:
+        from_dlpack = staticmethod(lambda tensor: ("class", Took(tensor)))
+
+    fake.Array, fake.of = Array, lambda tensor: ("function", Took(tensor))
+    assert r.array("fake.Array", [1])[0] == "class"
+    assert r.array("fake.of", [1])[0] == "function"
+
+
+@pytest.mark.parametrize("name, where", [("jax", "jax.dlpack"), ("mlx", "mlx.core")])
+def test_libraries_that_have_it_deeper(library, name, where):
+    """`jax` and `mlx` have no `from_dlpack` themselves."""
+    outer, inner = library(name), library(where, from_dlpack=Took)
+    for named in (name, outer, where, inner):
+        assert r.array(named, [1]).seen["floats"] == [1]
+
+
+def test_tensorflow_takes_a_capsule_only(library):
+    """The legacy one, which it asks for nowhere."""
+    outer = library("tensorflow")
+    library("tensorflow.experimental").__path__ = []
+    library("tensorflow.experimental.dlpack", from_dlpack=lambda capsule: p.look(capsule))
+    for named in ("tensorflow", outer, "tensorflow.experimental.dlpack"):
+        seen = r.array(named, [2])
+        assert seen["floats"] == [1, 1] and seen["version"] is None
+
+
+def test_a_library_that_is_not_there(library, monkeypatch):
+    """The error says what to do; it is an ImportError, and the value is gone."""
+    before = p.alive()
+    for name in ("absent", "absent.deeper"):
+        with pytest.raises(ModuleNotFoundError, match="an array of absent was asked for, and `absent` is not installed: `pip install absent") as raised:
+            r.array(name, [1])
+        assert isinstance(raised.value.__cause__, ModuleNotFoundError)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install cupy"):
+        r.cupy([1])
+    library("fake")
+    with pytest.raises(ImportError, match="`fake` has no function `from_dlpack`"):
+        r.array("fake", [1])
+    with pytest.raises(ImportError, match="no `fake.from_dlpak`: .*no attribute 'from_dlpak'"):
+        r.array("fake.from_dlpak", [1])
+    for name in ("", "a b", "a..b", "a."):
+        with pytest.raises(ValueError, match="format"):
+            r.array(name, [1])
+    for other in (None, 1, object(), b"torch"):
+        with pytest.raises(TypeError, match="a library is named, as `\"torch\"`, or is a module, not <class"):
+            r.array(other, [1])
+    assert p.alive() == before
+
+
+def test_what_a_library_raises_is_passed_on(library, tmp_path, monkeypatch):
+    """When it is imported, and when it is called: the value is dropped, and nothing is hidden."""
+
+    def refuse(tensor):
+        raise RuntimeError("not on this device")
+
+    library("fake", from_dlpack=refuse)
+    with pytest.raises(RuntimeError, match="not on this device"):
+        r.array("fake", [1])
+    (tmp_path / "broken.py").write_text("import something_that_it_needs")
+    (tmp_path / "failing.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="^No module named 'something_that_it_needs."):
+        r.array("broken", [1])
+    with pytest.raises(ZeroDivisionError):
+        r.array("failing", [1])
+
+
+# -- attributes of a class ----------------------------------------------------------------------
+
+
+def test_attributes_are_arrays_of_numpy(numpy):
+    """A new one at each access, over the memory of the object, which it keeps; what is the user's own stays."""
+    before = p.alive()
+    ledger = p.Ledger(4)
+    assert type(ledger.times) is numpy.ndarray and ledger.times.tolist() == [0, 1, 2, 3]
+    assert ledger.price.mean() == 0.75 and ledger.price.strides == (16,)
+    assert ledger.times is not ledger.times and numpy.shares_memory(ledger.times, ledger.times)
+    assert not ledger.times.flags.writeable
+    assert ledger.list == [1, 2]
+    assert sorted(p.Ledger.__dlpack_tensors__) == ["absent", "list", "price", "side", "size", "times"]
+    assert "In order." in p.Ledger.times.__doc__ and "`absent`" in p.Ledger.absent.__doc__
+    with pytest.raises(BufferError, match="`absent` is None"):
+        ledger.absent
+    with pytest.raises(AttributeError):
+        ledger.times = [1]
+    with pytest.raises(AttributeError):
+        del ledger.times
+    with pytest.raises(TypeError):
+        p.Ledger.times.__get__(object())
+    times = ledger.times[1:]
+    with pytest.raises(RuntimeError, match="borrowed"):
+        ledger.push()
+    del ledger
+    assert times.tolist() == [1, 2, 3] and p.alive() == before + 1
+    del times
+    gc.collect()
+    assert p.alive() == before
+
+
+def test_attributes_of_a_library_that_is_not_there(library):
+    """The class works, and is a tensor all the same; the first access says what is missing, and goes on asking."""
+    foreigner = p.Foreigner()
+    assert p.look(foreigner)["floats"] == [1] and p.Foreigner.__dlpack_tensors__ == ("more",)
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="`library_of_the_test` is not installed: `pip install library_of_the_test`"):
+            foreigner.more
+    library("library_of_the_test")
+    library("library_of_the_test.deeper", from_dlpack=Took)
+    assert foreigner.more.seen["floats"] == [2, 3]
+
+
+# -- real ones ----------------------------------------------------------------------------------
+
+
+def test_numpy_shares(numpy):
+    """By name, as any library."""
+    array = r.array("numpy", [2, 3])
+    assert type(array) is numpy.ndarray and array.tolist() == [[1, 1, 1], [1, 1, 1]]
+    array[0, 0] = 7
+    again = p.take(array)
+    assert p.look(again)["floats"][0] == 7
+
+
+def test_jax_shares():
+    """Memory of a `SharedBuffer` is aligned as JAX wants it."""
+    jax = pytest.importorskip("jax")
+    array = r.jax(5)
+    assert isinstance(array, jax.Array) and array.tolist() == [0, 1, 2, 3, 4]
+    tensor = r.managed(array)
+    assert r.array(jax, [1]).tolist() == r.array("jax.numpy", [1]).tolist() == [1]
+    assert tensor.data_ptr == array.unsafe_buffer_pointer()
+
+
+def test_torch_shares():
+    """The object goes when the tensor goes, and torch writes to it."""
+    torch = pytest.importorskip("torch")
+    before = p.alive()
+    tensor = r.torch([1, 2, 3, 4, 5, 6], (2, 3))
+    assert type(tensor) is torch.Tensor and tensor.tolist() == [[1, 2, 3], [4, 5, 6]]
+    again = r.torch_of(tensor)
+    assert again.data_ptr() == tensor.data_ptr()
+    tensor += 1
+    assert again[0].tolist() == [2, 3, 4]
+    assert p.alive() == before + 1
+    del tensor, again
+    gc.collect()
+    assert p.alive() == before

@@ -1,0 +1,40 @@
+//! Attributes that are arrays of a library: each access makes one, over the tensor that the attribute would be.
+
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
+
+use crate::{class::array::numpy_of, library::function::Library};
+
+/// A property in place of the descriptor of a tensor. The library is looked for at the first access.
+pub(super) fn property<'py>(
+    tensor: &Bound<'py, PyAny>,
+    library: &'static str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let (descriptor, found) = (tensor.clone().unbind(), PyOnceLock::<Library>::new());
+    let get = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+        let py = arguments.py();
+        let object = arguments.get_item(0)?;
+        let class = object.get_type();
+        let descriptor = descriptor.bind(py);
+        let tensor = descriptor.call_method1(intern!(py, "__get__"), (object, class))?;
+        let library = found.get_or_try_init(py, || Library::named(py, library))?;
+        array_of(library, &tensor).map(Bound::unbind)
+    };
+    let get = PyCFunction::new_closure(py, None, None, get)?;
+    let (set, delete, doc) = (
+        tensor.getattr(intern!(py, "__set__"))?,
+        py.None(),
+        tensor.getattr(intern!(py, "__doc__"))?,
+    );
+    py.import(intern!(py, "builtins"))?
+        .call_method1(intern!(py, "property"), (get, set, delete, doc))
+}
+
+/// An array of a library over the tensor that an object exports.
+fn array_of<'py>(library: &Library, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if library.is_numpy() {
+        return numpy_of(object);
+    }
+    library.call(object)
+}

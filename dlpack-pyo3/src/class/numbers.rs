@@ -1,0 +1,103 @@
+//! The items of a [`Tensor`](crate::Tensor) as Python's own numbers, in lists where there are axes.
+
+use dlpack_core::binding::{Number, Numbers, numbers, settle};
+use dlpack_core::{DeviceType, Managed};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::types::{PyComplex, PyList};
+use pyo3::{IntoPyObjectExt, PyTypeInfo, prelude::*};
+
+use crate::error::fail;
+use crate::hold::attached;
+
+/// All items, in a list for each axis, and for the lanes of an item where it has several.
+///
+/// # Errors
+///
+/// `BufferError` for memory that the processor cannot read, and for items that share bytes.
+pub(super) fn nested<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
+    let mut numbers = read(py, tensor)?;
+    let view = tensor.view();
+    let (axes, lanes) = (view.shape(), [view.dtype().lanes().into()]);
+    let lanes = if lanes == [1] { &[][..] } else { &lanes };
+    below(py, axes, lanes, &mut numbers)
+}
+
+/// The numbers of some axes, and of more behind them.
+fn below<'py>(
+    py: Python<'py>,
+    axes: &[i64],
+    more: &[i64],
+    numbers: &mut Numbers,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some((extent, axes)) = axes.split_first() else {
+        return match more {
+            [] => scalar(py, numbers.next().expect("one for each item")),
+            _ => below(py, more, &[], numbers),
+        };
+    };
+    let list = PyList::empty(py);
+    for _ in 0..*extent {
+        list.append(below(py, axes, more, numbers)?)?;
+    }
+    Ok(list.into_any())
+}
+
+/// The one number of a tensor.
+///
+/// # Errors
+///
+/// An `E` where there are more, or none; and as above.
+pub(super) fn one<'py, E: PyTypeInfo>(
+    py: Python<'py>,
+    tensor: &Managed,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shape = tensor.view().shape().iter();
+    let items: i64 = shape.fold(1, |items, extent| items.saturating_mul(*extent));
+    match items.saturating_mul(tensor.view().dtype().lanes().into()) {
+        1 => scalar(py, read(py, tensor)?.next().expect("it has one")),
+        found => Err(fail!(py, E:
+            "a tensor of one element is a number, this one has {found}; `tolist()` gives all of them")
+        .fetch(py)),
+    }
+}
+
+/// The same as an index, which only the integer of a tensor without axes is.
+pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
+    let number = one::<PyTypeError>(py, tensor)?;
+    if !tensor.view().shape().is_empty() || !number.is_instance_of::<pyo3::types::PyInt>() {
+        let why = "only an integer tensor without axes is an index";
+        return Err(PyTypeError::new_err(why));
+    }
+    Ok(number)
+}
+
+/// Whether the one number is true.
+pub(super) fn truth(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
+    one::<PyValueError>(py, tensor)?.is_truthy()
+}
+
+fn read(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
+    if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
+        attached::prepare(py);
+        settle(tensor)?;
+    }
+    Ok(numbers(&tensor.view())?)
+}
+
+fn scalar(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
+    match number {
+        Number::Bool(is_true) => is_true.into_bound_py_any(py),
+        Number::Signed(number) => match i64::try_from(number) {
+            Ok(number) => number.into_bound_py_any(py),
+            Err(_) => number.into_bound_py_any(py),
+        },
+        Number::Unsigned(number) => match u64::try_from(number) {
+            Ok(number) => number.into_bound_py_any(py),
+            Err(_) => number.into_bound_py_any(py),
+        },
+        Number::Float(number) => number.into_bound_py_any(py),
+        Number::Complex(real, imaginary) => {
+            Ok(PyComplex::from_doubles(py, real, imaginary).into_any())
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What type stubs say of arguments and results; see the feature `stubs`.
+
+use pyo3::inspect::{PyClassNameStaticExpr, PyStaticConstant, PyStaticExpr};
+use pyo3::{IntoPyObject, prelude::*, type_hint_identifier, type_hint_subscript, type_hint_union};
+
+/// By this the protocol in the stubs is found.
+pub(crate) const PRODUCER_ID: &str = "dlpack_pyo3.Producer";
+
+/// Whatever has `__dlpack__`; anything, where a module does not have `Tensor`, under which the protocol stands.
+pub(crate) const PRODUCER: PyStaticExpr = PyStaticExpr::PyClass(PyClassNameStaticExpr::new(
+    &type_hint_identifier!("typing", "Any"),
+    PRODUCER_ID,
+));
+
+/// An argument: what has `__dlpack__` or a buffer.
+pub(crate) const ARRAY: PyStaticExpr = type_hint_union!(
+    PRODUCER,
+    type_hint_identifier!("typing_extensions", "Buffer")
+);
+
+/// An argument that NumPy converts.
+pub(crate) const ARRAY_LIKE: PyStaticExpr = type_hint_identifier!("numpy.typing", "ArrayLike");
+
+/// What `__dlpack__` gives. PyO3 says `types.CapsuleType`, which Python has from 3.13 on.
+pub struct Capsule;
+
+impl<'py> IntoPyObject<'py> for Capsule {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    const OUTPUT_TYPE: PyStaticExpr = type_hint_identifier!("typing_extensions", "CapsuleType");
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        Ok(py.None().into_bound(py))
+    }
+}
+
+/// The names of tensors.
+pub(crate) const NAMES: PyStaticExpr =
+    type_hint_subscript!(TUPLE, type_hint_identifier!("builtins", "str"), ELLIPSIS);
+
+/// Extents and strides.
+pub(crate) const INTEGERS: PyStaticExpr =
+    type_hint_subscript!(TUPLE, type_hint_identifier!("builtins", "int"), ELLIPSIS);
+
+const TUPLE: PyStaticExpr = type_hint_identifier!("builtins", "tuple");
+
+const ELLIPSIS: PyStaticExpr = PyStaticExpr::Constant {
+    value: PyStaticConstant::Ellipsis,
+};
+
+/// An array of NumPy's, of whatever data type.
+pub(crate) const NDARRAY: PyStaticExpr = type_hint_subscript!(
+    type_hint_identifier!("numpy.typing", "NDArray"),
+    type_hint_identifier!("typing", "Any")
+);
+
+/// A library, as an argument.
+pub(crate) const LIBRARY: PyStaticExpr = type_hint_union!(
+    type_hint_identifier!("builtins", "str"),
+    type_hint_identifier!("types", "ModuleType")
+);

@@ -1,0 +1,143 @@
+//! The function by which a library makes an array of its own of any tensor: its `from_dlpack`, found by name.
+
+use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
+use pyo3::types::{PyModule, PyString};
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
+
+use crate::{error::fail, library::not_installed};
+
+/// A library of arrays, by the name or the module that somebody gave at run time.
+///
+/// As an argument it takes both:
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::Library;
+/// use pyo3::prelude::*;
+///
+/// /// In Python: `ramp(3, "torch")`, or `ramp(3, torch)`.
+/// #[pyfunction]
+/// fn ramp<'py>(py: Python<'py>, len: u16, library: Library) -> PyResult<Bound<'py, PyAny>> {
+///     let samples: Vec<f32> = (0..len).map(f32::from).collect();
+///     library.array(py, samples)
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Library {
+    function: Py<PyAny>,
+    kind: Kind,
+}
+
+/// What is to be known of a library.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    Usual,
+    /// Its C API does it better.
+    Numpy,
+    /// Takes the legacy capsule of a tensor, and nothing else.
+    TakesCapsule,
+}
+
+impl Library {
+    /// The library of this name, imported if it is not yet.
+    ///
+    /// The name is that of a module, as `"torch"`, or a dotted path in one. What it leads to has a function
+    /// `from_dlpack`, or is the function itself, as `"onnxruntime.OrtValue.ortvalue_from_dlpack"`. Of `"jax"`, `"mlx"` and
+    /// `"tensorflow"` it is known where they have it.
+    ///
+    /// # Errors
+    ///
+    /// `ModuleNotFoundError` with what to install, `ImportError` if there is no such function, and whatever the library
+    /// raises when it is imported.
+    pub fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let path = match name {
+            "jax" => "jax.dlpack",
+            "mlx" => "mlx.core",
+            "tensorflow" => "tensorflow.experimental.dlpack",
+            _ => name,
+        };
+        let pkgutil = py.import(intern!(py, "pkgutil"))?;
+        let found = pkgutil.call_method1(intern!(py, "resolve_name"), (path,));
+        let found = found.map_err(|error| absent(py, path, error))?;
+        let function = found.getattr_opt(intern!(py, "from_dlpack"))?;
+        let function = function.or_else(|| found.is_callable().then_some(found));
+        let function = function.ok_or_else(|| {
+            fail!(py, PyImportError:
+                "`{path}` has no function `from_dlpack`, nor is it one; name the module that has it, as `jax.dlpack`")
+            .fetch(py)
+        })?;
+        let kind = match path {
+            "numpy" => Kind::Numpy,
+            _ if path.starts_with("tensorflow.") => Kind::TakesCapsule,
+            _ => Kind::Usual,
+        };
+        let function = function.unbind();
+        Ok(Self { function, kind })
+    }
+
+    /// Whether it is NumPy itself.
+    pub(crate) fn is_numpy(&self) -> bool {
+        self.kind == Kind::Numpy
+    }
+
+    /// What the function makes of an object that exports a tensor.
+    pub(crate) fn call<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.function.bind(object.py());
+        if self.kind == Kind::TakesCapsule {
+            let capsule = object.call_method0(intern!(object.py(), "__dlpack__"))?;
+            return function.call1((capsule,));
+        }
+        function.call1((object,))
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Library {
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::LIBRARY;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        if let Ok(name) = object.cast::<PyString>() {
+            return Self::named(py, &name.to_cow()?);
+        }
+        match object.cast::<PyModule>() {
+            Ok(module) => Self::named(py, &module.name()?.to_cow()?),
+            Err(_) => {
+                let class = object.get_type();
+                Err(fail!(py, PyTypeError: "a library is named, as `\"torch\"`, or is a module, not {class}").fetch(py))
+            }
+        }
+    }
+}
+
+/// Why a path leads nowhere.
+#[cold]
+fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyAttributeError>(py) {
+        let told = fail!(py, PyImportError: "there is no `{path}`: {error}").fetch(py);
+        told.set_cause(py, Some(error));
+        return told;
+    }
+    let root = path.split('.').next().unwrap_or(path);
+    let why = format!("an array of {root} was asked for");
+    not_installed(py, error, root, &why)
+}
+
+/// A library that has a name of its own here: found once.
+pub(crate) struct Known(&'static str, PyOnceLock<Library>);
+
+impl Known {
+    const fn new(name: &'static str) -> Self {
+        Self(name, PyOnceLock::new())
+    }
+
+    /// The library.
+    pub(crate) fn find(&self, py: Python<'_>) -> PyResult<&Library> {
+        self.1.get_or_try_init(py, || Library::named(py, self.0))
+    }
+}
+
+pub(crate) static TORCH: Known = Known::new("torch");
+pub(crate) static JAX: Known = Known::new("jax");
+pub(crate) static CUPY: Known = Known::new("cupy");
