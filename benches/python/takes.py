@@ -1,4 +1,4 @@
-"""What a call costs of a function that takes an array: ours, rust-numpy's, nanobind's, and NumPy's own where it has one.
+"""What a call costs of a function that takes an array, or gives one: ours, rust-numpy's, nanobind's, and NumPy's own where it has one.
 
 A row is a function and an argument; to add one, write the function into `ours/src/takes.rs`, `peers/rust-numpy` and
 `peers/nanobind`, and name it in `rows`.
@@ -22,6 +22,9 @@ PROMISES = [
     ("max, 1 MB u8", "rust-numpy", 2.0),
     ("sum of a slice, 4 Mi f32", "rust-numpy", 1.05),
     ("max of a slice, 1 MB u8", "rust-numpy", 1.1),
+    ("give, 8 f32", "rust-numpy", 2.0),
+    ("give, 1 MB f32", "rust-numpy", 1.05),
+    ("give, 16 MB f32", "rust-numpy", 1.05),
     *((f"{what}, {size} {dtype}", "numpy", 1.5 if size == "4 KB" else 1.2)
       for what in ("copy", "import") for size in ("4 KB", "64 KB", "4 MB") for dtype in ("u8", "f32", "f64")),
     *((f"copy, 4 MB f32, {cut}", "numpy", 1.0) for cut in ("a.T", "a[:, ::2]", "a[:, :n]")),
@@ -51,6 +54,9 @@ def rows(dlpack_rs):
         ("sum of a slice, 4 Mi f32", "sum sum_of_slice", f32, np.sum),
         ("max of a slice, 1 MB u8", "largest largest_of_slice", image, np.max),
     ]
+    for size, length in [("8", 8), ("1 MB", 1 << 18), ("16 MB", 4 << 20)]:
+        # A list of so many, and an array over it.
+        result.append((f"give, {size} f32", "give", length, None))
     if dlpack_rs is not None:
         result.append(("rank, one of dlpack-rs", "rank rank_3", dlpack_rs.Image(4, 5), None))
     for dtype in ["u8", "f32", "f64"]:
@@ -84,11 +90,11 @@ def measure(loop, rounds):
         for column, module in modules.items():
             found = [getattr(module, name) for name in names.split() if hasattr(module, name)]
             functions |= {column: found[-1]} if found else {}
-        if not isinstance(argument, np.ndarray):
+        if not isinstance(argument, (np.ndarray, int)):
             # It takes NumPy's arrays alone.
             functions.pop("rust-numpy", None)
         results = {column: function(argument) for column, function in functions.items() if column != "numpy"}
-        assert len(set(results.values())) == 1, (title, results)
+        assert len(set(map(str, results.values()))) == 1, (title, results)
         runs[title] = {column: loop("f(x)", None, f=function, x=argument) for column, function in functions.items()}
         runs[title]["nothing"] = loop("pass", None)
     gc.disable()

@@ -1,7 +1,6 @@
 //! Run the demonstration: annotated structs, exported and read back.
 //!
-//! Runs examples/quickstart, and builds the Python package examples/showcase, whose classes NumPy reads. Two pictures are
-//! written to target/demo. Both assert what they print: when the command ends without an error, every line was true.
+//! Runs examples/quickstart, and the classes of examples/showcase in NumPy, with pictures in target/demo; both assert all.
 //! usage: `cargo xtask demo [--test]`
 //!   --test   run the tests of the Python package instead: each class, the conformance kit, the type stubs
 
@@ -9,7 +8,7 @@ use crate::prelude::*;
 
 /// NumPy from the first that takes read-only memory without a copy.
 const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.16,<2"];
-const TESTED: [&str; 5] = ["pytest", "mypy", "basedpyright", "array-api-strict", "jax"];
+const TESTED: &str = "pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let test = args.contains("--test");
@@ -24,28 +23,34 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 
 fn python(sh: &Shell) -> Result<()> {
     let venv = venv(sh, &interpreter()?, "demo", &PACKAGES)?;
-    let show = venv.run(sh).args(["-m", "dlpack_showcase.demo"]);
-    let show = show.arg(target_dir().join("demo"));
-    Ok(show.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
+    let show = venv.run(sh).line("-m dlpack_showcase.demo");
+    let show = show.env("PYTHONPATH", showcase(sh, &venv, "pyo3/macros")?);
+    Ok(show.arg(target_dir().join("demo")).run()?)
 }
 
-/// The tests of the package.
+/// The tests of the package; and its notebook on the oldest Python, with the module of the stable ABI.
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
-    let packages: Vec<_> = PACKAGES.into_iter().chain(TESTED).collect();
-    let venv = venv(sh, &interpreter()?, "showcase", &packages)?;
-    let tests = pytest(venv.run(sh), "examples/showcase/tests");
-    Ok(tests.env("PYTHONPATH", showcase(sh, &venv)?).run()?)
+    let packages: Vec<_> = PACKAGES.into_iter().chain(TESTED.split(' ')).collect();
+    let usual = (interpreter()?, "pyo3/macros", "test");
+    let oldest = interpreter_of(10).map(|python| (python, "pyo3/abi3-py310", "notebook"));
+    for (python, feature, only) in core::iter::once(usual).chain(oldest) {
+        let venv = venv(sh, &python, "showcase", &packages)?;
+        let tests = pytest(venv.run(sh), "examples/showcase/tests").args(["-k", only]);
+        let site = showcase(sh, &venv, feature)?;
+        tests.env("PYTHONPATH", site).run()?;
+    }
+    Ok(())
 }
 
 /// Builds the package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.
 ///
 /// It is not installed into the environment, which other checkouts share.
-fn showcase(sh: &Shell, venv: &Venv) -> Result<PathBuf> {
+fn showcase(sh: &Shell, venv: &Venv, feature: &str) -> Result<PathBuf> {
     let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
     sh.remove_path(&wheels)?;
     sh.remove_path(&site)?;
-    let words = "-m maturin build --quiet --release --generate-stubs --features stubs --manifest-path examples/showcase/Cargo.toml";
-    let build = venv.run(sh).line(words).arg("--interpreter");
+    let words = "-m maturin build --quiet --release --generate-stubs -m examples/showcase/Cargo.toml --features stubs --features";
+    let build = venv.run(sh).line(words).args([feature, "--interpreter"]);
     let build = build.arg(venv.python()).arg("--out").arg(&wheels);
     build.env("CARGO_TARGET_DIR", target_dir()).run()?;
     let wheel = sh.read_dir(&wheels)?.pop().context("no wheel")?;

@@ -1,10 +1,10 @@
-//! Functions that take an array of anybody's.
+//! Functions that take an array of anybody's, or give one.
 
 use std::hint::black_box;
 
 use dlpack_pyo3::element::Plain;
 use dlpack_pyo3::view::Promise;
-use dlpack_pyo3::{Imported, View};
+use dlpack_pyo3::{Imported, Numpy, View};
 use pyo3::prelude::*;
 
 /// These functions hold the GIL, and call no Python.
@@ -49,6 +49,12 @@ fn largest_of_slice(array: View<u8, 2, Alone>) -> PyResult<Option<u8>> {
     Ok(array.as_slice()?.iter().copied().max())
 }
 
+/// So many numbers.
+#[pyfunction]
+fn give(len: usize) -> Numpy<Vec<f32>> {
+    Numpy(vec![1.0; len])
+}
+
 /// A copy in row-major order.
 fn copied<T: Plain>(array: &View<T, 2>) -> PyResult<usize> {
     Ok(black_box(array.to_vec()?).len())
@@ -88,6 +94,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rank, module)?)?;
     module.add_function(wrap_pyfunction!(rank_1, module)?)?;
     module.add_function(wrap_pyfunction!(rank_3, module)?)?;
+    module.add_function(wrap_pyfunction!(give, module)?)?;
     module.add_function(wrap_pyfunction!(sum, module)?)?;
     module.add_function(wrap_pyfunction!(largest, module)?)?;
     module.add_function(wrap_pyfunction!(sum_of_slice, module)?)?;
