@@ -127,7 +127,7 @@
 //!
 //! | sent by | its memory there |
 //! |---|---|
-//! | `pickle` with protocol 5 and a `buffer_callback` | the same, unless it is read-only: nothing is copied |
+//! | `pickle` with protocol 5 and a `buffer_callback` | the same: nothing is copied |
 //! | `pickle` without, `multiprocessing`, `joblib`, a `DataLoader` with spawned workers | a copy |
 //! | a process that was forked, of what was there before | as all of its memory: the same until one of the two writes |
 //! | `copy.copy`, `copy.deepcopy` | a copy |

@@ -39,8 +39,8 @@ impl Run {
     }
 
     pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
-        let all = ["pytest", "numpy", "ml_dtypes", "joblib"];
-        let venv_of = |some: usize| venv(sh, python, "pytest", &all[..some]);
+        const ALL: [&str; 4] = ["pytest", "numpy", "ml_dtypes", "joblib"];
+        let venv_of = |some: usize| venv(sh, python, "pytest", &ALL[..some]);
         // The tests skip themselves where what they need cannot be had.
         let venv = venv_of(4).or_else(|_| venv_of(2).or_else(|_| venv_of(1)))?;
         let (module, driver) = (module.to_owned(), driver(sh)?);
@@ -58,8 +58,7 @@ impl Run {
         let manifest = folder.join("Cargo.toml");
         let text = sh.read_file("dlpack-pyo3/pytests/older-pyo3.toml")?;
         let text = text.replace("{{root}}", &root().display().to_string());
-        let text = text.replace("{{version}}", version);
-        sh.write_file(&manifest, text)?;
+        sh.write_file(&manifest, text.replace("{{version}}", version))?;
         let command = cmd!(sh, "cargo build --manifest-path {manifest}");
         let module = build(&python, command, &folder.join("target"), "debug")?;
         Self::with_module(sh, &python, &module)

@@ -159,12 +159,22 @@ class TestPickle:
         assert p.alive() == alive - 1
 
     def test_nobody_writes_to_what_is_read_only(self, numpy):
-        """The memory is Rust's, so that no object may lead there that can be written."""
+        """The memory is Rust's: no object behind the buffer leads there that can be written, or that others can free."""
         owner, buffers = p.Batch(3), []
-        data = pickle.dumps(owner.rewards, protocol=5, buffer_callback=buffers.append)
+        rewards = owner.rewards
+        data = pickle.dumps(rewards, protocol=5, buffer_callback=buffers.append)
+        raw = buffers[0].raw()
+        assert raw.readonly and type(raw.obj) is p.Tensor and raw.obj.readonly
+        back = pickle.loads(data, buffers=buffers)
+        assert back.readonly and back.data_ptr == rewards.data_ptr
+        del rewards, raw
+        buffers.clear()
+        with pytest.raises((RuntimeError, BufferError)):
+            owner.push()
+        assert numpy.from_dlpack(back).tolist() == [0, -1, -2]
+        del back
+        gc.collect()
         owner.push()
-        assert type(buffers[0].raw().obj) is bytes
-        assert numpy.from_dlpack(pickle.loads(data, buffers=buffers)).tolist() == [0, -1, -2]
 
     def test_in_a_thread(self, numpy):
         data = pickle.dumps(p.Tensor.from_dlpack(numpy.arange(5)))

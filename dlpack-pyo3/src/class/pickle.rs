@@ -5,11 +5,11 @@
 //! ```
 //!
 //! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: with a `buffer_callback` nothing is copied, and
-//! without one pickle copies them once. What is read-only is copied to `bytes`, which are so too, and so is then what is made
-//! of them. What is strided is packed first, and what lies on a device comes to the host.
+//! without one pickle copies them once. What is read-only is so again there. What is strided is packed first, and what lies on
+//! a device comes to the host.
 
 use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::recast};
-use pyo3::types::{PyByteArray, PyDict, PyModule, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::tensor::Tensor;
@@ -96,22 +96,17 @@ fn reduced<'py>(
     find(class)?;
     let tensor = export()?;
     let read_only = tensor.is_read_only()?;
-    let packed = Bound::new(py, packed(py, tensor)?)?;
-    let view = packed.get().view();
+    let packed = packed(py, tensor)?;
+    let view = packed.view();
     let (dtype, shape) = (view.dtype(), PyTuple::new(py, view.shape())?);
     let numbers: Numbers = (dtype.code(), dtype.bits(), dtype.lanes(), dtype.is_padded());
-    let mut bytes = memory(&packed)?;
-    let builtins = py.import(intern!(py, "builtins"))?;
-    if read_only {
-        // What keeps the memory could be written by whoever finds it behind the buffer.
-        bytes = builtins.call_method1(intern!(py, "bytes"), (bytes,))?;
-    } else if protocol < 5 {
-        bytes = builtins.call_method1(intern!(py, "bytearray"), (bytes,))?;
-    }
-    if protocol >= 5 {
-        let pickle = py.import(intern!(py, "pickle"))?;
-        bytes = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
-    }
+    let bytes = memory(py, packed)?;
+    let (module, form) = match (protocol, read_only) {
+        (5.., _) => (intern!(py, "pickle"), intern!(py, "PickleBuffer")),
+        (_, true) => (intern!(py, "builtins"), intern!(py, "bytes")),
+        (_, false) => (intern!(py, "builtins"), intern!(py, "bytearray")),
+    };
+    let bytes = py.import(module)?.call_method1(form, (bytes,))?;
     (class.getattr(restore)?, (bytes, numbers, shape)).into_pyobject(py)
 }
 
@@ -125,22 +120,12 @@ fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
     from_dlpack_with(tensor.as_any(), Some(Device::CPU), Some(true)).map(Tensor::new)
 }
 
-/// The bytes of a packed tensor, as an object with a buffer that keeps it. A buffer of its own would say what the items
-/// are, for which Python has no words where they are of bfloat16.
-fn memory<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
-    let (py, view) = (tensor.py(), tensor.get().view());
-    let len = view.len_bytes();
-    if len == 0 {
-        // There is no address.
-        return Ok(PyByteArray::new(py, &[]).into_any());
-    }
-    let char = py
-        .import(intern!(py, "ctypes"))?
-        .getattr(intern!(py, "c_char"))?;
-    let from_address = intern!(py, "from_address");
-    let bytes = (char.mul(len)?).call_method1(from_address, (view.as_ptr().addr(),))?;
-    bytes.setattr(intern!(py, "tensor"), tensor)?;
-    Ok(bytes)
+/// The bytes of a packed tensor, which they keep. A buffer of its own would say what the items are, for which Python has no
+/// words where they are of bfloat16.
+fn memory(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
+    let len = i64::try_from(tensor.view().len_bytes()).expect("no more than memory has");
+    let bytes = recast(tensor.into_managed(), DataType::U8, &[len]).or_fetch(py)?;
+    PyMemoryView::from(Bound::new(py, Tensor::new(bytes))?.as_any())
 }
 
 /// The tensor over bytes that were pickled, which stay where they are; but for those that lie where no item can.
