@@ -54,13 +54,24 @@ fn unknown_keys_list_the_known_ones() {
     field("dat", "; did you mean `data`?");
     field("shap", "; did you mean `shape`?");
     field("read_only", "; did you mean `readonly`?");
+    // The words of other libraries.
+    field("dims", "; did you mean `shape`?");
+    field("extents", "; did you mean `shape`?");
+    field("size", "; did you mean `shape`?");
+    field("stride", "; did you mean `strides`?");
+    field("steps", "; did you mean `strides`?");
+    field("dev", "; did you mean `device`?");
+    field("array", "; did you mean `data`?");
+    field("dtype_", "; did you mean `dtype`?");
     field("xyz", "");
     field(
         "info",
         "; write `#[dlpack_pymethods(info)]` above `#[pymethods]`",
     );
     field("tensors", "; did you mean `tensor`?");
-    let message = format!("unknown dlpack struct attribute `layout`, expected {STRUCT_KEYS}");
+    let message = format!(
+        "unknown dlpack struct attribute `layout`, expected {STRUCT_KEYS}; did you mean `order`?"
+    );
     check(
         Derive::DLPack,
         "#[dlpack(layout = 3)] struct S(Vec<f32>);",
@@ -86,7 +97,7 @@ fn unknown_keys_list_the_known_ones() {
             ),
             (
                 "#[dlpack(unsafe(data = p, size = n))] struct S { p: *const f32, n: usize }",
-                "unknown dlpack `unsafe` attribute `size`, expected one of `data`, `len`",
+                "unknown dlpack `unsafe` attribute `size`, expected one of `data`, `len`; did you mean `len`?",
                 "size",
             ),
             (
