@@ -8,7 +8,7 @@
 //! | `attached`, `Attached`, `Forgotten` | they compare types, and do nothing |
 //! | `placeholder` | it raises |
 //! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
-//! | `pyo3` | it is PyO3 |
+//! | `pyo3`, `methods` | they are PyO3; the functions of ours in it ask for less, and add words to errors |
 
 pub use dlpack_core::__private0::*;
 pub use pyo3;
@@ -20,3 +20,4 @@ pub use crate::class::{
 };
 #[cfg(feature = "stubs")]
 pub use crate::hints::Capsule;
+pub use crate::hold::methods;
