@@ -38,6 +38,26 @@ impl Facts {
         host: false,
     };
 
+    /// Memory of the processor; nothing else is known.
+    pub const HOST: Self = Self {
+        host: true,
+        ..Self::UNKNOWN
+    };
+
+    /// What is known of a value that is one of these.
+    pub const fn of_one(of: &[Self]) -> Self {
+        let mut host = true;
+        let mut at = 0;
+        while at < of.len() {
+            host &= of[at].host;
+            at += 1;
+        }
+        Self {
+            host,
+            ..Self::UNKNOWN
+        }
+    }
+
     /// A list of `E` in memory of the processor, one axis and those of `E`.
     pub const fn list<E: Element>() -> Self {
         Self {

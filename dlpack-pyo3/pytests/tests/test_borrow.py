@@ -336,3 +336,12 @@ def test_a_leaked_tensor_stays_borrowed():
     gc.collect()
     with pytest.raises(RuntimeError, match="borrowed"):
         owner.clear()
+
+
+def test_the_device_needs_no_borrow():
+    """DEV-01: where the types say the device, it is known while a consumer writes, and of a variant without a tensor."""
+    owner = p.Exclusive([1.0])
+    seen = capi.export(owner)
+    assert owner.__dlpack_device__() == (1, 0)
+    seen.release()
+    assert p.Audio.Silence().__dlpack_device__() == p.Audio.Float([1.0]).__dlpack_device__() == (1, 0)
