@@ -175,6 +175,11 @@ impl Facts {
         }
     }
 
+    /// Whether any export may be written for sure.
+    pub(crate) const fn is_writable_shared(&self) -> bool {
+        matches!(self.write, Write::Shared)
+    }
+
     /// Whether the export may be written for sure: one that owns the data, but for tensors that are always shared.
     pub(crate) const fn is_writable(&self) -> bool {
         matches!(self.write, Write::Owned | Write::Alone | Write::Shared)
