@@ -900,6 +900,44 @@ fn some_items_cannot_be_tensors() {
     );
 }
 
+/// Where the tokens show it, the message says what to write; aliases and what only looks alike are left to rustc.
+#[test]
+fn types_that_visibly_cannot_be_data() {
+    let option = "an `Option` may hold no data: keep what is inside of it, empty where there is nothing, \
+                  or name the field as a tensor that may be missing, `#[dlpack(tensor)]`";
+    let rows = "each of these rows lies somewhere else in memory: keep all of them in one `Vec`, \
+                and give a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
+    let rc = "`Rc` stays on its thread, and a consumer may release the data on any: use `Arc`";
+    all(
+        Derive::DLPack,
+        &[
+            ("struct S(Option<Vec<f32>>);", option, "Option<Vec<f32>>"),
+            ("enum E { A(Option<Vec<f32>>) }", option, "Option<Vec<f32>>"),
+            ("struct S(Vec<Vec<f32>>);", rows, "Vec<f32>"),
+            ("struct S(Arc<[Vec<f32>]>);", rows, "Vec<f32>"),
+            ("struct S([Vec<f32>; 3]);", rows, "Vec<f32>"),
+            (
+                "struct S { #[dlpack(tensor)] a: Option<Vec<Vec<f32>>> }",
+                rows,
+                "Vec<f32>",
+            ),
+            ("struct S(std::rc::Rc<[f32]>);", rc, "Rc"),
+            ("enum E { A(Rc<[f32]>) }", rc, "Rc"),
+        ],
+    );
+    for source in [
+        "struct S(Box<Vec<f32>>);",
+        "struct S(Arc<Vec<f32>>);",
+        "struct S(Vec<[f32; 3]>);",
+        "struct S { #[dlpack(tensor)] a: Option<Vec<f32>>, b: Rc<str> }",
+        "struct S { #[dlpack(data)] a: Vec<f32>, b: Option<Vec<Vec<f32>>> }",
+    ] {
+        assert!(expand(Derive::DLPack, source).is_ok(), "{source}");
+    }
+    let source = "struct S { #[dlpack(data)] a: Vec<f32>, b: Rc<str> }";
+    assert!(expand(Derive::FromDLPack, source).is_ok());
+}
+
 #[test]
 fn elements_and_records_have_a_layout() {
     let unordered = "`Point` needs `#[repr(C)]`: only then are its fields laid out in the order they are written";
