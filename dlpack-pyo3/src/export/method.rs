@@ -56,13 +56,6 @@ pub(crate) struct Functions {
 impl Functions {
     /// With `draft`, `__dlpack_info__` too, and the keyword `version`.
     pub(crate) fn of<T: Exports>(draft: bool) -> Self {
-        const {
-            // The one thing about a class that says whether it is `unsendable`.
-            assert!(
-                size_of::<T::ThreadChecker>() == 0,
-                "an `unsendable` class cannot be exported: a consumer may use and release its data on any thread"
-            );
-        };
         Self {
             dlpack: if draft {
                 dlpack::<T, true>
