@@ -60,7 +60,10 @@ pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
 /// The same for an object of this class, which is named: where there are many, that says which.
 #[cold]
 pub(crate) fn refuse_of(py: Python<'_>, class: &str, error: &Error) -> Raised {
-    set(class_of(error).1(py), &format_args!("`{class}`: {error}"))
+    set(
+        (exception(error).class)(py),
+        &format_args!("`{class}`: {error}"),
+    )
 }
 
 /// Only called with a class of exceptions, so on an attached thread.

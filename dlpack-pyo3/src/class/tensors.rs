@@ -10,8 +10,8 @@ use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::error::{OrRaise, answer};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
-use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
 use crate::vtable::AnyThread;
+use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
