@@ -14,14 +14,15 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{align_of, offset_of, size_of};
 use core::ptr::NonNull;
-use static_assertions::const_assert_eq;
 
 /// Asserts size, alignment and every offset at compile time: `T: size, align { field @ offset, .. }`.
 macro_rules! layout {
     ($type:ident: $size:literal, $align:literal { $($field:ident @ $offset:literal),+ $(,)? }) => {
-        const_assert_eq!(size_of::<$type>(), $size);
-        const_assert_eq!(align_of::<$type>(), $align);
-        $(const_assert_eq!(offset_of!($type, $field), $offset);)+
+        const _: () = {
+            assert!(size_of::<$type>() == $size);
+            assert!(align_of::<$type>() == $align);
+            $(assert!(offset_of!($type, $field) == $offset);)+
+        };
     };
 }
 

@@ -58,7 +58,7 @@ use crate::DataType;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a DLPack element type",
     label = "no DLPack data type describes `{Self}`",
-    note = "elements are the integers, the floats, `bool`, arrays `[T; N]` of them, and with the feature of the same name the types of `half`, `num-complex`, `microfloat` and `glam`; a type parameter is one with the bound `Element`",
+    note = "elements are the integers, the floats, `bool`, arrays `[T; N]` of them, and with the feature of the same name the types of `half`, `num-complex`, `microfloat` and `glam`, of the version that is re-exported, such as `dlpack_core::half`; a type parameter is one with the bound `Element`",
     note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`"
 )]
 pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {

@@ -42,7 +42,7 @@ errors! {
     /// let error = Parts::new().shape(shape).describe(Loan::from(&data[..])).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "the tensor reaches from byte 0 to byte 24 of a buffer of 16 bytes",
+    ///     "shape [2, 3] needs 6 elements, the data has 4",
     /// );
     /// # Ok::<(), Error>(())
     /// ```
@@ -72,17 +72,17 @@ errors! {
             axis: usize = "The axis.",
             found: i64 = "The extent of the tensor.",
             needed: String = "What is needed, in words or as a number.",
-        } => "axis {axis} of the tensor is {found}, not {needed}";
+        } => "axis {axis} of the tensor has length {found}, and {needed} is needed";
         /// There is no such axis, or it was named before.
         NoSuchAxis { axis: usize = "What was named.", rank: usize = "How many axes there are." }
-            => "axis {axis} of {rank} axes; each of 0.. is named once";
+            => "axis {axis} {} {rank} axes, counted from 0", no_such_axis(*axis, *rank);
         /// An index or a range leads out of an axis.
         OutOfRange {
             axis: usize = "The axis.",
             start: usize = "The first index.",
             end: usize = "One past the last.",
             extent: usize = "The extent of the axis.",
-        } => "indices {start}..{end} of axis {axis}, which has {extent}";
+        } => "indices {start}..{end} do not lie inside of axis {axis}, which has length {extent}";
         /// There are more elements, or fewer, than are needed.
         Count { found: usize = "How many there are.", needed: usize = "How many are needed." }
             => "there are {found} elements where {needed} are needed";
@@ -92,22 +92,28 @@ errors! {
         /// The elements take more bytes than memory has.
         TooLarge { shape: Vec<i64> = "The shape." }
             => "a tensor of shape {shape:?} takes more bytes than memory has";
-        /// An element lies outside the buffer.
+        /// The data has fewer elements than the shape says.
+        TooShort {
+            shape: Vec<i64> = "The shape, without the axes of the elements.",
+            needed: i128 = "How many elements it needs.",
+            found: usize = "How many elements the data has.",
+        } => "shape {shape:?} needs {needed} elements, the data has {found}";
+        /// An element lies outside the buffer, where strides or an offset say where.
         OutOfBounds {
             first: i128 = "The first byte that the tensor reaches, counted from the start of the buffer.",
             end: i128 = "One past the last byte that it reaches.",
             len: usize = "The bytes of the buffer.",
-        } => "the tensor reaches from byte {first} to byte {end} of a buffer of {len} bytes";
+        } => "shape, strides and offset reach from byte {first} to byte {end}, the data has {len} bytes";
         /// The extent written `_` cannot be found from the length of the data.
         NotInferable {
             elements: usize = "How many elements there are.",
             others: i128 = "How many elements the other extents make.",
-        } => "`_` in the shape has no value: {elements} elements do not make whole rows of {others}";
+        } => "the extent `_` in the shape cannot be found: {elements} elements do not divide into rows of {others}";
         /// The buffer is no whole number of elements.
         PartialElement {
             bytes: usize = "The bytes that the elements have.",
             element_bits: usize = "The bits of one element.",
-        } => "{bytes} bytes are no whole number of elements of {element_bits} bits";
+        } => "{bytes} bytes do not divide into elements of {element_bits} bits each";
         /// A byte stride is no multiple of the item.
         PartialStride {
             axis: usize = "The axis.",
@@ -128,7 +134,7 @@ errors! {
             what: &'static str = "`shape`, `strides` or `order`.",
             data: Vec<i64> = "What the data says.",
             given: Vec<i64> = "What the annotation says.",
-        } => "`{what}` says {given:?}, but the data says {data:?} itself";
+        } => "`{what}` says {given:?}, but the data itself has {data:?}; remove the key, or make them agree";
         /// The data knows its own device, and the annotation says another.
         DeviceConflict { data: Device = "Where the data lies.", given: Device = "What the annotation says." }
             => "`device` says {given}, but the data lies on {data}";
@@ -206,7 +212,7 @@ errors! {
         /// The data is read-only, and writing was asked for.
         ReadOnly => "the tensor is read-only";
         /// The memory was promised to be nobody else's, and another such array has it.
-        Borrowed => "another view of this memory lives, and one of the two may write";
+        Borrowed => "another view of this memory is alive, and one of the two may write: drop that one first";
         /// Two indices mean the same element, and writing was asked for.
         Overlap { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} has elements that share memory, so it cannot be written";
@@ -216,7 +222,7 @@ errors! {
         MayChange => "others may write to the memory while it is read: take the elements with `to_vec` or `iter`";
         /// The elements do not lie one after another, as a slice needs.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
-            => "a tensor of shape {shape:?} with strides {strides:?} is not one run of elements";
+            => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: take the elements with `to_vec` or `iter`";
         /// A clone of the field marked `owner` does not keep the data.
         OwnerElsewhere => "a clone of the field marked `owner` does not hold the memory that is exported";
         /// The memory could not be had.
@@ -245,10 +251,19 @@ errors! {
     }
 }
 
+/// What is wrong with the axis, up to how many there are.
+fn no_such_axis(axis: usize, rank: usize) -> &'static str {
+    if axis < rank {
+        "is named twice: name each once of the"
+    } else {
+        "does not exist: the tensor has"
+    }
+}
+
 /// The streams that can be named for data on a device.
 fn streams_of(device: Device) -> &'static str {
     match device.device_type.api() {
-        None => "none",
+        None => "none, or -1 for no order",
         Some(Api::Cuda) => {
             "1 or 2 for a default stream, a CUstream, -1 for no order, or none; none if it is to go to the cpu"
         }
@@ -271,6 +286,18 @@ impl Error {
     #[cold]
     pub(crate) fn too_large(shape: &[i64]) -> Self {
         list(shape).map_or_else(|error| error, |shape| Self::TooLarge { shape })
+    }
+
+    #[cold]
+    pub(crate) fn too_short(shape: &[i64], found: usize) -> Self {
+        let wide = shape.iter().map(|&extent| i128::from(extent));
+        let needed = wide.fold(1, i128::saturating_mul);
+        let error = |shape| Self::TooShort {
+            shape,
+            needed,
+            found,
+        };
+        list(shape).map_or_else(|error| error, error)
     }
 
     #[cold]

@@ -47,8 +47,8 @@ use crate::{element::Plain, error::room, import::reader::Import};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made from a DLPack tensor",
-    label = "expected a type that owns its elements",
-    note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`, or add `#[derive(FromDLPack)]` to it",
+    label = "`{Self}` does not implement `FromDLPack`",
+    note = "add `#[derive(FromDLPack)]` to a struct or an enum of yours; else use a type that owns its elements: `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`",
     note = "to read an array where it lies, use `dlpack_core::array::View`; as an argument of a Python function, `dlpack_pyo3::View<T, N>`"
 )]
 pub trait FromDLPack: Sized {

@@ -37,10 +37,14 @@
 //! | `microfloat` | the floats of 8 bits as elements, and those of 6 and 4 bits, one a byte |
 //! | `glam` | vectors, quaternions and matrices as elements |
 //! | `ndarray` | `Array`, `ArcArray` and `CowArray` as buffers, with any strides; tensors become arrays |
-//! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. Needs Rust 1.89, as `nalgebra` does |
+//! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. From 0.34 on `nalgebra` needs a newer Rust than this crate |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
 //! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
 //! | `pyo3` | `?` makes a Python exception of an [`Error`] in functions of PyO3; what Python reads is in the crate `dlpack-pyo3` |
+//!
+//! A container is one of ours where both sides mean the same version of its crate. These are taken, and the one that was
+//! chosen is re-exported, as `dlpack_core::ndarray` and so on: `ndarray` 0.15.6 to 0.17, `nalgebra` 0.33 to 0.35, `glam` 0.33
+//! and 0.34, `image` 0.24 and 0.25, `cudarc` 0.19 from 0.19.10 on, `half` 2, `num-complex` 0.4, `microfloat` 0.1.
 //!
 //! What dereferences to a slice needs no feature: `bytes::Bytes`, `memmap2::Mmap` and the like can
 //! stand behind `#[dlpack(data)]` as they are.
@@ -102,6 +106,24 @@ pub use request::{ExportRequest, LegacyPolicy, ReleasePolicy};
 pub use stream::{ProducerStream, StreamHandle, StreamRef};
 pub use tensor::{Managed, TensorRef};
 pub use version::Version;
+
+/// The version of a crate whose types are elements or buffers here.
+macro_rules! versions {
+    ($($name:literal $version:ident;)*) => {$(
+        #[cfg(feature = $name)]
+        pub use ::$version;
+    )*};
+}
+versions! {
+    "cudarc" cudarc;
+    "glam" glam;
+    "half" half;
+    "image" image;
+    "microfloat" microfloat;
+    "nalgebra" nalgebra;
+    "ndarray" ndarray;
+    "num-complex" num_complex;
+}
 
 #[cfg(feature = "derive")]
 #[doc(inline)]

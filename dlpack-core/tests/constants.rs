@@ -27,9 +27,9 @@ fn claim() -> Claim {
     Claim::new::<f32>("A", "f32")
 }
 
-/// What is said against a claim of a type that has these tensors.
+/// What is said against a claim of a type that has these tensors, with the key `writable`.
 fn against(claim: &Claim, name: &str, facts: &[(&'static str, Facts)]) -> Text {
-    claim.against(name, &[kept(facts.to_vec())])
+    claim.against(name, &[kept(facts.to_vec())], true)
 }
 
 /// For ever, and where a search for leaks finds it.
@@ -66,7 +66,10 @@ fn claims_are_held_against_what_types_say() {
     ] {
         holds(claim().writable(true), facts);
         let why = refusal(&claim().writable(false), &facts);
-        assert_eq!(why, "exports writable data");
+        assert_eq!(
+            why,
+            "exports writable data where it is owned: mark its data `#[dlpack(data, readonly)]`"
+        );
     }
     let why = |claim: Claim, facts: Facts| refusal(&claim, &facts);
     let at_run_time = "that is only known at run time";
@@ -92,6 +95,25 @@ fn claims_are_held_against_what_types_say() {
         "does not export writable data"
     );
     holds(Claim::new::<bool>("A", "bool").writable(false), BOOLS);
+}
+
+/// A `Vec` without a key: Python only reads it, and its owner writes.
+#[test]
+fn what_only_its_owner_writes_is_neither() {
+    let text = |claim: Claim, facts| {
+        let group = kept(vec![("", facts)]);
+        claim.against("", &[group], false).as_str().to_owned()
+    };
+    for facts in [LIST.writable(), LIST.writable_alone()] {
+        assert_eq!(text(claim(), facts), "");
+        assert_eq!(
+            text(claim().writable(true), facts),
+            "`A` is read-only in Python and wherever else it is shared: mark its data `#[dlpack(data, writable)]`; \
+             its types say: float32, rank 1, writable where it is owned"
+        );
+        assert!(text(claim().writable(false), facts).contains("where it is owned"));
+    }
+    assert_eq!(text(claim().writable(true), LIST.writable_shared()), "");
 }
 
 /// The second half of a refusal.
@@ -137,7 +159,7 @@ static GROUPS: [NamedFacts; 2] = [
 
 #[test]
 fn a_claim_finds_its_tensor() {
-    let against = |claim: Claim, name| claim.against(name, &GROUPS).as_str().to_owned();
+    let against = |claim: Claim, name| claim.against(name, &GROUPS, true).as_str().to_owned();
     assert_eq!(against(claim().rank(1), "a"), "");
     assert_eq!(against(claim().rank(2), "ac"), "");
     let why = against(claim(), "ab");

@@ -310,6 +310,29 @@ fn errors_name_the_right_numbers() {
     let stride = error(Parts::new().shape([1]).strides([i64::MIN]));
     assert_eq!(stride, Error::BadStride { axis: 0, found });
 
+    let short = error(Parts::new().shape([2, 3]));
+    let text = "shape [2, 3] needs 6 elements, the data has 4";
+    assert_eq!(short.to_string(), text);
+    let rows = [[0_u8; 3]; 4];
+    let rows = Parts::new().shape([5]).describe(rows.lend()).map(drop);
+    let text = "shape [5] needs 5 elements, the data has 4";
+    assert_eq!(rows.unwrap_err().to_string(), text);
+    let packed = error(Parts::new().shape([2, 3]).elem::<u16>());
+    let text = "shape [2, 3] needs 6 elements, the data has 2";
+    assert_eq!(packed.to_string(), text);
+
+    let given = error(Parts::new().shape([2, 3]).strides([1, 2]));
+    assert_eq!(given, short);
+
+    let axes = |axes: &[usize]| {
+        let tensor = [[[0_u8; 4]; 3]; 2].into_dlpack().unwrap();
+        tensor.permute(axes).unwrap_err().to_string()
+    };
+    let text = "axis 5 does not exist: the tensor has 3 axes, counted from 0";
+    assert_eq!(axes(&[0, 1, 5]), text);
+    let text = "axis 1 is named twice: name each once of the 3 axes, counted from 0";
+    assert_eq!(axes(&[0, 1, 1]), text);
+
     let tensor = vec![[[0_u8; 4]; 3]; 2].into_dlpack().unwrap();
     let (axis, found, needed) = (2, 4, "5".to_owned());
     let error = tensor.view().to_vec::<[[u8; 5]; 3]>().unwrap_err();

@@ -107,8 +107,9 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
         None if (by_cuda || by_hip) && (to_host || pinned || kind == 13) => Consumer::Host,
         None if by_cuda || by_hip => Consumer::Legacy,
         None => Consumer::Unordered,
+        Some(-1) if !(by_cuda || by_hip) => Consumer::Unordered,
         Some(_) if to_host => return Err(Refusal::BadStream),
-        Some(-1) if by_cuda || by_hip => Consumer::Unordered,
+        Some(-1) => Consumer::Unordered,
         Some(0) if by_hip => Consumer::Legacy,
         Some(1) if by_cuda => Consumer::Legacy,
         Some(2) if by_cuda => Consumer::PerThread,
@@ -512,7 +513,17 @@ fn streams() {
                 DeviceType::ONE_API,
                 DeviceType(99),
             ][..],
-            [Ok(Unordered), bad, bad, bad, bad, bad, bad, bad, bad],
+            [
+                Ok(Unordered),
+                Ok(Unordered),
+                bad,
+                bad,
+                bad,
+                bad,
+                bad,
+                bad,
+                bad,
+            ],
         ),
         (
             &[DeviceType::CUDA],
@@ -588,8 +599,8 @@ fn streams() {
                 // DEV-09: whoever wants the data on the processor waits with no stream of theirs.
                 if kind.is_host_readable() || [DeviceType::CUDA, DeviceType::ROCM].contains(&kind) {
                     let expected = match (stream, kind) {
+                        (None | Some(-1), DeviceType::CPU) => Ok(Unordered),
                         (Some(_), _) => bad,
-                        (None, DeviceType::CPU) => Ok(Unordered),
                         (None, _) => Ok(Host),
                     };
                     assert_eq!(

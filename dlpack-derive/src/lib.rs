@@ -45,6 +45,9 @@ pub fn derive_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Core, item.into()).into()
 }
 
+// Where a derive is forgotten rustc lists all that know the attribute by their names here, these too; two macros of one
+// crate cannot have one name, and a crate more for each user is too much for that.
+
 #[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(PyDLPack, attributes(dlpack))]
 pub fn derive_py_dlpack(item: TokenStream) -> TokenStream {
@@ -128,6 +131,8 @@ fn run(
             if derive == Derive::FromDLPack {
                 return from::derive(&input, &plan, cx);
             }
+            plan.check_types(&input, cx);
+            cx.check()?;
             let mut tokens = dlpack::expand(&input, &plan);
             if stubs && cx.root == Root::Pyo3 {
                 tokens.extend(inventory::of_class(input.ident, &plan));

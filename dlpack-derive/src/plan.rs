@@ -13,6 +13,7 @@
 //! | `tensor` | one tensor: its data, and what lays it out |
 //! | `tensors` | further tensors: their names and their data |
 //! | `variants` | an enum: the field of each variant |
+//! | `visible` | types that visibly cannot be what their field is |
 //! | `row` | what `Element` and `Record` ask alike of a struct |
 
 pub(crate) mod claim;
@@ -20,6 +21,7 @@ pub(crate) mod row;
 pub(crate) mod tensor;
 mod tensors;
 mod variants;
+mod visible;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Type, Visibility};

@@ -326,7 +326,8 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
 #[diagnostic::on_unimplemented(
     message = "`{T}` cannot be exported from Python",
     label = "the class has `#[dlpack_pymethods]`, but no tensor that any thread may read",
-    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`"
+    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
+    note = "a class that is `unsendable` cannot be: a consumer may use and release its data on any thread; remove the word"
 )]
 pub trait Offers<T> {
     const PARTS: Parts;

@@ -57,6 +57,15 @@ pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
     set((exception(error).class)(py), error)
 }
 
+/// The same for an object of this class, which is named: where there are many, that says which.
+#[cold]
+pub(crate) fn refuse_of(py: Python<'_>, class: &str, error: &Error) -> Raised {
+    set(
+        (exception(error).class)(py),
+        &format_args!("`{class}`: {error}"),
+    )
+}
+
 /// Only called with a class of exceptions, so on an attached thread.
 fn set(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
     let Ok(words) = text(words) else {

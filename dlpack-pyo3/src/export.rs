@@ -31,7 +31,7 @@ use dlpack_core::binding::{
 use dlpack_core::{Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, refuse};
+use crate::error::{OrRaise, Raised, refuse_of};
 use crate::hold::{Guard, Held, share};
 use crate::vtable::{Exclusive, Exports, Vtable};
 
@@ -53,7 +53,7 @@ pub(crate) unsafe fn export<G: Send + 'static>(
         // SAFETY: borrowed right above, so that the consumer may write.
         let described = &mut unsafe { (exclusive.describe)(contents) };
         // SAFETY: as below.
-        unsafe { finish(guard, object, described, request) }
+        unsafe { finish(guard, object, class.name, described, request) }
     };
     if let Some(exclusive) = class.exclusive.as_ref().filter(|it| it.always) {
         return exclude(exclusive);
@@ -81,7 +81,7 @@ pub(crate) unsafe fn export<G: Send + 'static>(
         _ => object.as_borrowed(),
     };
     // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.
-    unsafe { finish(guard, &root, &mut described, request) }
+    unsafe { finish(guard, &root, class.name, &mut described, request) }
 }
 
 /// The descriptor stays where it was made, and is read field by field: it is large to move.
@@ -93,10 +93,11 @@ pub(crate) unsafe fn export<G: Send + 'static>(
 unsafe fn finish<G: Send + 'static>(
     guard: G,
     object: &Bound<'_, PyAny>,
+    class: &str,
     described: &mut Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Handover, Raised> {
-    let refused = |error: &mut Error| refuse(object.py(), error);
+    let refused = |error: &mut Error| refuse_of(object.py(), class, error);
     let descriptor = described.as_mut().map_err(refused)?;
     let mut order = None;
     let request = request.unwrap_or_else(|| order.insert(unordered(descriptor.device())));
@@ -164,5 +165,6 @@ pub(crate) unsafe fn device<G: Send + 'static>(
     let (contents, _guard) = unsafe { (class.share)(object) }?;
     // SAFETY: borrowed right above.
     let described = unsafe { (class.describe)(contents) };
-    Ok(described.or_raise(object.py())?.device())
+    let refused = |error| refuse_of(object.py(), class.name, &error);
+    Ok(described.map_err(refused)?.device())
 }

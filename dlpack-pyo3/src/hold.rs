@@ -12,6 +12,7 @@
 //! | file | job |
 //! |---|---|
 //! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
+//! | `methods` | what a method says that cannot borrow its object |
 //! | `held` | the owner behind an export: the borrow and the object, and how both are released |
 //! | `buffer` | the owner behind an import by Python's buffer protocol: the buffer, which is given back on any thread too |
 //! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
@@ -21,6 +22,7 @@ pub(crate) mod attached;
 pub(crate) mod borrowing;
 mod buffer;
 mod held;
+pub mod methods;
 
 use std::sync::{Mutex, PoisonError};
 

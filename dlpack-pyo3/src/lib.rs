@@ -203,6 +203,10 @@ pub use dlpack_core::*;
 ///
 /// What `///` say of a field is the text of its attribute in Python.
 ///
+/// A `&self` or `&mut self` method of the block that cannot borrow its object raises what PyO3 raises, "Already borrowed",
+/// and says that an array over the object is alive and what to do about it. (A block with a `#[pyo3(crate = "..")]` of its
+/// own goes without.)
+///
 /// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is; and so do
 /// an `__array__` and a `__getbuffer__`.
 ///

@@ -9,7 +9,7 @@
 //! | `placeholder` | it raises |
 //! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
 //! | `reduce` | it is Python's to call, as is what it names; and what comes in there is checked |
-//! | `pyo3` | it is PyO3 |
+//! | `pyo3`, `methods` | they are PyO3; the functions of ours in it ask for less, and add words to errors |
 
 pub use dlpack_core::__private0::*;
 pub use dlpack_derive::dlpack_pymethods_knowing;
@@ -22,3 +22,4 @@ pub use crate::class::{
 };
 #[cfg(feature = "stubs")]
 pub use crate::hints::Capsule;
+pub use crate::hold::methods;

@@ -10,7 +10,7 @@ use std::panic::catch_unwind;
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{self, hand_over_usual};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
-use pyo3::{PyClass, ffi, prelude::*};
+use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{Raised, forget_panic};
 use crate::hold::{Borrowing, Held, share};
@@ -20,9 +20,12 @@ use crate::hold::{Borrowing, Held, share};
     message = "`{Self}` cannot be exported from Python",
     label = "the class has `#[dlpack_pymethods]`, but is no tensor that any thread may read",
     note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
+    note = "a class that is `unsendable` cannot be: a consumer may use and release its data on any thread; remove the word",
     note = "a class with `tensor` or `columns` keys and no data of its own is no tensor: `info` and `buffer` are not for it"
 )]
-pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {
+pub trait Exports:
+    DLPack + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Sync
+{
     /// Whether the types say that an export takes the exclusive borrow.
     #[doc(hidden)]
     const ALWAYS_EXCLUSIVE: bool = Self::EXTRAS.exclusive
@@ -39,7 +42,13 @@ pub trait Exports: DLPack + PyClass<Frozen: Borrowing<Self>> + Sync {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: DLPack + PyClass<Frozen: Borrowing<T>> + Sync> Exports for T {}
+impl<T: DLPack + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Sync> Exports for T {}
+
+/// What PyO3 checks threads by: no class that is `unsendable`, whose objects panic on every thread but one. The one thing
+/// about a class that says so.
+pub trait AnyThread {}
+
+impl AnyThread for NoopThreadChecker {}
 
 /// What is compiled for a class. `G` is how its objects are borrowed.
 pub(crate) struct Vtable<G> {

@@ -253,6 +253,13 @@ impl Annotation {
         });
         if inside.is_none() {
             let (min, max) = extent::reach_saturating(shape, strides);
+            let items = shape.iter().map(|&extent| i128::from(extent));
+            if start == 0 && min == 0 && max.saturating_add(1) == items.product::<i128>() {
+                // Nothing but the shape is to blame.
+                let leading = shape.len() - reading.axes.len();
+                let found = usize::try_from(len_bits).unwrap_or(usize::MAX) / reading.element_bits;
+                return Err(Error::too_short(&shape[..leading], found));
+            }
             let bits = |item: i128| start_bits.saturating_add(item.saturating_mul(item_bits));
             return Err(Error::OutOfBounds {
                 first: bits(min).div_euclid(8),

@@ -1,6 +1,6 @@
 //! What a type says of its exports beside how it is described: a table of facts and functions.
 
-use crate::{Error, ExportRequest, Managed};
+use crate::{Device, Error, ExportRequest, Managed};
 use crate::{describe::usual::Usual, export::DLPack, loan::facts::Facts};
 
 /// Shape and strides where they lie.
@@ -18,6 +18,8 @@ pub struct Extras<T: ?Sized> {
     pub exclusive: bool,
     /// The value is a tensor of somebody else and nothing besides: whatever keeps that will do in its stead.
     pub transparent: bool,
+    /// Where the data is, of a type that knows without being described.
+    pub device: Option<fn(&T) -> Device>,
     /// The tensor as plain values, if it is of the usual kind.
     pub usual: Option<for<'a> fn(&'a T) -> Option<Usual<'a>>>,
     /// The same as a consumer may write it.
@@ -36,6 +38,7 @@ impl<T: ?Sized> Extras<T> {
         facts: Facts::UNKNOWN,
         exclusive: false,
         transparent: false,
+        device: None,
         usual: None,
         usual_mut: None,
         lists: None,
@@ -52,6 +55,12 @@ impl<T: ?Sized> Extras<T> {
     /// Nothing but the tensor of somebody else.
     pub const fn transparent(mut self) -> Self {
         self.transparent = true;
+        self
+    }
+
+    /// With a way to say where the data is.
+    pub const fn device(mut self, device: fn(&T) -> Device) -> Self {
+        self.device = Some(device);
         self
     }
 

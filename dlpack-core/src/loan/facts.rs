@@ -38,6 +38,26 @@ impl Facts {
         host: false,
     };
 
+    /// Memory of the processor; nothing else is known.
+    pub const HOST: Self = Self {
+        host: true,
+        ..Self::UNKNOWN
+    };
+
+    /// What is known of a value that is one of these.
+    pub const fn of_one(of: &[Self]) -> Self {
+        let mut host = true;
+        let mut at = 0;
+        while at < of.len() {
+            host &= of[at].host;
+            at += 1;
+        }
+        Self {
+            host,
+            ..Self::UNKNOWN
+        }
+    }
+
     /// A list of `E` in memory of the processor, one axis and those of `E`.
     pub const fn list<E: Element>() -> Self {
         Self {
@@ -153,6 +173,11 @@ impl Facts {
             Some(leading) => Some(leading + self.trailing),
             None => None,
         }
+    }
+
+    /// Whether any export may be written for sure.
+    pub(crate) const fn is_writable_shared(&self) -> bool {
+        matches!(self.write, Write::Shared)
     }
 
     /// Whether the export may be written for sure: one that owns the data, but for tensors that are always shared.

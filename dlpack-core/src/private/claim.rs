@@ -49,8 +49,8 @@ impl Claim {
     }
 
     /// Why the claim does not hold for the tensor of this name; empty where it does. What is a tensor itself is one
-    /// without a name.
-    pub const fn against(&self, name: &str, groups: &[NamedFacts]) -> Text {
+    /// without a name. `exclusive` says whether Python gets it to write (key `writable`).
+    pub const fn against(&self, name: &str, groups: &[NamedFacts], exclusive: bool) -> Text {
         let mut known = Text::EMPTY;
         let mut group = 0;
         while group < groups.len() {
@@ -58,7 +58,7 @@ impl Claim {
             while at < groups[group].len() {
                 let (found, facts) = &groups[group][at];
                 if equal(found, name) {
-                    return self.against_facts(name, facts);
+                    return self.against_facts(name, facts, exclusive);
                 }
                 known = known.add(&[if known.len == 0 { "`" } else { ", `" }, found, "`"]);
                 at += 1;
@@ -69,7 +69,8 @@ impl Claim {
         Text::EMPTY.add(&none).add(&[known.as_str()])
     }
 
-    const fn against_facts(&self, name: &str, facts: &Facts) -> Text {
+    const fn against_facts(&self, name: &str, facts: &Facts, exclusive: bool) -> Text {
+        let always = facts.is_writable_shared() || exclusive && facts.is_writable();
         let text = if name.is_empty() {
             Text::EMPTY
         } else {
@@ -85,9 +86,14 @@ impl Claim {
             (_, Some(rank), Some(found)) if rank != found => text
                 .add(&[" does not export a tensor of rank "])
                 .number(rank),
-            _ => match (self.writable, facts.is_writable()) {
-                (Some(true), false) => text.add(&[" does not export writable data"]),
-                (Some(false), true) => text.add(&[" exports writable data"]),
+            _ => match self.writable {
+                Some(true) if !always && facts.is_writable() => text.add(&[
+                    " is read-only in Python and wherever else it is shared: mark its data `#[dlpack(data, writable)]`",
+                ]),
+                Some(true) if !always => text.add(&[" does not export writable data"]),
+                Some(false) if facts.is_writable() => text.add(&[
+                    " exports writable data where it is owned: mark its data `#[dlpack(data, readonly)]`",
+                ]),
                 _ => return Text::EMPTY,
             },
         };
@@ -100,10 +106,10 @@ impl Claim {
             None => text.add(&[", any rank"]),
             Some(axes) => text.add(&[", rank "]).number(axes),
         };
-        text.add(&[if facts.is_writable() {
-            ", writable"
-        } else {
-            ", readonly"
+        text.add(&[match facts.is_writable() {
+            true if always => ", writable",
+            true => ", writable where it is owned",
+            false => ", readonly",
         }])
     }
 }
@@ -197,8 +203,9 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
 
 /// States what a type exports; the build fails where that is not so.
 ///
-/// What is named has to be known from the types: the data type of the items, the rank, and whether
-/// an export that owns the data may be written to (`writable`) or not (`readonly`).
+/// What is named has to be known from the types: the data type of the items, the rank, and whether every export may be
+/// written to, as Python sees it too (`writable`), or none (`readonly`). A `Vec` without either key is between the two:
+/// [`into_dlpack`](crate::DLPack::into_dlpack) gives it to be written, and Python gets it read-only.
 ///
 /// ```
 /// use dlpack_core::{DLPack, assert_exports};
@@ -253,10 +260,14 @@ macro_rules! assert_exports {
     };
     (@claim $claim:expr, $(,)?) => { $claim };
     (@against $claim:expr, $type:ty) => {
-        $claim.against("", &[&[("", <$type as $crate::DLPack>::EXTRAS.facts)]])
+        $claim.against(
+            "",
+            &[&[("", <$type as $crate::DLPack>::EXTRAS.facts)]],
+            <$type as $crate::DLPack>::EXTRAS.exclusive,
+        )
     };
     (@against $claim:expr, $type:ty, $name:literal) => {
-        $claim.against($name, <$type as $crate::DLPackTensors>::FACTS)
+        $claim.against($name, <$type as $crate::DLPackTensors>::FACTS, false)
     };
     ($type:ty $(, $name:literal)?: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {

@@ -180,8 +180,13 @@ pub trait Unsaid {
     }
 }
 
-impl<T: ?Sized> Unsaid for Probe<T> {}
-impl<T: ?Sized> Unsaid for Whole<T> {}
+/// What is asked here and compiles dereferences to a slice.
+impl<T: ?Sized> Unsaid for Probe<T> {
+    const FACTS: Facts = Facts::HOST;
+}
+impl<T: ?Sized> Unsaid for Whole<T> {
+    const FACTS: Facts = Facts::HOST;
+}
 impl<E> Unsaid for Elem<E> {}
 impl<S: ?Sized> Unsaid for RankOf<S> {}
 impl<L: ?Sized> Unsaid for LentLists<L> {}

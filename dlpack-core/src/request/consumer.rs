@@ -39,7 +39,7 @@ pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<
 /// | `cuda_managed`, `cuda_host` | the processor | nobody waits | - | default | the thread's default | a `CUstream` |
 /// | `rocm` | default | nobody waits | default | - | - | a `hipStream_t` |
 /// | `rocm_host` | the processor | nobody waits | default | - | - | a `hipStream_t` |
-/// | anything else | nobody waits | - | - | - | - | - |
+/// | anything else | nobody waits | nobody waits | - | - | - | - |
 ///
 /// With `dl_device` the cpu, data comes from any of the first four without a stream, and is waited for.
 ///
@@ -59,7 +59,11 @@ pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<
 pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Error> {
     let bad = |found| Err(Error::BadStream { found, device });
     let Some(api) = device.device_type.api() else {
-        return request.stream.map_or(Ok(Consumer::Unordered), bad);
+        return match request.stream {
+            // Whoever wants no order has it, where there are no streams.
+            None | Some(-1) => Ok(Consumer::Unordered),
+            Some(found) => bad(found),
+        };
     };
     // DEV-09: what goes to the processor is waited for, whatever stream the consumer thinks of.
     if request.dl_device == Some(Device::CPU) {

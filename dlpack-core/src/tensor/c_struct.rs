@@ -19,6 +19,7 @@ pub(crate) enum Struct {
 
 impl Struct {
     /// The tensor in it.
+    #[inline]
     pub(super) fn head(&self) -> &abi::DLTensor {
         match self {
             // SAFETY: valid while there is a `Managed`, which this is borrowed from.

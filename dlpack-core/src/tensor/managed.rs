@@ -61,6 +61,20 @@ unsafe impl Sync for Managed {}
 
 static_assertions::assert_impl_all!(Managed: Send, Sync);
 
+/// Where the data of a tensor is: what its [`view`](Managed::view) says, which reads all else of it too.
+///
+/// ```
+/// use dlpack_core::{DLPack, Device, binding::device_of};
+///
+/// assert_eq!(device_of(&[1_u8, 2].into_dlpack()?), Device::CPU);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[inline]
+#[must_use]
+pub fn device_of(tensor: &Managed) -> Device {
+    Device::from(tensor.tensor.head().device)
+}
+
 impl Managed {
     /// Takes over a tensor in the struct of DLPack 1.0 and later.
     ///

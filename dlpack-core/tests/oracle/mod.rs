@@ -84,7 +84,7 @@ impl Reason {
             Error::BadStride { .. } => Self::BadStride,
             Error::Misaligned { .. } => Self::Misaligned,
             Error::NotInferable { .. } => Self::NotInferable,
-            Error::OutOfBounds { .. } => Self::Outside,
+            Error::OutOfBounds { .. } | Error::TooShort { .. } => Self::Outside,
             Error::PartialElement { .. } => Self::PartialElement,
             Error::PartialOffset { .. } => Self::PartialOffset,
             Error::PartialStride { .. } => Self::PartialStride,

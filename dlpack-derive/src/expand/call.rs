@@ -437,7 +437,9 @@ pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
             let k = paths.k(at);
             quote_spanned!(at=> #k::Probe::<#ty>::FACTS)
         }
-        Data::Expr(_) | Data::Raw { .. } => quote!(#k::Facts::UNKNOWN),
+        Data::Expr(_) => quote!(#k::Facts::UNKNOWN),
+        // A raw pointer is one of the processor, unless the key `device` says another.
+        Data::Raw { .. } => quote!(#k::Facts::HOST),
     };
     if let Some(shape) = &tensor.shape {
         let ty = rank(paths, Some(shape));

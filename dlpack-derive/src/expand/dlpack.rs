@@ -166,6 +166,12 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         Some(quote!(request,)),
         &|_| quote!(#k::None),
     ));
-    let extras = paths.extras(&quote!(#k::Facts::UNKNOWN), &share);
+    let facts = arms.iter().filter_map(|arm| {
+        let Field { ty, at, .. } = arm.field?;
+        let k = paths.k(*at);
+        Some(quote_spanned!(*at=> #k::Whole::<#ty>::FACTS))
+    });
+    let facts = quote!({ use #k::Unsaid as _; #k::Facts::of_one(&[#(#facts),*]) });
+    let extras = paths.extras(&facts, &share);
     quote!(#extras #(#methods)*)
 }

@@ -5,15 +5,16 @@ use quote::quote;
 use syn::DeriveInput;
 
 use crate::expand::call::Paths;
-use crate::syntax::input::{Body, Derive, Input};
+use crate::syntax::input::{Body, Derive, Field, Input};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::is_pointer;
+use crate::syntax::ty::{counted, is_pointer};
 
 pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
     let input = Input::recover(item, derive, root)?;
-    // A pointer is not `Send`, and the stub would complain of that.
-    if has_pointer(&input) {
+    // Neither is `Send`, and the stub would complain of that.
+    let stays = |field: &Field<'_>| is_pointer(field.ty) || counted(field.ty).is_some();
+    if input.fields().any(stays) {
         return None;
     }
     let Paths { c, k, .. } = Paths::new(&input);
@@ -56,13 +57,6 @@ pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<Tok
         Derive::Element => return None,
     };
     Some(tokens)
-}
-
-fn has_pointer(input: &Input<'_>) -> bool {
-    let Body::Struct(fields) = &input.body else {
-        return false;
-    };
-    fields.iter().any(|field| is_pointer(field.ty))
 }
 
 fn has_tensors(input: &Input<'_>) -> bool {

@@ -1,7 +1,8 @@
 //! The `impl` below `#[dlpack_pymethods]`, read by its tokens: syn would need its feature `full` for the methods, which
 //! are passed on as they are.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, TokenStream, TokenTree};
+use quote::quote;
 
 /// What an attribute stands on.
 pub(crate) enum Item {
@@ -197,6 +198,18 @@ impl Block {
         let (body, found) = without_inert(&self.body, true);
         self.body = body;
         found
+    }
+
+    /// Has PyO3's macro find PyO3 at this path, unless the user said where it is, or the path cannot stand in a string.
+    pub(crate) fn find_pyo3(&mut self, path: &TokenStream) {
+        let path = path.to_string();
+        if self.has_attr("pyo3") || path.contains('$') {
+            return;
+        }
+        self.attrs.push(Attr {
+            hash: Punct::new('#', Spacing::Alone).into(),
+            list: Group::new(Delimiter::Bracket, quote!(pyo3(crate = #path))),
+        });
     }
 
     /// The block with items in front of the user's own.

@@ -115,6 +115,8 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
     }
     if block.is_class() && has_pymethods {
         let items = items(options, &block, cx);
+        let k = options.krate.private(Span::call_site());
+        block.find_pyo3(&quote!(#k::methods));
         return if cx.check().is_some() {
             block.with(items)
         } else {

@@ -214,6 +214,16 @@ impl<'a> Input<'a> {
 }
 
 impl Input<'_> {
+    /// All fields, of whatever variant.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &Field<'_>> {
+        let (own, variants) = match &self.body {
+            Body::Struct(fields) => (&fields[..], &[][..]),
+            Body::Enum(variants) => (&[][..], &variants[..]),
+        };
+        own.iter()
+            .chain(variants.iter().flat_map(|variant| &variant.fields))
+    }
+
     /// An inherent `impl`.
     pub(crate) fn implement_own(&self, items: TokenStream) -> TokenStream {
         let (generics, arguments, bounds) = self.generics.split_for_impl();

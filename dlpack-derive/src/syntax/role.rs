@@ -159,6 +159,40 @@ impl Role {
         )
     }
 
+    /// What else the key is called in other libraries.
+    const fn synonyms(self) -> &'static [&'static str] {
+        match self {
+            Self::Data => &[
+                "array", "buf", "elements", "items", "memory", "ptr", "storage", "values",
+            ],
+            Self::Shape => &[
+                "dim",
+                "dims",
+                "dimensions",
+                "extent",
+                "extents",
+                "size",
+                "sizes",
+            ],
+            Self::Strides => &["step", "steps"],
+            Self::ByteStrides => &["linesize", "pitch"],
+            Self::Order => &["layout", "major"],
+            Self::Offset => &["begin", "start"],
+            Self::Elem => &["item", "scalar"],
+            Self::Dtype => &["datatype", "type"],
+            Self::Device => &["cuda", "dev", "gpu"],
+            Self::Stream => &["queue"],
+            Self::Owner => &["arc", "base", "keep"],
+            Self::ReadOnly => &["const", "immutable", "ro"],
+            Self::Writable => &["mut", "mutable", "rw", "write"],
+            Self::Columns => &["fields", "records", "rows"],
+            Self::Skip => &["ignore"],
+            Self::Name => &["rename"],
+            Self::Len => &["count", "size"],
+            _ => &[],
+        }
+    }
+
     /// Where the key belongs, for a message about one that stands elsewhere.
     pub(crate) const fn home(self) -> &'static str {
         match self {
@@ -212,13 +246,19 @@ impl Site {
         }
     }
 
-    /// The key that a misspelt one was probably meant to be.
+    /// The key that a misspelt one was probably meant to be, or one in the words of other libraries.
     pub(crate) fn nearest(self, word: &str) -> Option<Role> {
+        let word = word.to_lowercase().replace('_', "");
+        let meant = || {
+            self.roles()
+                .find(|role| role.synonyms().contains(&word.as_str()))
+        };
         self.roles()
-            .map(|role| (distance(word, role.name()), role))
+            .map(|role| (distance(&word, &role.name().replace('_', "")), role))
             .filter(|&(far, role)| far <= 2 && far * 2 < role.name().len())
             .min_by_key(|&(far, _)| far)
             .map(|(_, role)| role)
+            .or_else(meant)
     }
 
     fn roles(self) -> impl Iterator<Item = Role> {

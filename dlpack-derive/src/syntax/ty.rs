@@ -67,6 +67,32 @@ pub(crate) fn rows(list: &Type) -> Option<Path> {
     }
 }
 
+/// The name of a type that is visibly an `Rc<T>`.
+pub(crate) fn counted(ty: &Type) -> Option<&Ident> {
+    let Type::Path(path) = peel(ty) else {
+        return None;
+    };
+    let last = path.path.segments.last()?;
+    (last.ident == "Rc" && !last.arguments.is_none()).then_some(&last.ident)
+}
+
+/// The rows of a type that is visibly a list of vectors.
+pub(crate) fn vectors(ty: &Type) -> Option<&Type> {
+    let elements = match peel(ty) {
+        Type::Array(array) => &*array.elem,
+        Type::Slice(slice) => &*slice.elem,
+        Type::Path(path) => {
+            let last = &path.path.segments.last()?.ident;
+            if last == "Box" || last == "Arc" {
+                return vectors(argument(path)?);
+            }
+            (last == "Vec").then(|| argument(path)).flatten()?
+        }
+        _ => return None,
+    };
+    (owned_container(elements) == Some("Vec")).then_some(elements)
+}
+
 /// The `T` of a type that is visibly an `Option<T>`.
 pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peel(ty) else {

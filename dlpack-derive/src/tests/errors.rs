@@ -54,13 +54,24 @@ fn unknown_keys_list_the_known_ones() {
     field("dat", "; did you mean `data`?");
     field("shap", "; did you mean `shape`?");
     field("read_only", "; did you mean `readonly`?");
+    // The words of other libraries.
+    field("dims", "; did you mean `shape`?");
+    field("extents", "; did you mean `shape`?");
+    field("size", "; did you mean `shape`?");
+    field("stride", "; did you mean `strides`?");
+    field("steps", "; did you mean `strides`?");
+    field("dev", "; did you mean `device`?");
+    field("array", "; did you mean `data`?");
+    field("dtype_", "; did you mean `dtype`?");
     field("xyz", "");
     field(
         "info",
         "; write `#[dlpack_pymethods(info)]` above `#[pymethods]`",
     );
     field("tensors", "; did you mean `tensor`?");
-    let message = format!("unknown dlpack struct attribute `layout`, expected {STRUCT_KEYS}");
+    let message = format!(
+        "unknown dlpack struct attribute `layout`, expected {STRUCT_KEYS}; did you mean `order`?"
+    );
     check(
         Derive::DLPack,
         "#[dlpack(layout = 3)] struct S(Vec<f32>);",
@@ -86,7 +97,7 @@ fn unknown_keys_list_the_known_ones() {
             ),
             (
                 "#[dlpack(unsafe(data = p, size = n))] struct S { p: *const f32, n: usize }",
-                "unknown dlpack `unsafe` attribute `size`, expected one of `data`, `len`",
+                "unknown dlpack `unsafe` attribute `size`, expected one of `data`, `len`; did you mean `len`?",
                 "size",
             ),
             (
@@ -932,6 +943,44 @@ fn some_items_cannot_be_tensors() {
             ),
         ],
     );
+}
+
+/// Where the tokens show it, the message says what to write; aliases and what only looks alike are left to rustc.
+#[test]
+fn types_that_visibly_cannot_be_data() {
+    let option = "an `Option` may hold no data: keep what is inside of it, empty where there is nothing, \
+                  or name the field as a tensor that may be missing, `#[dlpack(tensor)]`";
+    let rows = "each of these rows lies somewhere else in memory: keep all of them in one `Vec`, \
+                and give a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
+    let rc = "`Rc` stays on its thread, and a consumer may release the data on any: use `Arc`";
+    all(
+        Derive::DLPack,
+        &[
+            ("struct S(Option<Vec<f32>>);", option, "Option<Vec<f32>>"),
+            ("enum E { A(Option<Vec<f32>>) }", option, "Option<Vec<f32>>"),
+            ("struct S(Vec<Vec<f32>>);", rows, "Vec<f32>"),
+            ("struct S(Arc<[Vec<f32>]>);", rows, "Vec<f32>"),
+            ("struct S([Vec<f32>; 3]);", rows, "Vec<f32>"),
+            (
+                "struct S { #[dlpack(tensor)] a: Option<Vec<Vec<f32>>> }",
+                rows,
+                "Vec<f32>",
+            ),
+            ("struct S(std::rc::Rc<[f32]>);", rc, "Rc"),
+            ("enum E { A(Rc<[f32]>) }", rc, "Rc"),
+        ],
+    );
+    for source in [
+        "struct S(Box<Vec<f32>>);",
+        "struct S(Arc<Vec<f32>>);",
+        "struct S(Vec<[f32; 3]>);",
+        "struct S { #[dlpack(tensor)] a: Option<Vec<f32>>, b: Rc<str> }",
+        "struct S { #[dlpack(data)] a: Vec<f32>, b: Option<Vec<Vec<f32>>> }",
+    ] {
+        assert!(expand(Derive::DLPack, source).is_ok(), "{source}");
+    }
+    let source = "struct S { #[dlpack(data)] a: Vec<f32>, b: Rc<str> }";
+    assert!(expand(Derive::FromDLPack, source).is_ok());
 }
 
 #[test]

@@ -255,6 +255,10 @@ fn every_way_to_say_pymethods_is_found() {
         let (found, errors) = expand("", source);
         assert_eq!(errors, [], "{source}");
         assert!(found.contains("__dlpack_tensors__"), "{source}");
+        let ours = "#[pyo3(crate = \":: dlpack_pyo3 :: __private0 :: methods\")]";
+        let ours = tokens(ours).to_string();
+        assert!(found.contains(&ours), "{source}: {found}");
+        let found = found.replacen(&ours, "", 1);
         let header = tokens(source).into_iter().count() - 1;
         let kept: TokenStream = tokens(&found).into_iter().take(header).collect();
         let own: TokenStream = tokens(source).into_iter().take(header).collect();
@@ -264,6 +268,14 @@ fn every_way_to_say_pymethods_is_found() {
             "the header is the user's"
         );
     }
+}
+
+/// The user's own path to PyO3 stays.
+#[test]
+fn where_pyo3_is_found() {
+    let source = "#[pymethods] #[pyo3(crate = \"x\")] impl Foo {}";
+    let (found, _) = expand("", source);
+    assert!(!found.contains("methods\")"), "{found}");
 }
 
 /// A macro's `$item` and `$ty` come in groups without delimiters.

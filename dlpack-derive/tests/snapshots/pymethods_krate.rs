@@ -3,6 +3,7 @@
 // impl Image { #![allow(unused)] const A: u8 = 1; }
 
 #[pymethods]
+#[pyo3(crate = "crate :: private :: dl :: __private :: methods")]
 impl Image {
     #![allow(unused)]
     /// The names of the tensors that are attributes of this class.

@@ -3,6 +3,7 @@
 // impl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }
 
 #[pymethods]
+#[pyo3(crate = ":: dlpack_pyo3 :: __private :: methods")]
 impl Batch {
     /// The names of the tensors that are attributes of this class.
     #[classattr]

@@ -3,6 +3,7 @@
 // impl Image {}
 
 #[pymethods]
+#[pyo3(crate = ":: dlpack_pyo3 :: __private :: methods")]
 impl Image {
     /// The names of the tensors that are attributes of this class.
     #[classattr]

@@ -12,7 +12,7 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
         Self,
     >({
         use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::Facts::UNKNOWN
+        ::dlpack_core::__private::Facts::HOST
             .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
     });
     #[inline]

@@ -25,7 +25,7 @@ impl ::dlpack_core::DLPackTensors for Cache {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["kv"];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
         use ::dlpack_core::__private::Unsaid as _;
-        &[&[("kv", ::dlpack_core::__private::Facts::UNKNOWN.dynamic_device().shared())]]
+        &[&[("kv", ::dlpack_core::__private::Facts::HOST.dynamic_device().shared())]]
     };
     #[inline]
     fn describe_tensor(

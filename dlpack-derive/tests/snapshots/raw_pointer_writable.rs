@@ -8,7 +8,7 @@ impl ::dlpack_core::DLPack for Tensor {
         Self,
     >({
             use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Facts::UNKNOWN.dynamic_device().writable()
+            ::dlpack_core::__private::Facts::HOST.dynamic_device().writable()
         })
         .exclusive();
     #[inline]

@@ -11,7 +11,16 @@
 impl ::dlpack_core::DLPack for Audio {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >(::dlpack_core::__private::Facts::UNKNOWN)
+    >({
+            use ::dlpack_core::__private::Unsaid as _;
+            ::dlpack_core::__private::Facts::of_one(
+                &[
+                    ::dlpack_core::__private::Whole::<Array1<f32>>::FACTS,
+                    ::dlpack_core::__private::Whole::<Array2<f32>>::FACTS,
+                    ::dlpack_core::__private::Whole::<Array2<i16>>::FACTS,
+                ],
+            )
+        })
         .share(|this, request| match this {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_share::<

@@ -43,6 +43,10 @@ macro_rules! changeable {
                 self.items.len()
             }
 
+            fn __setitem__(&mut self, index: usize, item: f32) {
+                self.items[index] = item;
+            }
+
             #[getter]
             fn data_ptr(&self) -> usize {
                 self.items.as_ptr().addr()

@@ -1,6 +1,8 @@
 """What an export keeps borrowed, and what it does not."""
 
 import gc
+import operator
+import re
 import sys
 import weakref
 
@@ -32,6 +34,29 @@ def test_a_mutable_class_is_held(way):
     second.release(gil=False)
     owner.push(3.0)
     assert len(owner) == 3
+
+
+def test_a_method_says_that_an_array_is_alive():
+    """CAP-18: PyO3's own "Already borrowed" says nothing of arrays, nor what to do; other errors stay as they are."""
+    shared = (
+        "Already borrowed: this `Mutable` cannot be changed while an array that shares its data is alive; drop that array first "
+        "(`del array`), or make it a copy (`numpy.array(obj)`). If there is none, another method of the object is running"
+    )
+    owner = p.Mutable([1.0])
+    seen = capi.export(owner)
+    for change in [owner.clear, lambda: owner.push(3.0), lambda: operator.setitem(owner, 0, 1.0)]:
+        with pytest.raises(RuntimeError, match=re.escape(shared)):
+            change()
+    seen.release()
+    with pytest.raises(TypeError, match=r"descriptor '.*' for 'dlpack_probe\.Mutable'|'Mutable'"):
+        p.Mutable.clear(3)
+    exclusive = p.Exclusive([1.0])
+    seen = capi.export(exclusive)
+    alone = "Already mutably borrowed: this `Exclusive` cannot be read while an array that writes to its data is alive; "
+    for use in [lambda: exclusive.get(0), lambda: len(exclusive), lambda: exclusive.data_ptr]:
+        with pytest.raises(RuntimeError, match=alone):
+            use()
+    seen.release()
 
 
 @pytest.mark.parametrize("cls", [p.Bent, p.BentAlone])
@@ -332,3 +357,12 @@ def test_a_leaked_tensor_stays_borrowed():
     gc.collect()
     with pytest.raises(RuntimeError, match="borrowed"):
         owner.clear()
+
+
+def test_the_device_needs_no_borrow():
+    """DEV-01: where the types say the device, it is known while a consumer writes, and of a variant without a tensor."""
+    owner = p.Exclusive([1.0])
+    seen = capi.export(owner)
+    assert owner.__dlpack_device__() == (1, 0)
+    seen.release()
+    assert p.Audio.Silence().__dlpack_device__() == p.Audio.Float([1.0]).__dlpack_device__() == (1, 0)

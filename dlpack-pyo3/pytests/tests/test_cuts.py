@@ -124,9 +124,9 @@ def test_numbers_of_other_types(numpy, tensor):
 def test_what_is_no_index(tensor):
     """Out of range is an IndexError, a slice of step 0 a ValueError; anything but basic indices is a TypeError that names NumPy."""
     for index, words in [
-        (2, "index 2 is out of bounds for axis 0, which has 2"),
+        (2, "index 2 is out of bounds for axis 0, which has length 2"),
         (-3, "index -3 is out of bounds for axis 0"),
-        ((0, 3), "index 3 is out of bounds for axis 1, which has 3"),
+        ((0, 3), "index 3 is out of bounds for axis 1, which has length 3"),
         ((..., 3), "axis 1"),
         (2**64, "out of bounds"),
         (-(2**200), "out of bounds"),

@@ -84,9 +84,9 @@ def test_rows_and_axes():
 def test_parts():
     a = image(5, 4, dtype="i4")
     assert v.crop(a, (1, 4), 2) == a[1:4, 2].tolist()
-    with pytest.raises(IndexError, match=r"indices 4\.\.6 of axis 0, which has 5"):
+    with pytest.raises(IndexError, match=r"indices 4\.\.6 do not lie inside of axis 0, which has length 5"):
         v.crop(a, (4, 6), 0)
-    with pytest.raises(IndexError, match=r"indices 9\.\.10 of axis 1, which has 4"):
+    with pytest.raises(IndexError, match=r"indices 9\.\.10 do not lie inside of axis 1, which has length 4"):
         v.crop(a, (0, 1), 9)
 
 
@@ -131,7 +131,7 @@ def test_copying_one_array_into_another():
     assert (b == a.T).all()
     v.copy(b.T, a[::-1])
     assert (b.T == a[::-1]).all()
-    with pytest.raises(BufferError, match="axis 0 of the tensor is 30, not 40"):
+    with pytest.raises(BufferError, match="axis 0 of the tensor has length 30, and 40 is needed"):
         v.copy(b, a)
 
 
@@ -240,7 +240,7 @@ def test_slices_need_a_promise_or_a_copy():
 
 def test_views_with_a_promise_do_not_meet():
     a = np.arange(8.0)
-    with Refused("from", "another view of this memory lives, and one of the two may write"):
+    with Refused("from", "another view of this memory is alive, and one of the two may write: drop that one first"):
         v.add(a, a)
     with Refused("from", "another view"):
         v.add(a[:5], a[4:])

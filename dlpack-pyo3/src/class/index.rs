@@ -78,7 +78,7 @@ fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
 fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize> {
     let py = item.py();
     let out = |index: &dyn Display| {
-        fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis}, which has {extent}")
+        fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis}, which has length {extent}")
             .fetch(py)
     };
     let other = || {

@@ -2,7 +2,7 @@
 
 use core::convert::Infallible;
 
-use dlpack_core::binding::{Extras, text};
+use dlpack_core::binding::{Extras, device_of, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple, PyType};
@@ -88,7 +88,9 @@ impl From<Managed> for Tensor {
 }
 
 impl DLPack for Tensor {
-    const EXTRAS: Extras<Self> = Extras::NONE.transparent();
+    const EXTRAS: Extras<Self> = Extras::NONE
+        .transparent()
+        .device(|tensor| device_of(&tensor.managed));
 
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         self.managed.describe()

@@ -15,18 +15,26 @@ use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, refuse};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
 use crate::import::argument;
+use crate::vtable::AnyThread;
 use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tensors to make attributes of",
     label = "the class has no `tensor` or `columns` key, or may not be read from every thread",
-    note = "add `#[dlpack(tensor)]` to the fields that Python shall see, and see that all are `Send` and `Sync`"
+    note = "add `#[dlpack(tensor)]` to the fields that Python shall see, and see that all are `Send` and `Sync`",
+    note = "a class that is `unsendable` cannot have any: a consumer may use and release its data on any thread; remove the word"
 )]
-pub trait ExportsTensors: DLPackTensors + PyClass<Frozen: Borrowing<Self>> + Send + Sync {}
+pub trait ExportsTensors:
+    DLPackTensors + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Send + Sync
+{
+}
 
 #[diagnostic::do_not_recommend]
-impl<T: DLPackTensors + PyClass<Frozen: Borrowing<T>> + Send + Sync> ExportsTensors for T {}
+impl<T> ExportsTensors for T where
+    T: DLPackTensors + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Send + Sync
+{
+}
 
 /// Gives the class an attribute for each name, and all the names; the attributes are arrays of a library, if one is named.
 ///

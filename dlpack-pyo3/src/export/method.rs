@@ -8,10 +8,11 @@ use std::ffi::CString;
 use dlpack_core::{Device, ExportRequest, Version, binding::Handover};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
+use crate::error::answer;
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
+use crate::hold::{Borrowing, Guard, keep_for_good};
 use crate::vtable::{Exports, Vtable};
-use crate::{error::answer, hold::Guard, hold::keep_for_good};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
 const DRAFT: [&str; 2] = [
@@ -55,13 +56,6 @@ pub(crate) struct Functions {
 impl Functions {
     /// With `draft`, `__dlpack_info__` too, and the keyword `version`.
     pub(crate) fn of<T: Exports>(draft: bool) -> Self {
-        const {
-            // The one thing about a class that says whether it is `unsendable`.
-            assert!(
-                size_of::<T::ThreadChecker>() == 0,
-                "an `unsendable` class cannot be exported: a consumer may use and release its data on any thread"
-            );
-        };
         Self {
             dlpack: if draft {
                 dlpack::<T, true>
@@ -71,6 +65,8 @@ impl Functions {
             device: const {
                 if T::EXTRAS.facts.is_on_host() {
                     dlpack_device_of_host
+                } else if T::EXTRAS.device.is_some() && T::Frozen::FROZEN {
+                    dlpack_device_as_known::<T>
                 } else {
                     dlpack_device::<T>
                 }
@@ -230,6 +226,37 @@ unsafe extern "C" fn dlpack_device_of_host(_: *mut PyObject, _: *mut PyObject) -
     arguments::cpu()
 }
 
+/// Of a class that knows without being described, nor borrowed: [`Tensor`](crate::Tensor).
+unsafe extern "C" fn dlpack_device_as_known<T: Exports>(
+    object: *mut PyObject,
+    _: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: Python calls a method attached.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: an object, which the caller keeps.
+    let object = unsafe { Borrowed::from_ptr(py, object) };
+    // SAFETY: Python passes an object of this class.
+    let object = unsafe { object.cast_unchecked::<T>() };
+    // SAFETY: the value is not used after this function, whose caller keeps the object.
+    let shared = unsafe { T::Frozen::share(&object) };
+    let known = const { T::EXTRAS.device }.zip(shared);
+    // What is frozen can always be shared.
+    known.map_or(ptr::null_mut(), |(device, (value, _))| {
+        in_python(py, device(value))
+    })
+}
+
+/// A device as Python names it, or null with an exception.
+#[inline(always)]
+fn in_python(_: Python<'_>, device: Device) -> *mut PyObject {
+    if device == Device::CPU {
+        return arguments::cpu();
+    }
+    let (kind, id) = (device.device_type.0, device.device_id);
+    // SAFETY: attached; two integers, as the format says. Null stands for an exception.
+    unsafe { ffi::Py_BuildValue(c"ii".as_ptr(), kind, id) }
+}
+
 unsafe extern "C" fn dlpack_device<T: Exports>(
     object: *mut PyObject,
     _: *mut PyObject,
@@ -252,12 +279,7 @@ unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: passed on to the caller.
         let device = unsafe { device(&object, class) }?;
-        if device == Device::CPU {
-            return Ok(arguments::cpu());
-        }
-        let (kind, id) = (device.device_type.0, device.device_id);
-        // SAFETY: attached; two integers, as the format says. Null stands for an exception.
-        Ok(unsafe { ffi::Py_BuildValue(c"ii".as_ptr(), kind, id) })
+        Ok(in_python(py, device))
     })
 }
 

@@ -107,7 +107,7 @@ struct Points {
     flat: Vec<f32>,
     name: String,
 }
-assert_exports!(Points: f32, rank 2, writable);
+assert_exports!(Points: f32, rank 2);
 
 #[test]
 fn flat_values_as_points() {

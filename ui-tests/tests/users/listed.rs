@@ -115,7 +115,7 @@ struct ColMajor {
     nrows: usize,
     ncols: usize,
 }
-assert_exports!(ColMajor: f64, rank 2, writable);
+assert_exports!(ColMajor: f64, rank 2);
 
 #[test]
 fn a_matrix_by_columns() {

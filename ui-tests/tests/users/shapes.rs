@@ -20,7 +20,7 @@ struct Matrix<T: Element> {
     rows: usize,
     cols: usize,
 }
-assert_exports!(Matrix<i8>: i8, rank 2, writable);
+assert_exports!(Matrix<i8>: i8, rank 2);
 
 #[test]
 fn a_vec_with_rows_and_columns() {
@@ -62,7 +62,7 @@ struct Strided<T: Element, const N: usize> {
     #[dlpack(strides)]
     strides: [isize; N],
 }
-assert_exports!(Strided<u16, 4>: u16, rank 4, writable);
+assert_exports!(Strided<u16, 4>: u16, rank 4);
 
 #[test]
 fn shape_and_strides_of_a_const_generic_rank() {
@@ -365,7 +365,7 @@ fn an_enum_over_type_and_channels() {
 
 #[derive(DLPack)]
 struct Depth(Matrix<f32>);
-assert_exports!(Depth: f32, rank 2, writable);
+assert_exports!(Depth: f32, rank 2);
 
 #[test]
 fn a_newtype_over_a_tensor() {

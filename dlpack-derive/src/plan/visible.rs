@@ -1,0 +1,56 @@
+//! Types that visibly cannot be what their field is. rustc refuses them as well, by traits of core that cannot say what to
+//! write in their place; behind an alias that is all there is.
+
+use syn::Type;
+
+use crate::plan::tensor::Data;
+use crate::plan::{Main, Plan, Source};
+use crate::syntax::ctxt::Ctxt;
+use crate::syntax::input::Input;
+use crate::syntax::ty::{counted, optional, vectors};
+
+impl Plan<'_> {
+    /// That no field is visibly of a type that cannot be exported.
+    pub(crate) fn check_types(&self, input: &Input<'_>, cx: &Ctxt) {
+        if !matches!(self.main, Main::None) {
+            for rc in input.fields().filter_map(|field| counted(field.ty)) {
+                let message = "`Rc` stays on its thread, and a consumer may release the data on any: use `Arc`";
+                cx.error(rc, message);
+            }
+        }
+        for ty in self.data_types() {
+            if optional(ty).is_some() {
+                let message = "an `Option` may hold no data: keep what is inside of it, empty where there is nothing, \
+                               or name the field as a tensor that may be missing, `#[dlpack(tensor)]`";
+                cx.error(ty, message);
+            }
+            if let Some(row) = vectors(ty) {
+                let message = "each of these rows lies somewhere else in memory: keep all of them in one `Vec`, \
+                               and give a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
+                cx.error(row, message);
+            }
+        }
+    }
+
+    /// The types of the fields that are data, inside the `Option` of a tensor that may be missing.
+    fn data_types(&self) -> impl Iterator<Item = &Type> {
+        fn visible<'a>(data: &Data<'a>) -> Option<&'a Type> {
+            match data {
+                Data::Field(field) => Some(field.ty),
+                Data::Present(_, ty) => Some(ty),
+                Data::Expr(_) | Data::Raw { .. } => None,
+            }
+        }
+        let main: Vec<_> = match &self.main {
+            Main::Tensor { tensor, .. } => visible(&tensor.data).into_iter().collect(),
+            Main::Whole(field) => vec![field.ty],
+            Main::Variants(arms) => arms.iter().filter_map(|arm| Some(arm.field?.ty)).collect(),
+            Main::None | Main::Via(..) => Vec::new(),
+        };
+        let named = self.tensors.iter().filter_map(|named| match &named.source {
+            Source::Whole(data) => visible(data),
+            Source::Tensor(tensor) => visible(&tensor.data),
+        });
+        main.into_iter().chain(named)
+    }
+}
