@@ -5,20 +5,26 @@
 //! device, without stopping the host:
 //!
 //! ```text
-//! producer's stream   ──[ write ]──(record event)──────────────────────(wait)──[ free ]──
-//!                                        │                                ▲
-//! consumer's stream   ─────────────── (wait)──[ read ]──[ read ]──(record event)────────
-//!                                 __dlpack__(stream=..)               deleter
+//! producer's stream   ──[ write ]──(record event)─────────────────────────────────────────────[ free ]──
+//!                                        │                                                      ▲
+//! consumer's stream   ─────────────── (wait)──[ read ]──[ read ]──────────(record event)─ ─ ─ (happened?)
+//!                                 __dlpack__(stream=..)          deleter    a later __dlpack__, or collect()
 //! ```
+//!
+//! The deleter itself makes nobody wait, and touches nothing that a capture could mind: an owner whose consumer may still be
+//! at work is kept in a list, with what it waits for. `waiting` says who looks after that list, when, and what is left
+//! of it in a process that ends or forks.
 //!
 //! | file | job |
 //! |---|---|
 //! | `rules` | whose stream is whose: where memory comes from, what must be ordered, and what is already; pure |
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
 //! | `driver` | their entry points, one table for both, and which context is current |
+//! | `place` | in which context, or on which device, a stream is |
 //! | `visit` | the calls themselves: here an event is recorded and waited for, and memory copied, for all who ask |
 //! | `order` | the left half of the picture: when the producer's event is needed; and on which stream a thread exported last |
-//! | `release` | the right half: when the consumer's event is needed; and owners that could not be dropped yet |
+//! | `release` | the right half: what has to be over before an owner is dropped, and whether it is |
+//! | `waiting` | owners that wait for that, and who looks after them |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
 //! | `without_std` | the same in a build without the feature `std`, which finds no driver |
@@ -42,10 +48,14 @@ pub(crate) mod link;
 pub(crate) mod order;
 pub(crate) mod owner;
 #[cfg(feature = "std")]
+pub(crate) mod place;
+#[cfg(feature = "std")]
 pub(crate) mod release;
 pub(crate) mod rules;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
+#[cfg(feature = "std")]
+pub(crate) mod waiting;
 
 #[cfg(not(feature = "std"))]
 #[path = "stream/without_std.rs"]
@@ -57,7 +67,7 @@ pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
 #[cfg(feature = "std")]
-pub use release::{captured, release_captured};
+pub use waiting::{captured, collect, release_captured};
 
 /// A stream of CUDA or HIP, by the handle that their drivers take.
 ///
@@ -86,16 +96,17 @@ impl StreamHandle {
     /// # Safety
     ///
     /// The handle names a stream of the driver that the data belongs to, and that stream lives as
-    /// long as the data that is said to be written on it. The numbers that stand for default streams mean those
-    /// of the device's primary context.
+    /// long as the data that is said to be written on it. The numbers that stand for default streams mean, as in CUDA,
+    /// those of the context that is current where the tensor is exported; of the device's primary context if that is none,
+    /// or one of another device.
     #[must_use]
     pub const unsafe fn from_raw(handle: usize) -> Self {
         Self(Queue::new(handle))
     }
 
-    /// The same stream, which belongs to this context of CUDA and not to the device's primary one.
+    /// The same stream, which belongs to this context of CUDA, whatever is current where the tensor is exported.
     ///
-    /// Only who makes contexts of their own needs this, and only for their default streams: of any other
+    /// Only who has several contexts on a device needs this, and only for their default streams: of any other
     /// stream, the driver knows the context.
     ///
     /// ```
@@ -138,7 +149,7 @@ impl StreamHandle {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct StreamRef<'a> {
     pub(crate) queue: Queue,
-    keeper: PhantomData<&'a ()>,
+    pub(crate) keeper: PhantomData<&'a ()>,
 }
 
 impl<'a> StreamRef<'a> {
@@ -246,27 +257,51 @@ pub(crate) struct Queue {
     context: NonZeroUsize,
 }
 
-/// What stands for the primary context of the device. No context has this address, or the next.
-const PRIMARY: NonZeroUsize = NonZeroUsize::MIN;
+/// What stands for the context in which the handle has its meaning: that of the stream, or for a default stream the one
+/// that is current. No context has this address, or the next two.
+const UNSAID: NonZeroUsize = NonZeroUsize::MIN;
+/// What stands for the primary context of the device.
+const PRIMARY: NonZeroUsize = UNSAID.saturating_add(1);
 /// What stands for no context, since the driver failed when the data asked it, with the handle for a code.
 #[cfg(feature = "cudarc")]
-const FAILED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+const FAILED: NonZeroUsize = PRIMARY.saturating_add(1);
 
 impl Queue {
     pub(crate) const DEFAULT: Self = Self::new(0);
 
-    /// A stream of the device's primary context, or any that is not a default stream.
+    /// A stream as CUDA means the number: a default stream is that of the context which is current.
     pub(crate) const fn new(handle: usize) -> Self {
-        let context = PRIMARY;
+        let context = UNSAID;
         Self { handle, context }
     }
 
     pub(crate) const fn in_context(self, context: usize) -> Self {
         let context = match NonZeroUsize::new(context) {
             Some(context) => context,
-            None => PRIMARY,
+            None => UNSAID,
         };
         Self { context, ..self }
+    }
+
+    /// The same, where a default stream that is in no other context is that of the device's primary one, whatever is current.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn in_primary(self) -> Self {
+        let context = match (self.handle, self.is_placed()) {
+            (0..=PER_THREAD, false) => PRIMARY,
+            _ => self.context,
+        };
+        Self { context, ..self }
+    }
+
+    /// Whether its context is said: a default stream can be another one than what is the default on this thread.
+    pub(crate) fn is_placed(self) -> bool {
+        self.context != UNSAID
+    }
+
+    /// Whether somebody may mean it by `other`, who perhaps leaves the context unsaid.
+    pub(crate) fn goes_by(self, other: Self) -> bool {
+        self == other
+            || (self.handle == other.handle && self.context().is_none() && !other.is_placed())
     }
 
     /// A stream that is the same on every thread, and that waits for this one where it is not the same.
@@ -277,9 +312,10 @@ impl Queue {
         }
     }
 
-    /// The context, if it is not the primary one of the device.
+    /// The context, if one is said that is not the device's primary one.
     pub(crate) fn context(self) -> Option<usize> {
-        (self.context != PRIMARY).then_some(self.context.get())
+        let is_named = ![UNSAID, PRIMARY].contains(&self.context);
+        is_named.then_some(self.context.get())
     }
 
     /// In place of a stream that the data could not tell: lending memory has no way to say so.

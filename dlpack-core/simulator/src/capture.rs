@@ -74,6 +74,17 @@ impl World {
             .collect()
     }
 
+    /// The captures that the default stream of a context would have to wait for; of HIP, in every place.
+    pub(crate) fn captures_beside(&self, context: usize) -> BTreeSet<CaptureId> {
+        let hip = self
+            .device_of(context)
+            .is_some_and(|(api, _)| api == Api::Hip);
+        self.captures_where(|stream| {
+            let near = stream.context == context || (hip && stream.api == Api::Hip);
+            near && stream.is_blocking()
+        })
+    }
+
     pub(crate) fn active(&self, id: CaptureId) -> Option<CaptureId> {
         let capture = &self.captures[&id];
         (!capture.ended && !capture.invalidated).then_some(id)
@@ -187,9 +198,7 @@ impl World {
         let stream = &self.streams[&id.0];
         let context = stream.context;
         if stream.kind == Kind::Legacy {
-            let beside =
-                self.captures_where(|other| other.context == context && other.is_blocking());
-            return if beside.is_empty() {
+            return if self.captures_beside(context).is_empty() {
                 Ok((0, 0))
             } else {
                 Err(Code::CAPTURE_IMPLICIT)

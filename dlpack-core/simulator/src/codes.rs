@@ -22,9 +22,7 @@ macro_rules! codes {
                     (0, Api::Cuda) => Some(c"CUDA_SUCCESS"),
                     (0, Api::Hip) => Some(c"hipSuccess"),
                     $(($number, Api::Cuda) => Some($cuda), ($number, Api::Hip) => Some($hip),)*
-                    // These come from `sim_fail` alone.
-                    (600, Api::Cuda) => Some(c"CUDA_ERROR_NOT_READY"),
-                    (600, Api::Hip) => Some(c"hipErrorNotReady"),
+                    // This comes from `sim_fail` alone.
                     (719, Api::Cuda) => Some(c"CUDA_ERROR_LAUNCH_FAILED"),
                     (719, Api::Hip) => Some(c"hipErrorLaunchFailure"),
                     _ => None,
@@ -44,6 +42,7 @@ codes! {
     INVALID_HANDLE = 400, c"CUDA_ERROR_INVALID_HANDLE", c"hipErrorInvalidHandle";
     /// A capture begins where one is, or ends where none is.
     ILLEGAL_STATE = 401, c"CUDA_ERROR_ILLEGAL_STATE", c"hipErrorIllegalState";
+    NOT_READY = 600, c"CUDA_ERROR_NOT_READY", c"hipErrorNotReady";
     CONTEXT_IS_DESTROYED = 709, c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"hipErrorContextIsDestroyed";
     NOT_SUPPORTED = 801, c"CUDA_ERROR_NOT_SUPPORTED", c"hipErrorNotSupported";
     /// "The operation is not permitted when the stream is capturing."

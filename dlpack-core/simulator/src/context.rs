@@ -6,6 +6,8 @@
 //! destroy memory allocations by cuMemAllocAsync". Where it is still current, calls give 709.
 //! Our reading: everything that takes a stream or an event, or allocates or frees, gives 201 without a current context,
 //! even where the handle would say which context is meant; a context that has ended gives 201 when it is made current.
+//! A green context is a part of the primary one with streams of its own, default ones too: "a green context can be current
+//! to only one thread at a time".
 //! The stack of contexts (push, pop) is left out. HIP has one context per device, which is always there. A machine
 //! without devices gives 100 to `cuInit`, `hipInit` and `hipGetDeviceCount` and 101 to others, as the real libraries
 //! were seen to.
@@ -23,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) api: Api,
     pub(crate) device: i32,
     pub(crate) primary: bool,
+    /// Of a green context: the primary one that it is a part of.
+    pub(crate) part_of: Option<usize>,
     pub(crate) legacy: StreamId,
     pub(crate) per_thread: BTreeMap<HostId, StreamId>,
 }
@@ -49,6 +53,7 @@ impl World {
             api,
             device,
             primary,
+            part_of: None,
             legacy,
             per_thread: BTreeMap::new(),
         };
@@ -93,6 +98,33 @@ impl World {
         // "If a context is already current to the thread, it is supplanted by the newly created context."
         self.host(host).context = handle;
         Ok(handle)
+    }
+
+    /// A green context, which retains the primary one. It becomes current to nobody.
+    pub(crate) fn create_green(&mut self, device: i32) -> Answer<usize> {
+        let primary = self.retain_primary(device)?;
+        let handle = self.open_context(Api::Cuda, device, false);
+        if let Some(context) = self.contexts.get_mut(&handle) {
+            context.part_of = Some(primary);
+        }
+        Ok(handle)
+    }
+
+    /// The context itself, or of a green one the primary one.
+    pub(crate) fn root(&self, context: usize) -> usize {
+        let known = self.contexts.get(&context);
+        known.and_then(|known| known.part_of).unwrap_or(context)
+    }
+
+    /// Whether this is the other context, or a green part of it.
+    pub(crate) fn is_within(&self, context: usize, other: usize) -> bool {
+        context == other || self.root(context) == other
+    }
+
+    /// The context and the green context of a stream, as `cuStreamGetCtx_v2` tells them.
+    pub(crate) fn contexts_of(&self, context: usize) -> (usize, usize) {
+        let root = self.root(context);
+        (root, if root == context { 0 } else { context })
     }
 
     pub(crate) fn destroy_context(&mut self, host: HostId, handle: usize) -> Answer {
@@ -155,6 +187,13 @@ impl World {
         let known = self.contexts.get(&handle);
         if handle != 0 && known.is_none_or(|context| context.api != Api::Cuda) {
             return Err(Code::INVALID_CONTEXT);
+        }
+        let green = known.is_some_and(|context| context.part_of.is_some());
+        let mut others = self.hosts.iter().filter(|(id, _)| **id != host);
+        if green && others.any(|(_, other)| other.context == handle) {
+            self.fault(format!(
+                "green context {handle:#x} is current to a second thread"
+            ));
         }
         self.host(host).context = handle;
         Ok(())

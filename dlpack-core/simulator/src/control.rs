@@ -131,10 +131,13 @@ extern "C" fn sim_fail(entry: *const c_char, nth: u64, code: i32) {
     with_world(|world| world.fail(&entry, nth, Code(code)));
 }
 
-/// Switches an option: `no-ctx-record-event` (`cuCtxRecordEvent` gives 801), `no-memory-pools` (a device without
-/// stream-ordered memory, as cudarc asks for it). And those by which a test finds out what its order hangs on: a call
+/// Switches an option: `no-ctx-record-event` (`cuCtxRecordEvent` gives 801), `no-stream-ids` (so does
+/// `cuStreamGetId`), `no-memory-pools` (a device without
+/// stream-ordered memory, as cudarc asks for it), `free-at-once` (`cuMemFree` waits for nothing), `slow` (an event has
+/// happened only if the host knows), `hand-over` (at each call all
+/// threads have waited for each other), `reuse-handles` (a new stream gets the handle of one that was destroyed). And those by which a test finds out what its order hangs on: a call
 /// that succeeds and orders nothing. `ignore-record`, `ignore-wait`, `ignore-ctx-record`, `ignore-event-synchronize`,
-/// `ignore-stream-synchronize`, `ignore-synchronize-all` (a context or a device), and `ignore-legacy`: the legacy
+/// `ignore-query`, `ignore-stream-synchronize`, `ignore-synchronize-all` (a context or a device), and `ignore-legacy`: the legacy
 /// stream and blocking streams do not wait for each other.
 #[unsafe(no_mangle)]
 extern "C" fn sim_switch(what: *const c_char, on: i32) {

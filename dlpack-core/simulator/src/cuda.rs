@@ -4,7 +4,7 @@
 use core::ffi::{CStr, c_char};
 
 use crate::codes::Code;
-use crate::entry::{ContextHandle, EventHandle, StreamHandle, Waits, entries};
+use crate::entry::{ContextHandle, EventHandle, Flags, StreamHandle, Waits, entries};
 use crate::raw::Out;
 use crate::user_object::Destructor;
 use crate::world::Api::Cuda;
@@ -66,6 +66,12 @@ entries! { Cuda
     fn cuDevicePrimaryCtxRetain(context: Out<usize>, device: i32) |world, _host, _label| {
         world.retain_primary(device).map(|handle| context.give(handle))
     };
+    fn cuDevicePrimaryCtxGetState(device: i32, flags: Out<u32>, active: Out<i32>) |world, _host, _label| {
+        world.check_device(device).map(|()| {
+            flags.give(0);
+            active.give(i32::from(world.lasting.retained.contains_key(&device)));
+        })
+    };
     fn cuDevicePrimaryCtxRelease_v2(device: i32) |world, _host, _label| world.release_primary(device);
 
     fn cuCtxCreate_v2(context: Out<usize>, _flags: u32, device: i32) |world, host, _label| {
@@ -91,8 +97,7 @@ entries! { Cuda
     };
     #[waits(Waits::Yes)]
     fn cuCtxSynchronize() |world, host, _label| {
-        let current = world.current(Cuda, host);
-        current.and_then(|context| world.synchronize_all(host, |stream| stream.context == context))
+        world.synchronize_all(Cuda, host)
     };
     fn cuCtxRecordEvent(context: ContextHandle, event: EventHandle) |world, host, _label| {
         if world.is_switched("no-ctx-record-event") {
@@ -123,11 +128,40 @@ entries! { Cuda
         world.stream_flags(Cuda, host, stream.0).map(|value| flags.give(value))
     };
     fn cuStreamGetCtx(stream: StreamHandle, context: Out<usize>) |world, host, _label| {
-        let id = world.stream(Cuda, host, stream.0);
-        id.map(|id| context.give(world.streams[&id.0].context))
+        let special = stream.0 < 3;
+        match world.stream(Cuda, host, stream.0).map(|id| world.streams[&id.0].context) {
+            Ok(found) if !special && world.root(found) != found => Err(Code::NOT_SUPPORTED),
+            found => found.map(|found| context.give(found)),
+        }
+    };
+    fn cuStreamGetCtx_v2(stream: StreamHandle, context: Out<usize>, green: Out<usize>) |world, host, _label| {
+        let found = world.stream(Cuda, host, stream.0);
+        found.map(|id| world.contexts_of(world.streams[&id.0].context)).map(|(regular, part)| {
+            context.give(regular);
+            green.give(part);
+        })
+    };
+    fn cuStreamGetId(stream: StreamHandle, id: Out<u64>) |world, host, _label| {
+        let found = world.stream(Cuda, host, stream.0);
+        match world.is_switched("no-stream-ids") {
+            true => Err(Code::NOT_SUPPORTED),
+            false => found.map(|found| id.give(world.streams[&found.0].id as u64)),
+        }
+    };
+    fn cuGreenCtxCreate(green: Out<usize>, _resources: usize, device: i32, _flags: u32)
+        |world, _host, _label| {
+        world.create_green(device).map(|handle| green.give(handle))
+    };
+    fn cuCtxFromGreenCtx(context: Out<usize>, green: usize) |_world, _host, _label| {
+        context.give(green);
+        Ok(())
+    };
+    fn cuGreenCtxStreamCreate(stream: Out<usize>, green: usize, flags: u32, _priority: i32)
+        |world, _host, _label| {
+        world.create_stream_in(Cuda, green, flags).map(|handle| stream.give(handle))
     };
 
-    fn cuEventCreate(event: Out<usize>, _flags: u32) |world, host, _label| {
+    fn cuEventCreate(event: Out<usize>, _flags: Flags) |world, host, _label| {
         world.create_event(Cuda, host).map(|handle| event.give(handle))
     };
     fn cuEventDestroy_v2(event: EventHandle) |world, host, _label| world.destroy_event(Cuda, host, event.0);
@@ -137,7 +171,7 @@ entries! { Cuda
     #[waits(Waits::Yes)]
     fn cuEventSynchronize(event: EventHandle)
         |world, host, _label| world.synchronize_event(Cuda, host, event.0);
-    fn cuEventQuery(event: EventHandle) |world, host, _label| world.synchronize_event(Cuda, host, event.0);
+    fn cuEventQuery(event: EventHandle) |world, host, _label| world.query_event(Cuda, host, event.0);
     fn cuEventElapsedTime(milliseconds: Out<f32>, _start: EventHandle, _end: EventHandle)
         |_world, _host, _label| {
         milliseconds.give(0.0);

@@ -62,7 +62,15 @@ pub(crate) fn call(
         gate::pass();
     }
     let host = host();
-    match waiting.and_then(|_| with_world(|world| body(world, host))) {
+    let done = waiting.and_then(|_| {
+        with_world(|world| {
+            if world.is_switched("hand-over") {
+                world.hand_over();
+            }
+            body(world, host)
+        })
+    });
+    match done {
         Ok(due) => {
             for (destructor, data) in due {
                 destructor(data);
@@ -97,6 +105,17 @@ macro_rules! handles {
             }
         }
     )*};
+}
+
+/// The flags of an event.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(crate) struct Flags(u32);
+
+impl Argument for Flags {
+    fn show(&self, line: &mut String) {
+        line.push_str(&format!(" flags={:#x}", self.0));
+    }
 }
 
 handles! {

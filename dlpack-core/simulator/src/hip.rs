@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char};
 use crate::access::Copied;
 use crate::codes::Code;
 use crate::copy::Direction;
-use crate::entry::{EventHandle, StreamHandle, Waits, entries};
+use crate::entry::{EventHandle, Flags, StreamHandle, Waits, entries};
 use crate::memory::MemoryKind;
 use crate::raw::Out;
 use crate::world::Api::Hip;
@@ -36,8 +36,7 @@ entries! { Hip
     };
     #[waits(Waits::Yes)]
     fn hipDeviceSynchronize() |world, host, _label| {
-        let current = world.current(Hip, host);
-        current.and_then(|context| world.synchronize_all(host, |stream| stream.context == context))
+        world.synchronize_all(Hip, host)
     };
 
     fn hipStreamCreate(stream: Out<usize>) |world, host, _label| {
@@ -57,7 +56,7 @@ entries! { Hip
         world.wait(Hip, host, stream.0, event.0, flags)
     };
 
-    fn hipEventCreateWithFlags(event: Out<usize>, _flags: u32) |world, host, _label| {
+    fn hipEventCreateWithFlags(event: Out<usize>, _flags: Flags) |world, host, _label| {
         world.create_event(Hip, host).map(|handle| event.give(handle))
     };
     fn hipEventDestroy(event: EventHandle) |world, host, _label| world.destroy_event(Hip, host, event.0);
@@ -67,7 +66,7 @@ entries! { Hip
     #[waits(Waits::Yes)]
     fn hipEventSynchronize(event: EventHandle)
         |world, host, _label| world.synchronize_event(Hip, host, event.0);
-    fn hipEventQuery(event: EventHandle) |world, host, _label| world.synchronize_event(Hip, host, event.0);
+    fn hipEventQuery(event: EventHandle) |world, host, _label| world.query_event(Hip, host, event.0);
 
     fn hipStreamBeginCapture(stream: StreamHandle, mode: i32) |world, host, _label| {
         world.begin_capture(Hip, host, stream.0, mode)
@@ -75,6 +74,13 @@ entries! { Hip
     fn hipStreamEndCapture(stream: StreamHandle, graph: Out<usize>) |world, host, _label| {
         graph.give(0);
         world.end_capture(Hip, host, stream.0).map(|handle| graph.give(handle))
+    };
+    fn hipStreamGetDevice(stream: StreamHandle, device: Out<i32>) |world, host, _label| {
+        let id = world.stream(Hip, host, stream.0);
+        id.map(|id| {
+            let (_, found) = world.device_of(world.streams[&id.0].context).unwrap_or((Hip, -1));
+            device.give(found);
+        })
     };
     fn hipStreamGetFlags(stream: StreamHandle, flags: Out<u32>) |world, host, _label| {
         world.stream_flags(Hip, host, stream.0).map(|value| flags.give(value))

@@ -5,7 +5,7 @@
 //! it "must not be accessed after stream execution reaches the free", so that either is a write of the whole block on
 //! the stream. `cuMemFree` "will not perform any implicit synchronization" for stream-ordered memory.
 //! Our reading: for other memory `cuMemFree` waits for all work of the device, where the manual says that it "may
-//! perform implicit synchronization"; `cuMemFreeHost`, of which it says nothing, waits for nothing; HIP's `hipFree` and
+//! perform implicit synchronization", or with the switch `free-at-once` for nothing; `cuMemFreeHost`, of which it says nothing, waits for nothing; HIP's `hipFree` and
 //! `hipHostFree` wait for the device. Stream-ordered memory of no bytes is address 0, which may be freed. Freed bytes
 //! become 0xDD, and no address is used again in the process.
 
@@ -148,6 +148,9 @@ impl World {
         self.blocks
             .get(&address)
             .is_some_and(|block| match block.kind {
+                MemoryKind::Plain | MemoryKind::Managed if self.is_switched("free-at-once") => {
+                    false
+                }
                 MemoryKind::Plain | MemoryKind::Managed => true,
                 MemoryKind::Pinned => block.api == Api::Hip,
                 MemoryKind::Ordered => false,

@@ -5,7 +5,10 @@
 //! calling thread waited for before. "When an action is taken in the legacy stream such as a kernel launch or
 //! cudaStreamWaitEvent(), the legacy stream first waits on all blocking streams, the action is queued in the legacy
 //! stream, and then all blocking streams wait on the legacy stream." Per-thread streams are blocking ones. A stream may
-//! be destroyed while work runs on it; the handle is then dead.
+//! be destroyed while work runs on it; the handle is then dead, or with the switch `reuse-handles` the next stream's. Its id is
+//! no other stream's.
+//! HIP captures process-wide: a default stream cannot be used while a blocking stream of any device captures, and to wait
+//! for one device breaks the captures of all.
 //! Our reading: recording an event and synchronizing are such actions too. The use of a dead or unknown handle is
 //! undefined behaviour: here it is a fault and gives 400.
 
@@ -26,6 +29,8 @@ pub(crate) enum Kind {
 }
 
 pub(crate) struct Stream {
+    /// What `cuStreamGetId` says.
+    pub(crate) id: usize,
     pub(crate) api: Api,
     pub(crate) context: usize,
     pub(crate) line: Line,
@@ -68,9 +73,20 @@ impl World {
         kind: Kind,
         name: Option<String>,
     ) -> StreamId {
-        let handle = self.new_handle();
+        let id = self.new_handle();
+        let reusable = self.is_switched("reuse-handles");
+        let old = self
+            .streams
+            .iter()
+            .find(|(_, old)| reusable && old.destroyed && old.is_made() && old.capture.is_none());
+        let handle = old.map_or(id, |(handle, _)| *handle);
+        // What the old one has begun goes on.
+        if let Some(old) = self.streams.remove(&handle) {
+            self.streams.insert(id, old);
+        }
         let line = self.new_line(name.unwrap_or_else(|| format!("stream {handle:#x}")));
         let stream = Stream {
+            id,
             api,
             context,
             line,
@@ -83,12 +99,21 @@ impl World {
     }
 
     pub(crate) fn create_stream(&mut self, api: Api, host: HostId, flags: u32) -> Answer<usize> {
+        let context = self.current(api, host)?;
+        self.create_stream_in(api, context, flags)
+    }
+
+    pub(crate) fn create_stream_in(
+        &mut self,
+        api: Api,
+        context: usize,
+        flags: u32,
+    ) -> Answer<usize> {
         let kind = match flags {
             0 => Kind::Blocking,
             1 => Kind::NonBlocking,
             _ => return Err(Code::INVALID_VALUE),
         };
-        let context = self.current(api, host)?;
         Ok(self.add_stream(api, context, kind, None).0)
     }
 
@@ -187,8 +212,7 @@ impl World {
 
     /// "The legacy stream is in an unusable state until the blocking stream capture is terminated."
     fn refuse_implicit(&mut self, context: usize) -> Answer {
-        let captures =
-            self.captures_where(|stream| stream.context == context && stream.is_blocking());
+        let captures = self.captures_beside(context);
         if captures.is_empty() {
             return Ok(());
         }
@@ -214,13 +238,13 @@ impl World {
         Ok(())
     }
 
-    /// Waits for all streams that are asked for, unless one of them captures.
-    pub(crate) fn synchronize_all(
-        &mut self,
-        host: HostId,
-        wanted: impl Fn(&Stream) -> bool,
-    ) -> Answer {
-        let captures = self.captures_where(&wanted);
+    /// Waits for all streams of the current context, or in HIP device, unless one of them captures; in HIP, one of any
+    /// device.
+    pub(crate) fn synchronize_all(&mut self, api: Api, host: HostId) -> Answer {
+        let current = self.current(api, host)?;
+        let captures = self.captures_where(|stream| {
+            stream.api == api && (api == Api::Hip || self.is_within(stream.context, current))
+        });
         if !captures.is_empty() {
             for capture in captures {
                 self.invalidate(capture);
@@ -232,7 +256,7 @@ impl World {
             return Ok(());
         }
         let host = self.host(host).line;
-        for earlier in self.lines_of(wanted) {
+        for earlier in self.lines_of(|stream| self.is_within(stream.context, current)) {
             self.join(host, earlier);
         }
         Ok(())

@@ -55,6 +55,7 @@ fn read_elsewhere(
 
 /// All that was made is given back, but for the streams of the test itself.
 fn assert_nothing_is_left(sim: &Sim, streams: i32) {
+    assert_eq!(stream::collect(), 0);
     assert_eq!(sim.live(ALLOCATIONS), 0);
     assert_eq!(sim.live(STREAMS), streams);
 }

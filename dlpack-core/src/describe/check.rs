@@ -19,7 +19,7 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
         return Err(crate::stream::driver::failure("cudarc", code));
     }
     match given {
-        Some(given) if given != data => Err(Error::StreamConflict {
+        Some(given) if !data.goes_by(given) => Err(Error::StreamConflict {
             data: data.handle,
             given: given.handle,
         }),

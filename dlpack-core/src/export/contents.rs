@@ -38,6 +38,19 @@ impl<'a> Contents<'a> {
         })
     }
 
+    /// How many bytes its items take.
+    pub(super) fn bytes(&self) -> usize {
+        let shape = match self.lists.heap.len() {
+            0 => &self.lists.shape[..self.ndim],
+            _ => &self.lists.heap[..self.ndim],
+        };
+        let bits = usize::from(self.dtype.bits) * usize::from(self.dtype.lanes);
+        let items = shape
+            .iter()
+            .map(|&items| usize::try_from(items).unwrap_or(0));
+        items.fold(bits.div_ceil(8), usize::saturating_mul)
+    }
+
     /// The usual tensor, for a struct that nobody asks for its policies.
     #[inline(always)]
     pub(super) fn of_usual(usual: &'a Usual<'_>) -> Self {

@@ -10,9 +10,9 @@ use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer::reader};
 use crate::stream::driver::{Driver, driver};
 use crate::stream::{Queue, link::Link, order::order, owner::StreamOwner, visit::Capture};
-use crate::stream::{release::Release, release::free_later, rules::producer};
+use crate::stream::{release::Release, rules::Origin, rules::producer, waiting::free_later};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
-use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
+use crate::{memory::aligned::AlignedBytes, stream::place::Place, stream::visit::capturing};
 
 /// A copy of memory that only its device reads.
 pub(super) fn copy(
@@ -90,39 +90,49 @@ fn on_device(
     let device = descriptor.device;
     let Some((start, end)) = descriptor.bytes_reached() else {
         let none = DeviceMemory { device, address: 0 };
-        return Ok((0, none.after(Release::Free)));
+        return Ok((0, none.after(Release::Free, 0)));
     };
     let (driver, own) = writer(descriptor)?;
     let visit = driver.visit(device)?;
-    let captures = |stream| Ok(visit.capture(stream)? != Capture::No);
-    visit.enter_that_of(own)?;
-    let mut busy = captures(own.handle)?;
-    visit.enter_primary()?;
-    if let Some(handle) = consumer.handle() {
-        busy |= captures(handle)?;
-    }
-    if busy {
+    let here = visit.place(own)?;
+    // Whoever orders nothing cannot know of our copy either: then it is made at once.
+    let reader = consumer.queue().unwrap_or(own);
+    let there = visit.place(reader)?;
+    let captures = |place: Place, stream: Queue| {
+        visit.enter(place.enter)?;
+        Ok(visit.capture(stream.handle)? != Capture::No)
+    };
+    if captures(here, own)? || captures(there, reader)? {
         return capturing("a copy on the device needs memory, which cannot be had in a capture");
     }
-    let address = visit.allocate(end - start)?;
+    visit.enter(visit.primary()?.enter)?;
+    let bytes = end - start;
+    let address = visit.allocate(bytes)?;
     let memory = DeviceMemory { device, address };
+    visit.leave()?;
     order(device, descriptor.stream, consumer)?;
-    // Whoever orders nothing cannot know of our copy either: then it is made at once.
-    let there = consumer.handle().map_or(own, Queue::new);
-    visit.enter_that_of(there)?;
+    visit.enter(there.enter)?;
+    let release = Release::behind(&visit, consumer, there)?;
     // SAFETY: the descriptor was checked, as in `to_host`; the new memory is as large, and nobody else's.
-    unsafe { visit.copy_on_device(memory.address, start, end - start, there.handle) }?;
+    unsafe { visit.copy_on_device(memory.address, start, bytes, reader.handle) }?;
     let data = memory.address + (descriptor.data.addr() - start);
     // From here on it is being written to, whatever goes wrong.
-    let memory = memory.after(Release::of(consumer));
-    if consumer.handle().is_none() {
-        visit.synchronize(there.handle)?;
-    } else if there != own {
+    let memory = memory.after(release, bytes);
+    if consumer.queue().is_none() {
+        visit.synchronize(reader.handle)?;
+    } else if (reader.handle, there.enter) != (own.handle, here.enter) {
         // Nobody keeps the original for the copy's sake: what is written to it next, or frees it, comes behind.
-        let event = visit.event()?;
-        visit.record(&event, there.handle)?;
-        visit.enter_that_of(own)?;
-        visit.wait(own.handle, &event)?;
+        let behind = || {
+            let event = visit.event()?;
+            visit.record(&event, reader.handle)?;
+            visit.enter(here.enter)?;
+            visit.wait(own.handle, &event)
+        };
+        if let Err(error) = behind() {
+            visit.enter(there.enter)?;
+            visit.synchronize(reader.handle)?;
+            return Err(error);
+        }
     }
     Ok((data, memory))
 }
@@ -135,8 +145,8 @@ struct DeviceMemory {
 
 impl DeviceMemory {
     /// The same, freed only then: the driver may wait for what is still at work there, or may not.
-    fn after(self, release: Release) -> StreamOwner<Self> {
-        let link = Link::freed_at_once(self.device, release);
+    fn after(self, release: Release, bytes: usize) -> StreamOwner<Self> {
+        let link = Link::new(Origin::unsaid(self.device)).after(release, bytes);
         StreamOwner::new(self, link)
     }
 }
@@ -151,7 +161,7 @@ impl Drop for DeviceMemory {
         };
         let freed = driver(api).and_then(|driver| {
             let visit = driver.visit(self.device)?;
-            visit.enter_primary()?;
+            visit.enter(visit.primary()?.enter)?;
             // SAFETY: the address came from `allocate`, and this is the one time.
             unsafe { visit.free(self.address) }
         });

@@ -54,11 +54,12 @@ pub(crate) fn finish_streamed<O: Send + 'static>(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let consumer = reader(request, origin.device)?;
+    let bytes = tensor.bytes();
     let owner = StreamOwner::new(owner, Link::new(origin));
     let mut block = Unfinished::new(owner, Room::of(tensor.ndim))?;
     // Without elements there is nothing to wait for.
     if !tensor.data.is_null() {
-        block.owner_mut().link_mut().order(consumer)?;
+        block.owner_mut().link_mut().order(consumer, bytes)?;
     }
     Ok(block.finish_streamed(tensor, plan))
 }

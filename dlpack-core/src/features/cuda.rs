@@ -45,7 +45,7 @@ use crate::features::cudarc::undisturbed;
 use crate::layout::Dims;
 use crate::request::Consumer;
 use crate::stream::driver::failure;
-use crate::stream::{Queue, link::order, release::Release, release::free_later};
+use crate::stream::{Queue, link::order, release::Release, waiting::free_later};
 use crate::{Device, DeviceType, Error, Managed, ProducerStream, StreamHandle, TensorRef};
 
 /// An element of an array on a GPU: a number of which every bit pattern is a value, or an array of such numbers.
@@ -128,7 +128,7 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
         self.finish()?;
         let before = self.producer.unwrap_or(Queue::DEFAULT);
         let queue = stream.producer_stream().queue;
-        order(self.device, Some(before), Consumer::on(queue))?;
+        self.order(stream.context(), before, Consumer::on(queue))?;
         let lent = undisturbed(stream.context(), || self.lend(stream));
         let lent = lent.and_then(|lent| lent).map_err(said)?;
         Ok(self.lent.insert(lent))
@@ -159,6 +159,15 @@ impl<T, L> Place<T, L> {
         Err(Error::ForeignStream { device })
     }
 
+    /// Puts the consumer's work behind that on `before`, where default streams are those of this context.
+    fn order(&self, context: &CudaContext, before: Queue, consumer: Consumer) -> Result<(), Error> {
+        let ordered = undisturbed(context, || {
+            context.bind_to_thread().map_err(said)?;
+            order(self.device, Some(before), consumer)
+        });
+        ordered.map_err(said)?.map(drop)
+    }
+
     /// Puts what the producer does next behind the work that uses the memory.
     fn finish(&mut self) -> Result<(), Error> {
         let Some(lent) = self.lent.take() else {
@@ -170,7 +179,7 @@ impl<T, L> Place<T, L> {
         // The stream waits for others of `cudarc`'s that it knows of.
         undisturbed(stream.context(), || ManuallyDrop::into_inner(lent).leak()).map_err(said)?;
         let queue = stream.producer_stream().queue.on_any_thread();
-        order(self.device, Some(queue), self.behind())?;
+        self.order(stream.context(), queue, self.behind())?;
         self.unordered = before;
         Ok(())
     }
@@ -266,7 +275,10 @@ macro_rules! views {
             ) -> Result<Arc<CudaStream>, Error> {
                 self.0.belongs(context)?;
                 Ok(match self.0.producer {
-                    None | Some(Queue::DEFAULT) => context.default_stream(),
+                    None => context.default_stream(),
+                    Some(queue) if queue.handle == 0 && queue.context().is_none() => {
+                        context.default_stream()
+                    }
                     Some(queue) if queue.context().is_some() => {
                         let device = self.0.device;
                         return Err(Error::ForeignStream { device });

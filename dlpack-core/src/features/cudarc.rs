@@ -51,7 +51,11 @@ impl ProducerStream for CudaStream {
             handle = unsafe { handle.in_context(self.context().cu_ctx().addr()) };
         }
         // SAFETY: a stream is destroyed when it is dropped, or by whoever promised `cudarc` to keep it.
-        unsafe { StreamRef::kept_by(self, handle) }
+        let stream = unsafe { StreamRef::kept_by(self, handle) };
+        StreamRef {
+            queue: stream.queue.in_primary(),
+            ..stream
+        }
     }
 }
 

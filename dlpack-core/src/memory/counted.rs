@@ -75,6 +75,12 @@ impl<T> Counted<T> {
         self.count().load(Ordering::Acquire)
     }
 
+    /// Whether the other is a hold on the same value.
+    #[cfg(feature = "std")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
     fn count(&self) -> &AtomicUsize {
         // SAFETY: the place is there as long as there is a hold, and begins with the count.
         unsafe { &(*self.0.as_ptr()).holds }

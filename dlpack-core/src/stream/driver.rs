@@ -8,10 +8,14 @@
 use alloc::{string::String, vec::Vec};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
+use crate::stream::visit::{NON_BLOCKING, aside};
 use crate::{Device, Error, device::Api, error::room, error::text};
+
+/// `CUDA_ERROR_NOT_READY`, `hipErrorNotReady`.
+const NOT_READY: c_int = 600;
 
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
@@ -25,6 +29,7 @@ macro_rules! entry_points {
         cuda { $($cuda:ident($($cuda_arg:ty),*) = $cuda_symbol:literal;)* }
         cuda optional { $($more:ident($($more_arg:ty),*) = $more_symbol:literal;)* }
         hip { $($hip:ident($($hip_arg:ty),*) = $hip_symbol:literal;)* }
+        hip optional { $($late:ident($($late_arg:ty),*) = $late_symbol:literal;)* }
     ) => {
         /// What both APIs have.
         struct Calls {
@@ -40,6 +45,7 @@ macro_rules! entry_points {
         /// What only HIP has.
         pub(super) struct HipCalls {
             $(pub(super) $hip: unsafe extern "C" fn($($hip_arg),*) -> c_int,)*
+            $(pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> c_int>,)*
         }
 
         impl Calls {
@@ -67,8 +73,16 @@ macro_rules! entry_points {
 
         impl HipCalls {
             fn find(library: &OpenLibrary) -> Result<Self, Error> {
-                // SAFETY: as above.
-                Ok(Self { $($hip: unsafe { library.find($hip_symbol) }?,)* })
+                Ok(Self {
+                    $(
+                        // SAFETY: as above.
+                        $hip: unsafe { library.find($hip_symbol) }?,
+                    )*
+                    $(
+                        // SAFETY: as above.
+                        $late: unsafe { library.find($late_symbol) }.ok(),
+                    )*
+                })
             }
         }
 
@@ -90,6 +104,7 @@ macro_rules! entry_points {
             $((CUDA.name, $more_symbol, false),)*
             $((HIP.name, $both_hip, true),)*
             $((HIP.name, $hip_symbol, true),)*
+            $((HIP.name, $late_symbol, false),)*
             (HIP.name, "hipGetErrorName", false),
         ];
     };
@@ -100,7 +115,6 @@ entry_points! {
         init(flags: c_uint) = "cuInit", "hipInit";
         event_create(event: *mut Handle, flags: c_uint) = "cuEventCreate", "hipEventCreateWithFlags";
         event_record(event: Handle, stream: Handle) = "cuEventRecord", "hipEventRecord";
-        event_synchronize(event: Handle) = "cuEventSynchronize", "hipEventSynchronize";
         event_destroy(event: Handle) = "cuEventDestroy_v2", "hipEventDestroy";
         stream_wait(stream: Handle, event: Handle, flags: c_uint) = "cuStreamWaitEvent", "hipStreamWaitEvent";
         stream_synchronize(stream: Handle) = "cuStreamSynchronize", "hipStreamSynchronize";
@@ -117,17 +131,28 @@ entry_points! {
     cuda {
         context(*mut Handle) = "cuCtxGetCurrent";
         set_context(Handle) = "cuCtxSetCurrent";
+        device_of_context(*mut c_int) = "cuCtxGetDevice";
         device(*mut c_int, c_int) = "cuDeviceGet";
+        primary_state(c_int, *mut c_uint, *mut c_int) = "cuDevicePrimaryCtxGetState";
+        create_stream(*mut Handle, c_uint) = "cuStreamCreate";
+        destroy_stream(Handle) = "cuStreamDestroy_v2";
+        query(Handle) = "cuEventQuery";
         retain_primary(*mut Handle, c_int) = "cuDevicePrimaryCtxRetain";
     }
     cuda optional {
         record_all(Handle, Handle) = "cuCtxRecordEvent";
         context_of_stream(Handle, *mut Handle) = "cuStreamGetCtx";
+        contexts_of_stream(Handle, *mut Handle, *mut Handle) = "cuStreamGetCtx_v2";
+        stream_id(Handle, *mut u64) = "cuStreamGetId";
         error_name(c_int, *mut *const c_char) = "cuGetErrorName";
     }
     hip {
         device(*mut c_int) = "hipGetDevice";
         set_device(c_int) = "hipSetDevice";
+        query(Handle) = "hipEventQuery";
+    }
+    hip optional {
+        device_of_stream(Handle, *mut c_int) = "hipStreamGetDevice";
     }
 }
 
@@ -136,8 +161,13 @@ pub(crate) struct Driver {
     pub(super) api: Api,
     calls: Calls,
     pub(super) own: Own,
-    /// The primary contexts that were asked for, by device. They are kept for good, as every CUDA runtime does.
-    primary: Mutex<Vec<(i32, usize)>>,
+    primary: Mutex<Vec<Primary>>,
+}
+
+/// A primary context that was asked for. It is kept for good, as every CUDA runtime does.
+struct Primary {
+    device: i32,
+    context: usize,
 }
 
 /// What the APIs do not have in common.
@@ -183,16 +213,26 @@ pub fn available(device: Device) -> Result<(), Error> {
     driver(api).map(|_| ())
 }
 
-/// The driver of an API. Why there is none is remembered.
+/// The driver of an API. Why there is none is remembered, but not that one which is there could not begin: a device may be
+/// ready later.
 pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
     static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
     let driver = &DRIVERS[api as usize];
+    let mut failed = None;
     if driver.get().is_none() {
         // Far more than the names and errors of libraries take. That there is none now is not remembered.
         room(1 << 16)?;
+        // It takes long, and others go on meanwhile. Of two threads that find it, one is too late.
+        aside(&mut || match Driver::load(api) {
+            Err(error @ Error::DriverFailed { .. }) => failed = Some(error),
+            found => drop(driver.set(found)),
+        });
     }
-    let driver = driver.get_or_init(|| Driver::load(api));
-    driver.as_ref().map_err(Error::again)
+    match (driver.get(), failed) {
+        (Some(found), _) => found.as_ref().map_err(Error::again),
+        (None, Some(error)) => Err(error),
+        (None, None) => unreachable!("it was found, or it failed"),
+    }
 }
 
 impl Driver {
@@ -222,6 +262,24 @@ impl Driver {
         // SAFETY: allowed at any time; no flag is defined.
         unsafe { driver.init(0) }?;
         Ok(driver)
+    }
+
+    /// Whether an event has happened.
+    ///
+    /// # Safety
+    ///
+    /// It is one that lives.
+    pub(super) unsafe fn query(&self, event: Handle) -> Result<bool, Error> {
+        let (symbol, query) = match &self.own {
+            Own::Cuda(calls) => ("cuEventQuery", calls.query),
+            Own::Hip(calls, _) => ("hipEventQuery", calls.query),
+        };
+        // SAFETY: passed on to the caller.
+        let outcome = unsafe { query(event) };
+        if outcome == NOT_READY {
+            return Ok(false);
+        }
+        self.check(symbol, outcome).map(|()| true)
     }
 
     /// That a call of this function went well.
@@ -301,27 +359,90 @@ impl Driver {
         }
     }
 
-    /// What is to be current for work on a device: its primary context, or in HIP the device itself.
-    pub(super) fn primary(&self, device: Device) -> Result<usize, Error> {
+    fn known(&self) -> MutexGuard<'_, Vec<Primary>> {
+        self.primary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is a primary context that was asked for, or in HIP a device: either stays for good.
+    pub(super) fn keeps(&self, context: usize) -> bool {
+        self.api == Api::Hip || self.known().iter().any(|one| one.context == context)
+    }
+
+    /// Does something with a new stream of the current context, which blocks nobody, and which is destroyed then: what is
+    /// queued on it goes on.
+    pub(super) fn beside<R>(
+        &self,
+        work: impl FnOnce(usize) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let Own::Cuda(calls) = &self.own else {
-            return Ok(usize::try_from(device.device_id).unwrap_or(usize::MAX));
+            return work(0);
         };
-        let mut known = self.primary.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, context)) = known.iter().find(|(id, _)| *id == device.device_id) {
-            return Ok(*context);
+        let mut stream = ptr::null_mut();
+        // SAFETY: a place for the result.
+        let code = unsafe { (calls.create_stream)(&raw mut stream, NON_BLOCKING) };
+        self.check("cuStreamCreate", code)?;
+        let done = work(stream.addr());
+        // Nothing is left to be done where this fails.
+        // SAFETY: made above, and destroyed once.
+        let _ = unsafe { (calls.destroy_stream)(stream) };
+        done
+    }
+
+    /// Whether a context is the primary one of a device. Where that has none yet, none is made for this.
+    pub(super) fn is_primary(&self, context: usize, device: i32) -> Result<bool, Error> {
+        let Own::Cuda(calls) = &self.own else {
+            return Ok(true);
+        };
+        let mut flags = 0;
+        let mut active = 0;
+        // SAFETY: the number of a device that there is, as one of its contexts is current, and places for the results.
+        let code = unsafe { (calls.primary_state)(device, &raw mut flags, &raw mut active) };
+        self.check("cuDevicePrimaryCtxGetState", code)?;
+        Ok(active != 0 && self.primary(device)? == context)
+    }
+
+    /// What is to be current for work on a device: its primary context, or in HIP the device itself.
+    pub(super) fn primary(&self, device: i32) -> Result<usize, Error> {
+        let Own::Cuda(calls) = &self.own else {
+            return Ok(usize::try_from(device).unwrap_or(usize::MAX));
+        };
+        let find = |known: &[Primary]| {
+            let found = known.iter().find(|one| one.device == device);
+            found.map(|one| one.context)
+        };
+        if let Some(context) = find(&self.known()) {
+            return Ok(context);
         }
+        // It may have to be made, which takes long: then others go on.
+        let mut made = Ok(0);
+        aside(&mut || {
+            let mut known = self.known();
+            made = find(&known).map_or_else(|| self.retain(calls, device, &mut known), Ok);
+        });
+        made
+    }
+
+    fn retain(
+        &self,
+        calls: &CudaCalls,
+        device: i32,
+        known: &mut Vec<Primary>,
+    ) -> Result<usize, Error> {
         let room = known.try_reserve(1);
-        let bytes = size_of::<(i32, usize)>();
+        let bytes = size_of::<Primary>();
         room.map_err(|_| Error::OutOfMemory { bytes })?;
         let mut ordinal = 0;
         // SAFETY: a place for the result.
-        let code = unsafe { (calls.device)(&raw mut ordinal, device.device_id) };
+        let code = unsafe { (calls.device)(&raw mut ordinal, device) };
         self.check("cuDeviceGet", code)?;
         let mut context = ptr::null_mut();
         // SAFETY: a place for the result, and a device that there is.
         let code = unsafe { (calls.retain_primary)(&raw mut context, ordinal) };
         self.check("cuDevicePrimaryCtxRetain", code)?;
-        known.push((device.device_id, context.addr()));
+        known.push(Primary {
+            device,
+            context: context.addr(),
+        });
         Ok(context.addr())
     }
 }

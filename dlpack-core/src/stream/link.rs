@@ -1,10 +1,8 @@
 //! How memory that is exported hangs together with streams.
 
 use crate::stream::order::remember;
-use crate::stream::release::{
-    Freeing, GRAPHS, RETRIES, Release, Settlement, Unfreed, retry, settle,
-};
-use crate::stream::{Queue, driver::driver, rules::Origin};
+use crate::stream::release::{Freeing, Release, Settlement, settle};
+use crate::stream::{Queue, driver::driver, rules::Origin, waiting::keep};
 use crate::{Device, Error, memory::counted::Counted, request::Consumer};
 
 pub(crate) use crate::stream::order::order;
@@ -25,12 +23,14 @@ impl Link {
         }
     }
 
-    /// For memory that was handed over in order, and is freed at once.
-    pub(crate) fn freed_at_once(device: Device, release: Release) -> Self {
-        Self {
-            freeing: Freeing::at_once(device, release),
-            _alive: None,
-        }
+    /// For memory that was handed over in order.
+    pub(crate) fn after(self, release: Release, bytes: usize) -> Self {
+        let freeing = Freeing {
+            release,
+            bytes,
+            ..self.freeing
+        };
+        Self { freeing, ..self }
     }
 
     /// The stream that the memory is written on, if somebody said, for whoever asks on any thread.
@@ -45,37 +45,46 @@ impl Link {
     }
 
     /// Puts the consumer's work behind the producer's, and remembers what follows from that.
-    pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
+    pub(crate) fn order(&mut self, consumer: Consumer, bytes: usize) -> Result<(), Error> {
         let Origin { device, queue, .. } = self.freeing.origin;
-        self.freeing.release = order(device, queue, consumer)?;
+        let release = order(device, queue, consumer)?;
         if consumer == Consumer::Unordered {
             self._alive = remember(device, queue)?;
         }
+        // From here on somebody may read.
+        self.freeing.release = release;
+        self.freeing.bytes = bytes;
         Ok(())
     }
 
-    /// Drops the owner behind the consumer's work, or keeps it where that cannot be done now.
+    /// Drops the owner, or keeps it where the consumer's work may not be over.
     pub(crate) fn release<O: Send + 'static>(&self, owner: O) {
         let Some(api) = self.freeing.origin.device.device_type.api() else {
             return drop(owner);
         };
         let driver = match driver(api) {
             Ok(driver) => driver,
-            // It was not looked for, and somebody may have read.
-            Err(Error::OutOfMemory { .. }) if self.freeing.release != Release::Free => {
-                return Unfreed::push(&RETRIES, &self.freeing, owner);
-            }
-            // Where there is none, nothing was ever queued.
-            Err(_) => return drop(owner),
+            // Nothing was ever queued, or nobody but the producer has queued anything.
+            Err(Error::NoDriver { .. }) => return drop(owner),
+            Err(_) if self.freeing.release == Release::Free => return drop(owner),
+            Err(Error::DriverFailed {
+                code: NO_DEVICE, ..
+            }) => return drop(owner),
+            // It is there, and somebody else may have found more of it than we did.
+            Err(_) => return keep(&self.freeing, None, owner),
         };
-        match settle(driver, &self.freeing) {
+        match settle(&self.freeing, |device| driver.visit(device)) {
             Ok(Settlement::Free(visit)) => {
                 drop(owner);
                 drop(visit);
-                retry(api);
             }
-            Ok(Settlement::Captured) => Unfreed::push(&GRAPHS, &self.freeing, owner),
-            Err(_) => Unfreed::push(&RETRIES, &self.freeing, owner),
+            Ok(Settlement::At(event)) => keep(&self.freeing, Some(event), owner),
+            Ok(Settlement::Unknown | Settlement::Captured) | Err(_) => {
+                keep(&self.freeing, None, owner);
+            }
         }
     }
 }
+
+/// `CUDA_ERROR_NO_DEVICE`, `hipErrorNoDevice`.
+const NO_DEVICE: i32 = 100;

@@ -5,7 +5,8 @@ use core::cell::RefCell;
 use std::thread_local;
 
 use crate::stream::visit::{Capture, Visit, capturing};
-use crate::stream::{Queue, driver::driver, release::Release, release::retry, rules::producer};
+use crate::stream::waiting::{note, relieve};
+use crate::stream::{Queue, driver::driver, place::Place, release::Release, rules::producer};
 use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
@@ -24,61 +25,90 @@ pub(crate) fn order(
     let Some(api) = device.device_type.api() else {
         return Ok(Release::Free);
     };
-    let producer = producer(device, queue);
     if consumer == Consumer::Unordered {
         return Ok(Release::AfterAll);
     }
-    let Some(producer) = producer else {
+    let Some(producer) = producer(device, queue) else {
         return unpending(device, api, consumer);
     };
-    if consumer.is(producer, api) {
-        return Ok(if consumer == Consumer::PerThread {
-            // That default stream is another one on the thread which frees.
-            Release::AfterLegacy
-        } else if device.device_type.is_host_readable() {
-            Release::AfterOwn
-        } else {
-            Release::Free
-        });
+    let host = device.device_type.is_host_readable();
+    let own = if host {
+        Release::AfterOwn
+    } else {
+        Release::Free
+    };
+    let both_default = consumer == Consumer::Legacy && consumer.is(producer);
+    if both_default && !host {
+        // No capture can be on the default stream. An owner that frees on it knows its context.
+        return Ok(own);
     }
 
-    let driver = driver(api)?;
+    let driver = match driver(api) {
+        // Where there is no driver, nothing captures.
+        Err(_) if consumer.is(producer) && consumer != Consumer::PerThread => return Ok(own),
+        found => found?,
+    };
     let visit = driver.visit(device)?;
-    visit.enter_that_of(producer)?;
+    if both_default {
+        // It may be another one where this is dropped.
+        return Ok(Release::AfterDefault(visit.place(producer)?));
+    }
+    if matches!(consumer, Consumer::Stream(_)) && consumer.is(producer) {
+        // A stream of any context can be asked in any.
+        if visit.now() == 0 {
+            visit.enter_that_of(producer)?;
+        }
+        return Ok(match capture(&visit, producer.handle)? {
+            Some(_) => Release::Captured(visit.place(producer)?.whole),
+            None => own,
+        });
+    }
+    let here = visit.place(producer)?;
+    visit.enter(here.enter)?;
     let producing = capture(&visit, producer.handle)?;
-    let Some(consumer_handle) = consumer.handle() else {
+    let Some(reader) = consumer.queue() else {
         if producing.is_some() {
             return capturing("the producer's stream captures, so the host cannot wait for it");
         }
         visit.synchronize(producer.handle)?;
-        retry(api);
-        return Ok(Release::of(consumer));
+        relieve(api);
+        return Ok(Release::Free);
     };
+    let same = |there: Place| there.enter == here.enter && reader.handle == producer.handle;
+    let there = match consumer.is(producer) {
+        true => here,
+        false => visit.place(reader)?,
+    };
+    if same(there) && consumer == Consumer::Legacy {
+        return Ok(own);
+    }
 
-    enter_for(&visit, consumer)?;
-    let consuming = capture(&visit, consumer_handle)?;
+    visit.enter(there.enter)?;
+    let consuming = capture(&visit, reader.handle)?;
     match (producing, consuming) {
         (Some(_), None) => capturing("the producer's stream captures and the consumer's does not"),
         (Some(own), Some(other)) if own != other => {
             capturing("the streams of producer and consumer belong to two captures")
         }
         (None, Some(_)) => {
-            visit.enter_that_of(producer)?;
+            visit.enter(here.enter)?;
             visit.synchronize(producer.handle)?;
-            Ok(Release::Captured)
+            Ok(Release::Captured(there.whole))
         }
         (None, None) | (Some(_), Some(_)) => {
             let release = match consuming {
-                Some(_) => Release::Captured,
-                None => release_after(&visit, consumer)?,
+                Some(_) => Release::Captured(there.whole),
+                None => Release::behind(&visit, consumer, there)?,
             };
-            visit.enter_that_of(producer)?;
-            let event = visit.event()?;
-            visit.record(&event, producer.handle)?;
-            enter_for(&visit, consumer)?;
-            visit.wait(consumer_handle, &event)?;
+            if !same(there) {
+                visit.enter(here.enter)?;
+                let event = visit.event()?;
+                visit.record(&event, producer.handle)?;
+                visit.enter(there.enter)?;
+                visit.wait(reader.handle, &event)?;
+            }
             if consuming.is_none() {
-                retry(api);
+                look_after(&visit, release, reader, api);
             }
             Ok(release)
         }
@@ -88,33 +118,31 @@ pub(crate) fn order(
 /// For memory that nobody is writing to: there is nothing to order, but a graph may outlive the tensor.
 fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<Release, Error> {
     // Where there is no driver, nothing captures.
-    let (Some(handle), Ok(driver)) = (consumer.handle(), driver(api)) else {
-        return Ok(Release::of(consumer));
+    let Some(reader) = consumer.queue() else {
+        return Ok(Release::Free);
+    };
+    let Ok(driver) = driver(api) else {
+        return Ok(Release::AfterAll);
     };
     let visit = driver.visit(device)?;
-    visit.enter_primary()?;
-    match visit.capture(handle)? {
-        Capture::Yes(_) => Ok(Release::Captured),
-        Capture::No | Capture::Blocked => release_after(&visit, consumer),
-    }
-}
-
-/// For a consumer whose work is not captured. Its handle is not kept, but what kind of stream it is can be asked now.
-fn release_after(visit: &Visit, consumer: Consumer) -> Result<Release, Error> {
-    match consumer {
-        Consumer::Stream(handle) if visit.is_waited_for_by_default(handle)? => {
-            Ok(Release::AfterLegacy)
+    let there = visit.place(reader)?;
+    visit.enter(there.enter)?;
+    match visit.capture(reader.handle)? {
+        Capture::Yes(_) => Ok(Release::Captured(there.whole)),
+        Capture::No => {
+            let release = Release::behind(&visit, consumer, there)?;
+            look_after(&visit, release, reader, api);
+            Ok(release)
         }
-        _ => Ok(Release::of(consumer)),
+        Capture::Blocked => Release::behind(&visit, consumer, there),
     }
 }
 
-/// Default streams are those of the primary context; a handle means the same in every context.
-fn enter_for(visit: &Visit, consumer: Consumer) -> Result<(), Error> {
-    match consumer {
-        Consumer::Legacy | Consumer::PerThread => visit.enter_primary(),
-        Consumer::Unordered | Consumer::Host | Consumer::Stream(_) => Ok(()),
-    }
+/// Does something for owners that wait, now that a stream is known to live, and not to capture.
+fn look_after(visit: &Visit, release: Release, stream: Queue, api: Api) {
+    // What cannot be recorded now waits for the next one, and this export is none the worse for it.
+    let _ = note(visit, release, stream.handle);
+    relieve(api);
 }
 
 /// The capture that a stream takes part in.

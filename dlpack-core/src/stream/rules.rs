@@ -1,7 +1,7 @@
 //! Whose stream is whose: where memory comes from, what must be ordered, and what is in order already; pure.
 
 use crate::stream::{LEGACY, PER_THREAD, Queue};
-use crate::{Device, ReleasePolicy, device::Api, request::Consumer};
+use crate::{Device, ReleasePolicy, request::Consumer};
 
 /// Where described memory comes from, as far as streams go.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,18 @@ pub(crate) struct Origin {
         expect(dead_code, reason = "nothing waits there")
     )]
     pub(crate) policy: ReleasePolicy,
+}
+
+#[cfg(feature = "std")]
+impl Origin {
+    /// Memory of which nothing is known but where it is.
+    pub(crate) fn unsaid(device: Device) -> Self {
+        Self {
+            device,
+            queue: None,
+            policy: ReleasePolicy::Safe,
+        }
+    }
 }
 
 impl Consumer {
@@ -27,11 +39,7 @@ impl Consumer {
     }
 
     /// The handle for the driver, where there is one.
-    #[cfg_attr(
-        not(feature = "std"),
-        expect(dead_code, reason = "asked by the driver")
-    )]
-    pub(crate) const fn handle(self) -> Option<usize> {
+    const fn handle(self) -> Option<usize> {
         match self {
             Self::Unordered | Self::Host => None,
             Self::Legacy => Some(0),
@@ -40,19 +48,22 @@ impl Consumer {
         }
     }
 
-    /// Whether its work is queued on this very stream: then that stream is all the order it takes.
-    pub(crate) fn is(self, producer: Queue, api: Api) -> bool {
-        let own = match (api, producer.handle) {
-            (Api::Cuda, LEGACY) => 0,
-            (_, handle) => handle,
-        };
-        // The numbers of default streams mean others in another context.
-        let primary = producer.context().is_none();
+    /// The stream that its work is queued on, where there is one.
+    #[cfg_attr(
+        not(feature = "std"),
+        expect(dead_code, reason = "asked by the driver")
+    )]
+    pub(crate) fn queue(self) -> Option<Queue> {
+        self.handle().map(Queue::new)
+    }
+
+    /// Whether its work is queued on this very stream, as far as the numbers tell: then that stream is all the order it takes.
+    pub(crate) fn is(self, producer: Queue) -> bool {
         match self {
             Self::Unordered | Self::Host => false,
-            Self::Legacy => own == 0 && primary,
-            Self::PerThread => own == PER_THREAD && primary,
-            Self::Stream(handle) => own == handle,
+            Self::Legacy => producer == Queue::DEFAULT,
+            Self::PerThread => producer == Queue::new(PER_THREAD),
+            Self::Stream(handle) => producer.handle == handle,
         }
     }
 }
@@ -61,7 +72,14 @@ impl Consumer {
 ///
 /// Who names none has used none: the work of a program that knows nothing of streams is on the default one.
 /// Pinned memory is ordinary memory, which only somebody with a stream hands to a device.
+///
+/// Both APIs number the default stream 0, and 1 as well: CUDA's `CU_STREAM_LEGACY`, HIP's `hipStreamLegacy`, which older
+/// ones would take for an address.
 pub(crate) fn producer(device: Device, queue: Option<Queue>) -> Option<Queue> {
     let queued = !device.device_type.is_pinned();
-    queue.or(queued.then_some(Queue::DEFAULT))
+    let queue = queue.or(queued.then_some(Queue::DEFAULT))?;
+    Some(match queue.handle {
+        LEGACY => Queue { handle: 0, ..queue },
+        _ => queue,
+    })
 }

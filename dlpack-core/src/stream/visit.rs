@@ -2,10 +2,10 @@
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
 use core::ffi::{c_int, c_uint};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::{cell::Cell, ptr};
 use std::sync::OnceLock;
 
-use crate::stream::Queue;
 use crate::stream::driver::{CudaCalls, Driver, Handle, Own};
 use crate::{Device, Error};
 
@@ -19,9 +19,9 @@ const NOT_CAPTURING: c_int = 0;
 /// that it would wait for captures.
 const CAPTURE_IMPLICIT: c_int = 906;
 /// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: the default stream does not wait for such a stream, nor it for that.
-const NON_BLOCKING: c_uint = 1;
+pub(super) const NON_BLOCKING: c_uint = 1;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
-const NOT_SUPPORTED: c_int = 801;
+pub(super) const NOT_SUPPORTED: c_int = 801;
 
 impl Driver {
     /// Remembers who is current on this thread until the result is dropped.
@@ -30,6 +30,7 @@ impl Driver {
         Ok(Visit {
             driver: self,
             device,
+            callers: before,
             before,
             now: Cell::new(before),
         })
@@ -38,8 +39,10 @@ impl Driver {
 
 /// Work on a device: whoever was current on the thread before is so again afterwards.
 pub(crate) struct Visit {
-    driver: &'static Driver,
-    device: Device,
+    pub(super) driver: &'static Driver,
+    pub(super) device: Device,
+    /// What was current when core was called.
+    pub(super) callers: usize,
     before: usize,
     now: Cell<usize>,
 }
@@ -64,13 +67,28 @@ pub(crate) enum Capture {
     Blocked,
 }
 
+/// Whether a capture was ever seen in this process: one that nobody sees may be under way at any time then.
+static CAPTURES: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn captures_are_known() -> bool {
+    CAPTURES.load(Ordering::Relaxed)
+}
+
 /// That a capture is in the way.
 pub(crate) fn capturing<T>(what: &'static str) -> Result<T, Error> {
     Err(Error::Capturing { what })
 }
 
 impl Visit {
-    fn enter(&self, context: usize) -> Result<(), Error> {
+    /// The same within this one, for another device perhaps.
+    pub(crate) fn nested(&self, device: Device) -> Result<Self, Error> {
+        let mut inner = self.driver.visit(device)?;
+        inner.callers = self.callers;
+        Ok(inner)
+    }
+
+    /// Makes a context the current one, or in HIP a device.
+    pub(crate) fn enter(&self, context: usize) -> Result<(), Error> {
         if self.now.get() != context {
             self.driver.set_current(context)?;
             self.now.set(context);
@@ -78,37 +96,14 @@ impl Visit {
         Ok(())
     }
 
+    /// Makes that current again which was when core was called.
+    pub(crate) fn leave(&self) -> Result<(), Error> {
+        self.enter(self.callers)
+    }
+
     /// The context that is current now.
     pub(crate) fn now(&self) -> usize {
         self.now.get()
-    }
-
-    /// Makes the device's primary context the current one: the one in which consumers live.
-    pub(crate) fn enter_primary(&self) -> Result<(), Error> {
-        self.enter(self.driver.primary(self.device)?)
-    }
-
-    /// Makes the context of a stream the current one.
-    pub(crate) fn enter_that_of(&self, stream: Queue) -> Result<(), Error> {
-        match (&self.driver.own, stream.context()) {
-            (Own::Hip(..), _) => self.enter_primary(),
-            (Own::Cuda(calls), None) => match calls.context_of_stream {
-                // Of default streams there is one in each context.
-                Some(context_of_stream) if stream.handle > 2 => {
-                    // A thread without a context is told nothing.
-                    if self.now.get() == 0 {
-                        self.enter_primary()?;
-                    }
-                    let mut context = ptr::null_mut();
-                    // SAFETY: a stream that lives, by the promise behind its handle, and a place for the result.
-                    let code = unsafe { context_of_stream(raw(stream.handle), &raw mut context) };
-                    self.driver.check("cuStreamGetCtx", code)?;
-                    self.enter(context.addr())
-                }
-                _ => self.enter_primary(),
-            },
-            (Own::Cuda(_), Some(context)) => self.enter(context),
-        }
     }
 
     /// Whether a stream of the current context captures. Breaks no capture.
@@ -117,26 +112,42 @@ impl Visit {
         // SAFETY: a stream that lives, and a place for the result.
         let outcome = unsafe { self.driver.stream_status(raw(stream), &raw mut status) };
         if matches!(outcome, Err(Error::DriverFailed { code, .. }) if code == CAPTURE_IMPLICIT) {
+            CAPTURES.store(true, Ordering::Relaxed);
             return Ok(Capture::Blocked);
         }
         outcome?;
         if status == NOT_CAPTURING {
             return Ok(Capture::No);
         }
+        CAPTURES.store(true, Ordering::Relaxed);
         let mut id = 0;
         // SAFETY: a stream that lives, and places for the results.
         unsafe { (self.driver).stream_capture(raw(stream), &raw mut status, &raw mut id) }?;
         Ok(Capture::Yes(id))
     }
 
-    /// Whether the default stream of the device's primary context waits for work on this stream.
-    pub(crate) fn is_waited_for_by_default(&self, stream: usize) -> Result<bool, Error> {
-        self.enter_primary()?;
-        let primary = self.now();
-        self.enter_that_of(Queue::new(stream))?;
-        if self.now() != primary {
-            return Ok(false);
+    /// The number of a stream, which the driver gives to no other in the life of the process: a handle may come back for
+    /// another stream. `None` if the driver numbers none: CUDA before 12.0; and HIP, which does not promise as much.
+    pub(crate) fn id(&self, stream: usize) -> Result<Option<u64>, Error> {
+        let Own::Cuda(CudaCalls {
+            stream_id: Some(stream_id),
+            ..
+        }) = self.driver.own
+        else {
+            return Ok(None);
+        };
+        let mut id = 0;
+        // SAFETY: a stream that lives, and a place for the result.
+        let code = unsafe { stream_id(raw(stream), &raw mut id) };
+        if code == NOT_SUPPORTED {
+            return Ok(None);
         }
+        self.driver.check("cuStreamGetId", code)?;
+        Ok(Some(id))
+    }
+
+    /// Whether the default stream of its context waits for work on this stream.
+    pub(crate) fn is_waited_for_by_default(&self, stream: usize) -> Result<bool, Error> {
         let mut flags = 0;
         // SAFETY: a stream that lives, and a place for the result.
         unsafe { self.driver.stream_flags(raw(stream), &raw mut flags) }?;
@@ -150,14 +161,14 @@ impl Visit {
         unsafe { self.driver.event_create(&raw mut event, NO_TIMING) }?;
         Ok(Event {
             driver: self.driver,
-            event,
+            event: event.addr(),
         })
     }
 
     /// The event happens when all work that is on the stream now is done.
     pub(crate) fn record(&self, event: &Event, stream: usize) -> Result<(), Error> {
         // SAFETY: an event of ours and a stream that lives.
-        unsafe { self.driver.event_record(event.event, raw(stream)) }
+        unsafe { self.driver.event_record(event.raw(), raw(stream)) }
     }
 
     /// The event happens when all work that is on any stream of the current context now is done.
@@ -171,7 +182,7 @@ impl Visit {
             return Ok(false);
         };
         // SAFETY: the current context, and an event of ours that was made in it.
-        let code = unsafe { record_all(raw(self.now.get()), event.event) };
+        let code = unsafe { record_all(raw(self.now.get()), event.raw()) };
         if code == NOT_SUPPORTED {
             return Ok(false);
         }
@@ -182,13 +193,13 @@ impl Visit {
     /// Work that is put on the stream from now on waits for the event.
     pub(crate) fn wait(&self, stream: usize, event: &Event) -> Result<(), Error> {
         // SAFETY: a stream that lives and an event of ours.
-        unsafe { self.driver.stream_wait(raw(stream), event.event, 0) }
+        unsafe { self.driver.stream_wait(raw(stream), event.raw(), 0) }
     }
 
-    /// The host waits for the event.
-    pub(crate) fn wait_on_host(&self, event: &Event) -> Result<(), Error> {
+    /// Whether the event has happened. Breaks no capture.
+    pub(crate) fn is_over(&self, event: &Event) -> Result<bool, Error> {
         // SAFETY: an event of ours.
-        self.blocking(|| unsafe { self.driver.event_synchronize(event.event) })
+        self.relaxed(|| unsafe { self.driver.query(event.raw()) })?
     }
 
     /// The host waits for all work on a stream.
@@ -211,7 +222,7 @@ impl Visit {
         Ok(address)
     }
 
-    /// Gives back what [`allocate`](Self::allocate) gave, after all work on the device.
+    /// Gives back what [`allocate`](Self::allocate) gave. The driver may wait for the device, or may not.
     ///
     /// # Safety
     ///
@@ -254,35 +265,48 @@ impl Visit {
         unsafe { (self.driver).on_device(target, source, bytes, raw(stream)) }
     }
 
-    /// Makes a call that may block, without what others wait for, and so that it breaks no capture on another
-    /// thread: a capture in global mode forbids such calls to every thread that has not relaxed its own.
+    /// Makes a call that may block, without what others wait for.
     fn blocking(&self, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        self.relaxed(|| aside(&mut || outcome = call()))?;
+        outcome
+    }
+
+    /// Does something so that it breaks no capture of another stream: one in global mode forbids to every thread that has
+    /// not relaxed its own mode, and one in any other mode to its own thread, whatever could make a default stream wait.
+    pub(crate) fn relaxed<R>(&self, body: impl FnOnce() -> R) -> Result<R, Error> {
         let mut mode = RELAXED;
         // SAFETY: a mode, which is exchanged for the one before.
         unsafe { self.driver.exchange_mode(&raw mut mode) }?;
-        let mut outcome = Ok(());
-        aside(&mut || outcome = call());
+        let done = body();
         // SAFETY: the mode of before. It cannot fail where it went well just now.
         let _ = unsafe { self.driver.exchange_mode(&raw mut mode) };
-        outcome
+        Ok(done)
     }
 }
 
 /// A moment in a stream's work.
 pub(crate) struct Event {
     driver: &'static Driver,
-    event: Handle,
+    /// Its handle, which is the same on any thread.
+    event: usize,
+}
+
+impl Event {
+    fn raw(&self) -> Handle {
+        raw(self.event)
+    }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
         // Allowed while somebody waits for it: the driver keeps what it needs.
         // SAFETY: made by `event`, and destroyed once.
-        let _ = unsafe { self.driver.event_destroy(self.event) };
+        let _ = unsafe { self.driver.event_destroy(self.raw()) };
     }
 }
 
-fn raw(handle: usize) -> Handle {
+pub(super) fn raw(handle: usize) -> Handle {
     ptr::without_provenance_mut(handle)
 }
 
@@ -299,7 +323,7 @@ pub fn around_blocking(aside: Aside) {
     let _ = ASIDE.set(aside);
 }
 
-fn aside(wait: &mut dyn FnMut()) {
+pub(super) fn aside(wait: &mut dyn FnMut()) {
     once_inside(ASIDE.get().copied(), wait);
 }
 

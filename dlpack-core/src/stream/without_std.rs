@@ -6,11 +6,11 @@ use crate::{Device, Error, request::Consumer};
 
 /// That there is nothing to order.
 pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
-    let Some(api) = device.device_type.api() else {
+    if device.device_type.api().is_none() {
         return Ok(());
-    };
+    }
     match producer(device, queue) {
-        Some(producer) if consumer != Consumer::Unordered && !consumer.is(producer, api) => {
+        Some(producer) if consumer != Consumer::Unordered && !consumer.is(producer) => {
             Err(Error::CannotOrder { device })
         }
         _ => Ok(()),
@@ -33,7 +33,7 @@ impl Link {
         self.0.device == device && self.0.queue == queue
     }
 
-    pub(crate) fn order(&mut self, consumer: Consumer) -> Result<(), Error> {
+    pub(crate) fn order(&mut self, consumer: Consumer, _bytes: usize) -> Result<(), Error> {
         order(self.0.device, self.0.queue, consumer)
     }
 

@@ -75,7 +75,8 @@ mod dlpack_probe {
     use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, collect,
+        release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

@@ -297,6 +297,12 @@ impl Patient {
     }
 }
 
+/// Drops the owners whose consumers are done, and says how many still wait.
+#[pyfunction]
+pub(crate) fn collect(py: Python<'_>) -> usize {
+    py.detach(dlpack_pyo3::stream::collect)
+}
+
 /// How many owners are kept because a graph may read their data.
 #[pyfunction]
 pub(crate) fn captured() -> usize {

@@ -47,6 +47,8 @@ def cuda():
 
 def race(expected):
     """That there is one fault, which is this; after it the world is new."""
+    # What waits belongs to this world.
+    p.collect()
     found = sim.faults()
     assert len(found) == 1 and expected in found[0], found
     sim.reset(2)
@@ -177,7 +179,7 @@ def test_a_consumer_that_names_no_order(gpu):
 
 
 def test_equal_streams(gpu):
-    """STC-08, STR-08: for work on the producer's own stream nothing has to be done, and nothing is."""
+    """STC-08, STR-08: for work on the producer's own stream nothing has to be done; it is asked only whether it captures."""
     stream = gpu.stream()
     same = [(stream, stream), (0, None), (0, gpu.default)]
     if gpu.cuda:
@@ -186,7 +188,9 @@ def test_equal_streams(gpu):
         owner = gpu.written(p.Queued, producer)
         sim.forget_calls()
         seen = capi.export(owner, stream=consumer)
-        assert sim.calls() == [], (producer, consumer)
+        asked = [call for call in sim.calls() if not call.endswith(("IsCapturing", "CtxGetCurrent", "GetDevice", "GetId"))]
+        assert asked == [], (producer, consumer)
+        assert producer > 1 or sim.calls() == []
         gpu.kernel(producer, seen.data, BYTES)
         del owner
         seen.release()
@@ -335,8 +339,9 @@ def test_the_memory_is_freed_at_once(gpu):
 
 
 def test_a_driver_without_events_for_everything(cuda):
-    """STC-09: an older driver waits on the host instead, but not where the default stream waits for the consumer's."""
+    """STC-09: with an older driver `collect` waits on the host, but not where the default stream waits for the consumer's."""
     sim.switch("no-ctx-record-event", True)
+    sim.switch("no-stream-ids", True)
     for stream, waits in [(cuda.stream(), True), (cuda.stream(sim.BLOCKING), False)]:
         owner = cuda.written(p.Queued, cuda.stream())
         seen = capi.export(owner, stream=stream)
@@ -344,6 +349,8 @@ def test_a_driver_without_events_for_everything(cuda):
         del owner
         sim.forget_calls()
         seen.release()
+        assert not [call for call in sim.calls() if "Synchronize" in call]
+        p.collect()
         assert ("cuCtxSynchronize" in sim.calls()) == waits
         assert sim.faults() == []
 
@@ -439,6 +446,8 @@ def test_several_tensors_of_an_object(gpu):
 
 def test_many_threads(gpu):
     """CAP-13, STC-17, fault 33: exports and releases of one object from eight threads, each with streams of its own."""
+    # What one thread waited for, another one knows by the lock of core's list.
+    sim.switch("hand-over", True)
     owner = gpu.written(p.Queued, gpu.stream())
     held = capi.references(owner)
     failed, barrier = [], threading.Barrier(8)
@@ -462,7 +471,7 @@ def test_many_threads(gpu):
     for thread in threads:
         thread.join()
     assert failed == []
-    sim.hand_over()
+    p.collect()
     assert capi.references(owner) == held
     del owner
     assert sim.faults() == []
@@ -473,7 +482,8 @@ def test_what_cannot_be_freed_is_freed_later(gpu):
     owner = gpu.written(p.Queued, gpu.stream())
     seen = capi.export(owner, stream=gpu.stream())
     del owner
-    sim.fail("cuEventCreate" if gpu.cuda else "hipDeviceSynchronize", 719)
+    for nth in [1, 2]:
+        sim.fail("cuEventCreate" if gpu.cuda else "hipDeviceSynchronize", 719, nth)
     seen.release()
     assert sim.live(sim.ALLOCATIONS) == 1
     capi.export(gpu.written(p.Queued, gpu.stream()), stream=gpu.stream()).release()
@@ -597,14 +607,14 @@ def release_from(way, owner):
 
 @pytest.mark.parametrize("way", ["capsule", "legacy capsule", "deleter", "deleter, not attached", "foreign thread"])
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed], ids=lambda cls: cls.__name__)
-def test_other_threads_go_on_while_memory_is_released(cuda, way, cls):
-    """CAP-13: the deleter waits, and lets go of the interpreter if this thread has it."""
+def test_nobody_waits_while_memory_is_released(cuda, way, cls):
+    """CAP-13: the deleter waits for nobody, and makes no call of the driver."""
     owner = cuda.written(cls, cuda.stream(), kind=sim.CUDA_MANAGED)
     release = release_from(way, owner)
     del owner
-    with sim.Held(other_threads_work) as held:
-        release()
-    assert held.went_on
+    sim.forget_calls()
+    release()
+    assert sim.calls() == []
     assert sim.live(sim.ALLOCATIONS) == 0
 
 
@@ -625,11 +635,9 @@ def test_waits_of_code_that_let_go_itself(cuda, way):
 def test_a_wait_while_an_exception_is_pending(cuda, version):
     """CAP-16: the exception that was on its way arrives, and no other."""
     owner = cuda.written(p.Queued, cuda.stream(), kind=sim.CUDA_MANAGED)
-    with sim.Held(other_threads_work) as held:
-        with pytest.raises(ZeroDivisionError):
-            # The tuple is never made, and drops what was to go into it.
-            _ = (owner.__dlpack__(stream=-1, **version), 1 // 0)
-    assert held.went_on
+    with pytest.raises(ZeroDivisionError):
+        # The tuple is never made, and drops what was to go into it.
+        _ = (owner.__dlpack__(stream=-1, **version), 1 // 0)
 
 
 def test_the_object_stays_borrowed_while_the_host_waits(cuda):

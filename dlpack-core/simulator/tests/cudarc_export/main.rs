@@ -65,6 +65,9 @@ fn hand_over(what: What, reader: Reader, place: usize, switch: Option<&str>) -> 
         }
         contexts[1].bind_to_thread().unwrap();
         drop(tensor);
+        // Some wait for one context after the other.
+        dlpack_core::stream::collect();
+        dlpack_core::stream::collect();
         if let Some(switch) = switch {
             sim.switch(switch, false);
         }
@@ -192,6 +195,7 @@ fn two_consumers_of_one_slice_are_both_waited_for() {
         });
         drop(slice);
         drop(tensors);
+        assert_eq!(dlpack_core::stream::collect(), 0);
     }
     sim.assert_clean();
     assert_eq!(sim.live(ALLOCATIONS), 0);
@@ -250,6 +254,7 @@ fn a_stream_of_cudarcs_can_be_the_stream_of_a_struct() {
             let tensor = raw.into_dlpack_with(&asking(number)).unwrap();
             cuda().read(consumer, address, BYTES);
             drop(tensor);
+            assert_eq!(dlpack_core::stream::collect(), 0);
             sim.assert_clean();
             assert_eq!(sim.live(ALLOCATIONS), 0);
         }

@@ -369,6 +369,7 @@ fn a_slice_of_cudarcs_that_was_exported() {
             "{:?}",
             sim.call_names()
         );
+        assert_eq!(dlpack_core::stream::collect(), 0);
         assert_eq!(sim.live(ALLOCATIONS), 1);
         assert_eq!(ours.clone_dtoh(&copy).unwrap(), [[1.0, 2.0, 3.0]; 4]);
         drop((copy, own, ours));
@@ -404,6 +405,7 @@ fn a_slice_of_another_context() {
         drop(view);
         let waits = |name: &String| name.contains("Synchronize");
         assert!(!default || sim.call_names().iter().any(waits));
+        assert_eq!(dlpack_core::stream::collect(), 0);
         sim.assert_clean();
         assert_eq!(sim.live(ALLOCATIONS), 0);
     }

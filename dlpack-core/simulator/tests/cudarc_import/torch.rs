@@ -98,6 +98,7 @@ impl Torch {
 
     /// Gives the memory to the driver. The tensor is gone.
     pub(crate) fn end(self) {
+        assert_eq!(dlpack_core::stream::collect(), 0);
         assert!(self.is_free());
         crate::simulator::hand_over();
         cuda().free_async(self.address, self.stream).unwrap();

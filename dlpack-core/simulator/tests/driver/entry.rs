@@ -96,7 +96,7 @@ fn calls_are_written_down_with_streams_and_events() {
     assert_eq!(
         sim.calls(),
         [
-            "cuEventCreate".to_owned(),
+            "cuEventCreate flags=0x2".to_owned(),
             format!("cuEventRecord event={event:#x} stream={stream:#x}"),
             format!("cuStreamWaitEvent stream=0x1 event={event:#x}"),
         ]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dlpack_core::{DLPack, Error, ExportRequest, Managed};
 
 use crate::allocator::with_budget;
-use crate::memory::{Blocks, Log, Owner, World, nudge};
+use crate::memory::{Blocks, Log, Owner, World};
 use crate::simulator::{ALLOCATIONS, Api, EVENTS};
 use crate::{CODE, Way, said};
 
@@ -50,7 +50,6 @@ fn in_a_process_of_its_own() {
         true => Api::Hip,
         false => Api::Cuda,
     };
-    let remembered = entry.ends_with("Init");
     let world = World::new(api);
     let kind = Way::Event.kind(api);
     let producer = world.lane(world.first, Blocks::No);
@@ -96,20 +95,20 @@ fn in_a_process_of_its_own() {
         drop(with_budget(asks, export).unwrap());
     } else {
         world.sim.fail(&entry, 1, CODE);
+        if !entry.ends_with("Init") {
+            // The first time it is the producer's context, which can do without.
+            world.sim.fail(&entry, 2, CODE);
+        }
         let failed = export().unwrap_err();
         assert!(
             matches!(&failed, Error::DriverFailed { call, code: CODE, .. } if *call == entry),
             "{failed:?}"
         );
-        let again = export();
-        if remembered {
-            assert_eq!(again.unwrap_err(), failed);
-        } else {
-            drop(again.unwrap());
-        }
+        // A device may be ready later.
+        drop(export().unwrap());
     }
     drop(owner);
-    nudge(kind);
+    assert_eq!(dlpack_core::stream::collect(), 0);
     assert_eq!(log.drops(), 1);
     world.sim.assert_clean();
     assert_eq!(world.sim.live(EVENTS), 0);

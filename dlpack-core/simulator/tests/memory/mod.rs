@@ -96,18 +96,22 @@ pub(crate) struct World {
     pub(crate) second: usize,
     /// A context beside the primary one; in HIP the first device.
     pub(crate) other: usize,
+    /// A green context of the first device; in HIP the device.
+    pub(crate) green: usize,
 }
 
 impl World {
     pub(crate) fn new(api: Api) -> Self {
         let sim = Sim::new(2);
         let driver = sim.driver(api);
-        let (first, second, other) = match api {
-            Api::Hip => (0, 1, 0),
+        let (first, second, other, green) = match api {
+            Api::Hip => (0, 1, 0, 0),
             Api::Cuda => {
                 let first = sim.current_context();
                 let second = driver.retain(1).expect("there are two devices");
-                (first, second, driver.create_context(0).expect("no limit"))
+                let green = driver.create_green(0).expect("no limit");
+                let other = driver.create_context(0).expect("no limit");
+                (first, second, other, green)
             }
         };
         let world = Self {
@@ -116,6 +120,7 @@ impl World {
             first,
             second,
             other,
+            green,
         };
         world.enter(first);
         world
@@ -307,21 +312,4 @@ impl Drop for Owner {
 /// Where a test makes one call fail, the owner's may be the one.
 fn twice(call: impl Fn() -> Answer) -> Answer {
     call().or_else(|_| call())
-}
-
-/// A tensor without elements, to have core do something with a driver.
-pub(crate) struct Nothing(pub(crate) Kind);
-
-impl DLPack for Nothing {
-    fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        let start = core::ptr::null_mut::<u8>();
-        // SAFETY: there are no elements.
-        let loan = unsafe { Loan::from_raw_parts_mut(start, 0, self.0.device()) };
-        Parts::new().describe(loan)
-    }
-}
-
-/// Has core try again to drop what it could not drop before.
-pub(crate) fn nudge(kind: Kind) {
-    drop(Nothing(kind).into_dlpack().expect("nothing can go wrong"));
 }

@@ -21,6 +21,8 @@ pub(crate) enum Producer {
     OtherStreamSaid,
     /// A stream of another device.
     SecondDevice,
+    /// A stream of a green context.
+    Green,
 }
 
 /// What the consumer passes.
@@ -37,6 +39,8 @@ pub(crate) enum Ask {
     /// A stream of the context beside the primary one, for which the default stream of that context waits, or nobody.
     OtherBlocking,
     OtherStream,
+    SecondDevice,
+    Green,
 }
 
 /// Which streams capture while the tensor is exported.
@@ -61,6 +65,9 @@ pub(crate) enum Current {
     /// Nothing; in HIP there is always a device.
     Nothing,
     Second,
+    /// Contexts of the first device beside its primary one: then they have the default streams.
+    Other,
+    Green,
 }
 
 /// Whether the tensor is dropped before the end of the captures or after it.
@@ -82,11 +89,21 @@ pub(crate) struct Cell {
     pub(crate) immediate: bool,
     pub(crate) current: Current,
     pub(crate) drops: Drops,
-    /// Whether the driver has `cuCtxRecordEvent`.
-    pub(crate) records_contexts: bool,
+    pub(crate) driver: Abilities,
 }
 
-const PRODUCERS: [Producer; 10] = [
+/// What the driver can, and how long the device takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Abilities {
+    /// Nothing is running any more when somebody asks.
+    Quick,
+    /// Everything runs until the host waits for it.
+    Slow,
+    /// The driver has no `cuCtxRecordEvent`, and does not number streams.
+    Old,
+}
+
+const PRODUCERS: [Producer; 11] = [
     Producer::Unsaid,
     Producer::Default,
     Producer::One,
@@ -97,9 +114,10 @@ const PRODUCERS: [Producer; 10] = [
     Producer::OtherStream,
     Producer::OtherStreamSaid,
     Producer::SecondDevice,
+    Producer::Green,
 ];
 
-const ASKS: [Ask; 9] = [
+const ASKS: [Ask; 11] = [
     Ask::Absent,
     Ask::NoOrder,
     Ask::Default,
@@ -109,6 +127,8 @@ const ASKS: [Ask; 9] = [
     Ask::NonBlocking,
     Ask::OtherBlocking,
     Ask::OtherStream,
+    Ask::SecondDevice,
+    Ask::Green,
 ];
 
 const CAPTURES: [Captures; 6] = [
@@ -136,7 +156,7 @@ impl Cell {
             immediate: false,
             current: Current::First,
             drops: Drops::After,
-            records_contexts: true,
+            driver: Abilities::Quick,
         };
         Kind::ALL
             .into_iter()
@@ -153,11 +173,12 @@ impl Cell {
             | Producer::PerThread
             | Producer::OtherDefault
             | Producer::OtherStream
-            | Producer::OtherStreamSaid => cuda,
+            | Producer::OtherStreamSaid
+            | Producer::Green => cuda,
             _ => true,
         };
         let ask = match self.ask {
-            Ask::PerThread | Ask::OtherBlocking | Ask::OtherStream => cuda,
+            Ask::PerThread | Ask::OtherBlocking | Ask::OtherStream | Ask::Green => cuda,
             // No number stands for the default stream of another context; and of no stream.
             Ask::Same => {
                 let unsaid = self.kind.is_pinned() && self.producer == Producer::Unsaid;
@@ -165,27 +186,33 @@ impl Cell {
             }
             _ => true,
         };
-        // Work in a context that is neither the device's primary one nor the producer's is not looked for.
-        let in_other = matches!(
-            self.producer,
-            Producer::OtherDefault | Producer::OtherStream | Producer::OtherStreamSaid
-        );
-        let asks_there = matches!(self.ask, Ask::OtherBlocking | Ask::OtherStream);
-        producer && ask && (!asks_there || in_other)
+        producer && ask
     }
 
     pub(crate) fn all_without_captures() -> impl Iterator<Item = Self> {
         let with = |cell: Self| {
             let mut cells = Vec::new();
             for immediate in [false, true] {
-                for current in [Current::First, Current::Nothing, Current::Second] {
-                    for drops in [Drops::After, Drops::Elsewhere] {
-                        for records_contexts in [true, false] {
+                for current in [
+                    Current::First,
+                    Current::Nothing,
+                    Current::Second,
+                    Current::Other,
+                    Current::Green,
+                ] {
+                    for (drops, driver) in [
+                        (Drops::After, Abilities::Quick),
+                        (Drops::Elsewhere, Abilities::Quick),
+                        (Drops::After, Abilities::Slow),
+                        (Drops::Elsewhere, Abilities::Old),
+                    ] {
+                        // Who frees at once asks the driver nothing.
+                        if !immediate || driver == Abilities::Quick {
                             cells.push(Self {
                                 immediate,
                                 current,
                                 drops,
-                                records_contexts,
+                                driver,
                                 ..cell
                             });
                         }
@@ -194,17 +221,24 @@ impl Cell {
             }
             cells
         };
+        let in_hip = [Current::First, Current::Second];
         Self::exports()
             .flat_map(with)
-            .filter(|cell| cell.kind.api() == Api::Cuda || cell.records_contexts)
-            .filter(|cell| cell.kind.api() == Api::Cuda || cell.current != Current::Nothing)
+            .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver != Abilities::Old)
+            .filter(move |cell| cell.kind.api() == Api::Cuda || in_hip.contains(&cell.current))
     }
 
     /// The plainest of those, for drivers that do not order.
     pub(crate) fn for_controls() -> impl Iterator<Item = Self> {
+        let old = |cell: Self| {
+            let driver = Abilities::Old;
+            [cell, Self { driver, ..cell }]
+        };
         Self::all_without_captures()
-            .filter(|cell| !cell.immediate)
+            .filter(|cell| !cell.immediate && cell.driver == Abilities::Quick)
             .filter(|cell| cell.current == Current::First && cell.drops == Drops::After)
+            .flat_map(old)
+            .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver == Abilities::Quick)
     }
 
     pub(crate) fn all_with_captures(drops: Drops) -> impl Iterator<Item = Self> {
@@ -216,16 +250,20 @@ impl Cell {
                     (GLOBAL, Current::First),
                     (THREAD_LOCAL, Current::Nothing),
                     (RELAXED, Current::Second),
+                    (GLOBAL, Current::Other),
                 ] {
                     for immediate in [false, true] {
-                        for records_contexts in [true, false] {
+                        for driver in [Abilities::Quick, Abilities::Slow, Abilities::Old] {
+                            if immediate && driver != Abilities::Quick {
+                                continue;
+                            }
                             cells.push(Self {
                                 captures,
                                 mode,
                                 current,
                                 immediate,
                                 drops,
-                                records_contexts,
+                                driver,
                                 ..cell
                             });
                         }
@@ -236,7 +274,8 @@ impl Cell {
         };
         Self::exports()
             .flat_map(with)
-            .filter(|cell| cell.kind.api() == Api::Cuda || cell.records_contexts)
+            .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver != Abilities::Old)
+            .filter(|cell| cell.kind.api() == Api::Cuda || cell.current != Current::Other)
             .filter(Self::can_capture)
     }
 

@@ -63,8 +63,8 @@ fn without_records_of_contexts() {
 }
 
 #[test]
-fn without_waits_for_events_on_the_host() {
-    without("ignore-event-synchronize");
+fn without_answers_about_events() {
+    without("ignore-query");
 }
 
 #[test]

@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use dlpack_core::{DLPack, Device, Error, ExportRequest};
 
-use crate::cells::{Ask, Captures, Cell, Current, Drops, Producer};
+use crate::cells::{Abilities, Ask, Captures, Cell, Drops, Producer};
 use crate::lanes::Lanes;
 use crate::memory::{BYTES, Kind, Log, Owner, World};
-use crate::oracle::{Export, Rules};
-use crate::simulator::{ALLOCATIONS, Api, EVENTS};
+use crate::oracle::Rules;
+use crate::simulator::{ALLOCATIONS, EVENTS};
 use crate::tensors::{asking, written};
 
 /// Exports a copy, uses it, and drops it while it is in use.
 fn copy(cell: &Cell) -> Result<(), String> {
     let world = World::new(cell.kind.api());
-    world
-        .sim
-        .switch("no-ctx-record-event", !cell.records_contexts);
+    cell.driver.set(&world);
     let lanes = Lanes::of(cell, &world);
     let captures = lanes.captures(cell.captures);
     let rules = Rules {
@@ -49,11 +47,7 @@ fn copy(cell: &Cell) -> Result<(), String> {
         immediate: false,
         log: Arc::clone(&log),
     };
-    match (cell.current, cell.kind.api()) {
-        (Current::Second, _) => world.enter(world.second),
-        (Current::Nothing, Api::Cuda) => world.enter(0),
-        _ => world.enter(world.first),
-    }
+    cell.enter(&world);
     let before = world.current();
     world.sim.forget_calls();
     // The owner is kept by somebody else, so that a refusal frees nothing; and is gone right afterwards.
@@ -73,12 +67,10 @@ fn copy(cell: &Cell) -> Result<(), String> {
         true => rules.is_busy(producer),
         false => in_capture,
     };
-    let failed = !refused && rules.export() == Export::TwoDevices;
     match exported {
         Err(Error::Capturing { .. }) if refused => {}
-        Err(Error::DriverFailed { code: 400, .. }) if failed => {}
-        Ok(tensor) if !refused && !failed => {
-            let own = lanes.said.map_or(0, |stream| stream.as_raw());
+        Ok(tensor) if !refused => {
+            let own = lanes.freed_on.handle;
             let on = if reader_unknown { own } else { reader.handle };
             let expected = format!(" stream={on:#x}");
             let copied = calls.iter().find(|call| call.contains("MemcpyDtoD"));
@@ -93,14 +85,14 @@ fn copy(cell: &Cell) -> Result<(), String> {
             }
             end_captures(&rules);
             drop(tensor);
-            crate::memory::nudge(cell.kind);
+            collect(&world);
             return over(&world, &log);
         }
-        other => return Err(format!("refused {refused}, failed {failed}: {other:?}")),
+        other => return Err(format!("refused {refused}: {other:?}")),
     }
     end_captures(&rules);
     drop_original(owner, &rules);
-    crate::memory::nudge(cell.kind);
+    collect(&world);
     over(&world, &log)
 }
 
@@ -119,6 +111,16 @@ fn end_captures(rules: &Rules<'_>) {
             let graph = driver.end_capture(capture[0].handle);
             assert_eq!(graph.and_then(|graph| driver.destroy_graph(graph)), Ok(()));
         });
+    }
+}
+
+/// Has core look after what waits, when the host knows that all is over.
+fn collect(world: &World) {
+    // Some wait for one context after the other.
+    for place in [world.first, world.second, world.other].repeat(3) {
+        let waited = world.within(place, |driver| driver.synchronize());
+        assert_eq!(waited, Ok(()));
+        world.within(place, |_| dlpack_core::stream::collect());
     }
 }
 
@@ -148,6 +150,10 @@ fn check(cells: impl Iterator<Item = Cell>) {
         if let Err(what) = copy(&cell) {
             wrong.push(format!("{cell:?}\n    {what}"));
         }
+        // What is left of a case that went wrong gets in the way of later ones.
+        if wrong.len() == 10 {
+            break;
+        }
     }
     assert!(
         wrong.is_empty() && count > 200,
@@ -172,7 +178,8 @@ fn copies_on_the_device_beside_captures() {
 fn copies_to_the_host_wait_for_the_producer() {
     let mut count = 0;
     let cells = Cell::all_without_captures().chain(Cell::all_with_captures(Drops::After));
-    let plain = |cell: &Cell| cell.ask == Ask::Absent && cell.records_contexts && !cell.immediate;
+    let plain =
+        |cell: &Cell| cell.ask == Ask::Absent && cell.driver == Abilities::Quick && !cell.immediate;
     for cell in cells.filter(plain) {
         let world = World::new(cell.kind.api());
         let lanes = Lanes::of(&cell, &world);
@@ -203,6 +210,7 @@ fn copies_to_the_host_wait_for_the_producer() {
             dl_device: Some(Device::CPU),
             ..ExportRequest::versioned()
         };
+        cell.enter(&world);
         let exported = owner.to_dlpack_with(&request);
         if rules.is_busy(producer) {
             assert!(
@@ -226,7 +234,7 @@ fn copies_to_the_host_wait_for_the_producer() {
             driver.synchronize_stream(producer.handle).unwrap();
         });
         drop(owner);
-        crate::memory::nudge(cell.kind);
+        collect(&world);
         assert_eq!(over(&world, &log), Ok(()), "{cell:?}");
     }
     assert!(count > 100, "{count}");

@@ -21,24 +21,17 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Ends the captures, all of them whole but those in this place.
-    pub(crate) fn end_captures(&self, broken: Option<usize>) -> Result<Vec<usize>, String> {
+    /// Ends the captures, all of them whole.
+    pub(crate) fn end_captures(&self) -> Result<Vec<usize>, String> {
         let world = self.world();
         let mut graphs = Vec::new();
         for capture in self.rules.captures {
             let origin = capture[0];
-            let is_broken = capture.iter().any(|lane| broken == Some(lane.place));
-            if !is_broken {
-                for &joining in &capture[1..] {
-                    world.order(joining, origin);
-                }
+            for &joining in &capture[1..] {
+                world.order(joining, origin);
             }
             let ended = world.within(origin.place, |driver| driver.end_capture(origin.handle));
-            match (ended, is_broken) {
-                (Ok(graph), false) => graphs.push(graph),
-                (Err(901), true) => {}
-                (other, _) => return Err(format!("the end of a capture gives {other:?}")),
-            }
+            graphs.push(ended.map_err(|code| format!("the end of a capture gives {code}"))?);
         }
         Ok(graphs)
     }

@@ -2,7 +2,7 @@
 
 use dlpack_core::StreamHandle;
 
-use crate::cells::{Ask, Captures, Cell, Producer};
+use crate::cells::{Ask, Captures, Cell, Current, Producer};
 use crate::memory::{Blocks, Lane, World};
 use crate::simulator::Api;
 
@@ -23,15 +23,22 @@ pub(crate) struct Lanes {
 impl Lanes {
     pub(crate) fn of(cell: &Cell, world: &World) -> Self {
         let (first, other) = (world.first, world.other);
-        let legacy = world.lane(first, Blocks::Legacy);
+        let home = cell.home(world);
+        let legacy = world.lane(home, Blocks::Legacy);
+        // It is known by its handle, whatever is current.
+        let green = || Lane {
+            place: first,
+            ..world.lane(world.green, Blocks::No)
+        };
         let lane = match cell.producer {
             Producer::Unsaid | Producer::Default | Producer::One => legacy,
-            Producer::PerThread => world.lane(first, Blocks::PerThread),
+            Producer::PerThread => world.lane(home, Blocks::PerThread),
             Producer::Blocking => world.lane(first, Blocks::Yes),
             Producer::NonBlocking => world.lane(first, Blocks::No),
             Producer::OtherDefault => world.lane(other, Blocks::Legacy),
             Producer::OtherStream | Producer::OtherStreamSaid => world.lane(other, Blocks::No),
             Producer::SecondDevice => world.lane(world.second, Blocks::No),
+            Producer::Green => green(),
         };
         let handle = if cell.producer == Producer::One {
             1
@@ -49,18 +56,18 @@ impl Lanes {
         let producer = (!nothing_pending).then_some(lane);
 
         let default = i64::from(cell.kind.api() == Api::Cuda);
-        let made = |place, blocks| {
-            let lane = world.lane(place, blocks);
+        let numbered = |lane: Lane| {
             let number = i64::try_from(lane.handle).expect("a handle is no large number");
             (Some(lane), Some(number))
         };
+        let made = |place, blocks| numbered(world.lane(place, blocks));
         let (reader, number) = match cell.ask {
             Ask::Absent if cell.kind.is_on_host() => (None, None),
             Ask::Absent => (Some(legacy), None),
             Ask::NoOrder => (made(first, Blocks::No).0, Some(-1)),
             Ask::Default => (Some(legacy), Some(default)),
-            Ask::PerThread => made(first, Blocks::PerThread),
-            Ask::Same if lane == legacy => (Some(legacy), Some(default)),
+            Ask::PerThread => made(home, Blocks::PerThread),
+            Ask::Same if lane.blocks == Blocks::Legacy => (Some(legacy), Some(default)),
             Ask::Same => (
                 Some(lane),
                 Some(i64::try_from(lane.handle).expect("as above")),
@@ -69,6 +76,8 @@ impl Lanes {
             Ask::NonBlocking => made(first, Blocks::No),
             Ask::OtherBlocking => made(other, Blocks::Yes),
             Ask::OtherStream => made(other, Blocks::No),
+            Ask::SecondDevice => made(world.second, Blocks::No),
+            Ask::Green => numbered(green()),
         };
         let bystander = match cell.captures {
             Captures::Blocking => Some(world.lane(first, Blocks::Yes)),
@@ -97,6 +106,17 @@ impl Lanes {
             Captures::Blocking | Captures::NonBlocking => {
                 vec![self.bystander.into_iter().collect()]
             }
+        }
+    }
+}
+
+impl Cell {
+    /// The context in which the numbers of default streams have their meaning.
+    pub(crate) fn home(&self, world: &World) -> usize {
+        match self.current {
+            Current::Other => world.other,
+            Current::Green => world.green,
+            Current::First | Current::Nothing | Current::Second => world.first,
         }
     }
 }

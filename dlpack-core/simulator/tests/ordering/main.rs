@@ -23,6 +23,7 @@ mod run;
 mod simulator;
 mod tensors;
 mod threads;
+mod torch;
 mod values;
 
 use cells::{Cell, Drops};
@@ -38,13 +39,15 @@ fn check(cells: impl Iterator<Item = Cell>) -> usize {
         if let Err(what) = run(&cell, Run::Whole) {
             wrong.push(format!("{cell:?}\n    {what}"));
         }
+        // What is left of a case that went wrong gets in the way of later ones.
+        if wrong.len() == 10 {
+            break;
+        }
     }
-    let first = wrong.iter().take(20).cloned().collect::<Vec<_>>();
     assert!(
         wrong.is_empty(),
-        "{} of {count} cases are wrong:\n{}",
-        wrong.len(),
-        first.join("\n")
+        "wrong in {count} cases:\n{}",
+        wrong.join("\n")
     );
     count
 }

@@ -1,6 +1,6 @@
 //! What has to come of a case: the rules, once more.
 
-use crate::cells::{Ask, Cell};
+use crate::cells::{Abilities, Ask, Cell, Drops, Producer};
 use crate::lanes::Lanes;
 use crate::memory::{Blocks, Lane, World};
 use crate::simulator::Api;
@@ -16,8 +16,6 @@ pub(crate) enum Export {
     HostWaits,
     /// A capture would be broken, or a stream drawn into one.
     Refused,
-    /// The driver cannot record an event of one device on a stream of another.
-    TwoDevices,
 }
 
 /// What has to be over before the owner is dropped.
@@ -26,24 +24,23 @@ pub(crate) enum Release {
     /// Nothing, or what the producer's stream sees to.
     Free,
     /// The producer's stream, since the host takes the memory back.
-    HostWaitsForOwn,
-    /// What the legacy stream waits for.
-    Legacy,
+    Own,
+    /// What the default stream of this place waits for.
+    Default(usize),
+    /// A stream of which nothing is known when the tensor is dropped.
+    Stream,
     /// Everything.
     All,
     /// All launches.
     Graphs,
 }
 
-/// What a drop comes to.
+/// What a drop comes to. It never breaks a capture, and never makes anybody wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Dropped,
-    /// Kept until the captures are over.
+    /// Kept until somebody looks after it.
     Waits,
-    /// The same, but asking the driver has broken the captures of this place: nothing tells beforehand that a stream
-    /// captures which blocks nobody.
-    Breaks(usize),
     KeptForGraphs,
 }
 
@@ -71,9 +68,11 @@ impl Rules<'_> {
         lane.blocks == Blocks::Legacy && self.is_legacy_blocked(lane.place)
     }
 
+    /// In HIP by a stream of any device.
     fn is_legacy_blocked(&self, place: usize) -> bool {
+        let everywhere = self.cell.kind.api() == Api::Hip;
         let mut all = self.captures.iter().flatten();
-        all.any(|lane| lane.place == place && blocks_legacy(lane))
+        all.any(|lane| (everywhere || lane.place == place) && blocks_legacy(lane))
     }
 
     pub(crate) fn is_busy(&self, lane: Lane) -> bool {
@@ -88,12 +87,20 @@ impl Rules<'_> {
         let Lanes {
             producer, reader, ..
         } = *self.lanes;
-        if self.cell.ask == Ask::NoOrder || self.is_same() {
+        let said = self.cell.producer == Producer::OtherDefault;
+        if self.cell.ask == Ask::NoOrder {
             return Export::Silent;
         }
         match (producer, reader) {
             (None, None) => Export::Silent,
             (None, Some(_)) => Export::Looked,
+            (Some(own), Some(reader)) if own == reader => match own.blocks {
+                // Both are the default stream by their numbers.
+                Blocks::Legacy if !said && self.cell.kind.is_on_host() => Export::Looked,
+                Blocks::Legacy if !said => Export::Silent,
+                Blocks::Legacy if self.is_blocked(own) => Export::Refused,
+                _ => Export::Looked,
+            },
             (Some(producer), None) if self.is_busy(producer) => Export::Refused,
             (Some(_), None) => Export::HostWaits,
             (Some(producer), Some(reader)) => {
@@ -103,9 +110,6 @@ impl Rules<'_> {
                 match (self.capture(producer), self.capture(reader)) {
                     (None, Some(_)) => Export::HostWaits,
                     (own, other) if own != other => Export::Refused,
-                    _ if self.cell.kind.api() == Api::Hip && producer.place != reader.place => {
-                        Export::TwoDevices
-                    }
                     _ => Export::Event,
                 }
             }
@@ -117,18 +121,27 @@ impl Rules<'_> {
         let Some(reader) = self.lanes.reader else {
             return Release::Free;
         };
-        // What the legacy stream of the first place waits for, or what that is itself.
-        let to_all_threads = reader.place == self.world.first && reader.blocks != Blocks::No;
-        let in_graph = self.capture(reader).is_some();
+        let numbered = self.cell.kind.api() == Api::Cuda && self.cell.driver != Abilities::Old;
         match self.cell.ask {
             Ask::NoOrder => Release::All,
+            _ if self.capture(reader).is_some() => Release::Graphs,
+            _ if self.is_same()
+                && reader.blocks == Blocks::Legacy
+                && self.cell.kind.is_on_host()
+                && self.cell.producer != Producer::OtherDefault =>
+            {
+                Release::Default(reader.place)
+            }
             // The thread that drops may be another one, with another stream of that name.
-            _ if self.is_same() && reader.blocks == Blocks::PerThread => Release::Legacy,
-            _ if self.is_same() && self.cell.kind.is_on_host() => Release::HostWaitsForOwn,
-            _ if self.is_same() => Release::Free,
-            _ if in_graph => Release::Graphs,
-            _ if to_all_threads => Release::Legacy,
-            _ => Release::All,
+            _ if self.is_same() && reader.blocks != Blocks::PerThread => {
+                match self.cell.kind.is_on_host() {
+                    true => Release::Own,
+                    false => Release::Free,
+                }
+            }
+            _ if reader.blocks == Blocks::Legacy => Release::Default(reader.place),
+            _ if !numbered && reader.blocks != Blocks::No => Release::Default(reader.place),
+            _ => Release::Stream,
         }
     }
 
@@ -138,33 +151,30 @@ impl Rules<'_> {
             return Fate::Dropped;
         }
         let busy = self.lanes.producer.is_some_and(|lane| self.is_busy(lane));
-        let on_host = self.cell.kind.is_on_host();
-        let first = self.world.first;
-        match release {
-            Release::Graphs => Fate::KeptForGraphs,
-            Release::Free | Release::HostWaitsForOwn if busy => Fate::Waits,
-            Release::Free | Release::HostWaitsForOwn => Fate::Dropped,
-            Release::Legacy | Release::All if busy && !on_host => Fate::Waits,
-            Release::Legacy | Release::All if self.is_legacy_blocked(first) => Fate::Waits,
-            Release::Legacy => Fate::Dropped,
-            Release::All => {
-                // A second device of HIP's has no name here: nothing is done about it.
-                let own = self.lanes.producer.map(|lane| lane.place);
-                let own = own.filter(|&place| place != first && self.cell.kind.api() == Api::Cuda);
-                let captures = |place| {
-                    let mut all = self.captures.iter().flatten();
-                    all.any(|lane| lane.place == place)
-                };
-                if captures(first) {
-                    return Fate::Breaks(first);
-                }
-                match own {
-                    Some(own) if self.is_legacy_blocked(own) => Fate::Waits,
-                    Some(own) if captures(own) => Fate::Breaks(own),
-                    _ => Fate::Dropped,
-                }
+        let slow = self.cell.driver == Abilities::Slow;
+        // The events of the owner's own work are for the owner.
+        let dropped = match release {
+            Release::Graphs => return Fate::KeptForGraphs,
+            Release::Free => !busy,
+            Release::Own => !busy && !slow,
+            Release::Default(place) => {
+                !busy && !slow && self.is_known(place) && !self.is_legacy_blocked(place)
             }
-        }
+            Release::Stream | Release::All => false,
+        };
+        if dropped { Fate::Dropped } else { Fate::Waits }
+    }
+
+    /// Whether the context is certain to live when the tensor is dropped.
+    fn is_known(&self, place: usize) -> bool {
+        let current = self.cell.drops != Drops::Elsewhere && self.cell.home(self.world) == place;
+        let own = self.cell.producer;
+        let owned = place == self.world.other
+            && matches!(
+                own,
+                Producer::OtherDefault | Producer::OtherStream | Producer::OtherStreamSaid
+            );
+        place == self.world.first || current || owned
     }
 
     /// Whether a tensor that is freed at once is freed too early. `elsewhere`: on another thread.
@@ -192,10 +202,6 @@ impl Rules<'_> {
             (Some(producer), Some(reader)) => producer.is_ordered_with(reader),
             _ => false,
         };
-        if self.export() == Export::TwoDevices {
-            // The owner is dropped at once, and waits for its own work.
-            return self.cell.kind.is_on_host() && call == "ignore-event-synchronize";
-        }
         let by_event = ["ignore-record", "ignore-wait"].contains(&call);
         let export = match self.export() {
             Export::Event => by_event && !ordered,
@@ -206,25 +212,30 @@ impl Rules<'_> {
         let freed_on = self.lanes.freed_on;
         let freed_behind = reader.is_some_and(|reader| reader.is_ordered_with(freed_on));
         let waited_for = reader.is_some_and(|reader| blocks_legacy(&reader));
+        let nothing_to_see = !on_host && freed_behind;
         let release = match self.release() {
             Release::Free | Release::Graphs => false,
-            Release::HostWaitsForOwn => call == "ignore-stream-synchronize",
-            Release::Legacy if call == "ignore-legacy" => {
+            Release::Default(_) if call == "ignore-legacy" => {
                 waited_for && (on_host || reader != Some(freed_on))
             }
-            Release::Legacy if !on_host && freed_behind => false,
-            Release::Legacy if on_host => {
-                ["ignore-record", "ignore-event-synchronize"].contains(&call)
+            _ if nothing_to_see => false,
+            // Whatever is recorded on a default stream, its blocking streams come behind.
+            Release::Default(place) if call == "ignore-query" => {
+                on_host || freed_on.place != place || !blocks_legacy(&freed_on)
             }
-            Release::Legacy => by_event,
-            Release::All if !on_host && freed_behind => false,
-            Release::All if self.cell.kind.api() == Api::Hip || !self.cell.records_contexts => {
+            Release::Own | Release::Default(_) => ["ignore-record", "ignore-query"].contains(&call),
+            Release::Stream | Release::All if self.cell.kind.api() == Api::Hip => {
                 call == "ignore-synchronize-all"
             }
-            Release::All if on_host => {
-                ["ignore-ctx-record", "ignore-event-synchronize"].contains(&call)
+            Release::Stream | Release::All if self.cell.driver == Abilities::Old => {
+                call == "ignore-synchronize-all"
             }
-            Release::All => ["ignore-ctx-record", "ignore-wait"].contains(&call),
+            Release::Stream | Release::All => {
+                let beside = reader.is_some_and(|lane| lane.place == self.world.other);
+                // An event of a context that may be destroyed is passed on to the primary one.
+                let passed_on = beside && by_event;
+                ["ignore-ctx-record", "ignore-query"].contains(&call) || passed_on
+            }
         };
         export || release
     }

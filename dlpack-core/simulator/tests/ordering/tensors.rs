@@ -53,6 +53,7 @@ pub(crate) fn asking(stream: Option<i64>) -> ExportRequest {
 
 #[track_caller]
 pub(crate) fn assert_over(world: &World, log: &Log) {
+    assert_eq!(dlpack_core::stream::collect(), 0);
     world.sim.assert_clean();
     assert_eq!(log.problems(), [""; 0]);
     assert_eq!(log.drops(), 1, "the owner is dropped once");

@@ -46,9 +46,8 @@ fn what_one_thread_could_not_free_another_one_does() {
         thread::spawn(move || drop(tensor)).join().unwrap();
         assert_eq!(log.drops(), 0);
         let graph = world.driver.end_capture(producer.handle).unwrap();
-        thread::spawn(move || crate::memory::nudge(kind))
-            .join()
-            .unwrap();
+        let left = thread::spawn(dlpack_core::stream::collect).join().unwrap();
+        assert_eq!(left, 0);
         world.driver.destroy_graph(graph).unwrap();
         assert_over(&world, &log);
     }
@@ -78,6 +77,8 @@ fn the_default_stream_of_a_thread_is_freed_on_behind_that_of_another() {
 fn many_threads_export_and_drop_at_once() {
     for api in BOTH {
         let world = World::new(api);
+        // What one thread waited for, another one knows by the lock of the list.
+        world.sim.switch("hand-over", true);
         let producer = world.lane(world.first, Blocks::No);
         let threads: Vec<_> = (0..8)
             .map(|_| {
@@ -89,6 +90,7 @@ fn many_threads_export_and_drop_at_once() {
                 let first = world.first;
                 thread::spawn(move || {
                     hand_over();
+                    let mut logs = Vec::new();
                     for (owner, log) in owners {
                         let address = owner.address;
                         let request = asking(number(consumer));
@@ -98,13 +100,19 @@ fn many_threads_export_and_drop_at_once() {
                         }
                         driver.read(consumer.handle, address, 8);
                         drop(tensor);
-                        assert_eq!((log.drops(), log.problems().len()), (1, 0));
+                        logs.push(log);
                     }
+                    logs
                 })
             })
             .collect();
-        for thread in threads {
-            thread.join().unwrap();
+        let logs: Vec<_> = threads
+            .into_iter()
+            .flat_map(|one| one.join().unwrap())
+            .collect();
+        assert_eq!(dlpack_core::stream::collect(), 0);
+        for log in logs {
+            assert_eq!((log.drops(), log.problems().len()), (1, 0));
         }
         world.sim.assert_clean();
     }

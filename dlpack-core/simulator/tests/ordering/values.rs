@@ -117,6 +117,7 @@ fn a_copy_on_the_device_has_the_values_and_the_strides() {
             let host = copy.into_dlpack_with(&TO_HOST).unwrap();
             assert_eq!(host.view().to_vec::<u16>().unwrap(), expected, "{shape:?}");
             drop(host);
+            assert_eq!(dlpack_core::stream::collect(), 0);
             assert_eq!(log.drops(), 1);
             world.sim.assert_clean();
             assert_eq!(world.sim.live(ALLOCATIONS), 0);

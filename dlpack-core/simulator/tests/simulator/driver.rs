@@ -66,6 +66,17 @@ impl Driver {
         result(code, context)
     }
 
+    /// A green context, which becomes current to nobody.
+    pub(crate) fn create_green(self, device: i32) -> Answer<usize> {
+        let mut context = 0;
+        let name = self.name("cuGreenCtxCreate", "");
+        let code = call!(
+            name,
+            (&raw mut context => *mut usize, 0 => usize, device => i32, 1 => u32) -> i32
+        );
+        result(code, context)
+    }
+
     pub(crate) fn destroy_context(self, context: usize) -> Answer {
         let name = self.name("cuCtxDestroy_v2", "");
         answer(call!(name, (context => usize) -> i32))

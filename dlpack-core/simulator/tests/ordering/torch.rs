@@ -1,0 +1,276 @@
+//! What a user of `torch` does: captures, contexts of their own, loops, and how often a driver is called for it.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use dlpack_core::stream::{captured, collect};
+use dlpack_core::{DLPack, Managed};
+
+use crate::memory::{Blocks, Lane, Log, Owner, World};
+use crate::simulator::{Api, BOTH, GLOBAL};
+use crate::tensors::{asking, assert_over, device_memory, number, written};
+
+/// `torch.from_dlpack(x)` where this stream is the current one, and a use of the result.
+fn use_it(world: &World, owner: Owner, consumer: Lane) -> Managed {
+    let address = owner.address;
+    let stream = number(consumer).map(|number| match world.driver.api {
+        Api::Cuda => number.max(1),
+        Api::Hip => number,
+    });
+    let tensor = owner.into_dlpack_with(&asking(stream)).unwrap();
+    world.read(consumer, address);
+    tensor
+}
+
+/// The same with new data.
+fn from_dlpack(world: &World, producer: Lane, consumer: Lane) -> (Managed, Arc<Log>) {
+    let (owner, log) = written(world, device_memory(world.driver.api), producer);
+    (use_it(world, owner, consumer), log)
+}
+
+#[expect(unsafe_code, reason = "frees what graphs have read")]
+fn forget_graphs() {
+    // SAFETY: no graph is launched any more.
+    unsafe { dlpack_core::stream::release_captured() };
+}
+
+/// PyTorch's recipe for graphs: a warm-up on a side stream, and then the same lines once more while a stream captures.
+/// `a = torch.from_dlpack(x)` drops the first alias then.
+#[test]
+fn a_name_is_bound_again_inside_torch_cuda_graph() {
+    for api in BOTH {
+        for ordered in [true, false] {
+            let world = World::new(api);
+            let [producer, side, pool] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
+            let (warm, warm_log) = match ordered {
+                true => from_dlpack(&world, producer, side),
+                false => {
+                    let (owner, log) = written(&world, device_memory(api), producer);
+                    world.order(producer, side);
+                    let address = owner.address;
+                    let tensor = owner.into_dlpack_with(&asking(Some(-1))).unwrap();
+                    world.read(side, address);
+                    (tensor, log)
+                }
+            };
+            let (again, log) = written(&world, device_memory(api), producer);
+            let (next, next_log) = written(&world, device_memory(api), producer);
+            world.driver.begin_capture(pool.handle, GLOBAL).unwrap();
+            let again = use_it(&world, again, pool);
+            drop(warm);
+            drop(again);
+            // Somebody else goes on meanwhile.
+            drop(use_it(&world, next, side));
+            let graph = world.driver.end_capture(pool.handle);
+            let graph = graph.expect("the capture is whole");
+            assert_eq!((log.drops(), captured()), (0, 1));
+            collect();
+            assert_eq!((warm_log.drops(), next_log.drops()), (1, 1));
+            world.driver.destroy_graph(graph).unwrap();
+            forget_graphs();
+            assert_over(&world, &log);
+        }
+    }
+}
+
+/// Whatever waits, later captures are none of its business.
+#[test]
+fn tensors_that_wait_break_no_later_capture() {
+    for api in BOTH {
+        let world = World::new(api);
+        let [producer, side, other, pool] = [(); 4].map(|()| world.lane(world.first, Blocks::No));
+        let (owner, graph_log) = written(&world, device_memory(api), producer);
+        world.driver.begin_capture(pool.handle, GLOBAL).unwrap();
+        // From now on it is known that there are captures.
+        drop(use_it(&world, owner, pool));
+        let first = world.driver.end_capture(pool.handle).unwrap();
+        let mut logs = Vec::new();
+        for _ in 0..70 {
+            let (tensor, log) = from_dlpack(&world, producer, side);
+            logs.push(log);
+            drop(tensor);
+        }
+        for _ in 0..2 {
+            let owners = [(); 2].map(|()| written(&world, device_memory(api), producer));
+            world.driver.begin_capture(pool.handle, GLOBAL).unwrap();
+            for ((owner, log), stream) in owners.into_iter().zip([None, number(other)]) {
+                drop(owner.into_dlpack_with(&asking(stream)).unwrap());
+                logs.push(log);
+            }
+            let graph = world
+                .driver
+                .end_capture(pool.handle)
+                .expect("the capture is whole");
+            world.driver.destroy_graph(graph).unwrap();
+        }
+        assert_eq!(collect(), 0);
+        assert!(logs.iter().all(|log| log.drops() == 1));
+        world.driver.destroy_graph(first).unwrap();
+        forget_graphs();
+        assert_over(&world, &graph_log);
+    }
+}
+
+/// `torch.cuda.GreenContext.set_context()`, or a context of `PyCUDA`: stream 1 is that of the context.
+#[test]
+fn the_default_stream_is_that_of_the_context_that_is_current() {
+    for green in [true, false] {
+        for stream in [None, Some(1), Some(2)] {
+            let world = World::new(Api::Cuda);
+            let place = if green { world.green } else { world.other };
+            let producer = world.lane(world.first, Blocks::No);
+            let blocks = match stream {
+                Some(2) => Blocks::PerThread,
+                _ => Blocks::Legacy,
+            };
+            let consumer = world.lane(place, blocks);
+            let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+            let address = owner.address;
+            world.enter(place);
+            let tensor = owner.into_dlpack_with(&asking(stream)).unwrap();
+            world.read(consumer, address);
+            drop(tensor);
+            assert_eq!(world.current(), place);
+            assert_eq!(collect(), 0);
+            assert_over(&world, &log);
+        }
+    }
+}
+
+/// A loop with a stream of its own: what one turn let go of, the next one frees, and nobody waits for anything.
+#[test]
+fn a_training_loop_frees_what_the_turn_before_let_go_of() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let consumer = world.lane(world.first, Blocks::No);
+    let mut logs: Vec<Arc<Log>> = Vec::new();
+    world.sim.forget_calls();
+    for turn in 0..20 {
+        let (tensor, log) = from_dlpack(&world, producer, consumer);
+        let freed = logs.iter().filter(|log| log.drops() == 1).count();
+        assert_eq!(freed, turn, "in turn {turn}");
+        logs.push(log);
+        drop(tensor);
+    }
+    let names = world.sim.call_names();
+    let bad = [
+        "cuCtxRecordEvent",
+        "cuCtxSynchronize",
+        "cuStreamSynchronize",
+    ];
+    assert!(
+        !names.iter().any(|name| bad.contains(&name.as_str())),
+        "{names:?}"
+    );
+    // No event can be asked for its time.
+    let events = world.sim.calls();
+    let mut made = events
+        .iter()
+        .filter(|call| call.starts_with("cuEventCreate"));
+    assert!(made.all(|call| call.ends_with("flags=0x2")));
+    for log in &logs {
+        assert_over(&world, log);
+    }
+}
+
+/// A stream that has the handle of one that is gone is another stream.
+#[test]
+fn a_handle_that_comes_back_is_not_taken_for_the_old_stream() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let consumer = world.lane(world.first, Blocks::No);
+    let (tensor, log) = from_dlpack(&world, producer, consumer);
+    drop(tensor);
+    world.sim.switch("reuse-handles", true);
+    world.driver.destroy_stream(consumer.handle).unwrap();
+    let next = world.lane(world.first, Blocks::No);
+    assert_eq!(next.handle, consumer.handle);
+    let (tensor, next_log) = from_dlpack(&world, producer, next);
+    assert_eq!(log.drops(), 0, "its stream did not come back");
+    drop(tensor);
+    assert_eq!(collect(), 0);
+    for log in [&log, &next_log] {
+        assert_over(&world, log);
+    }
+}
+
+/// How often the driver is called: for the export, and for the drop.
+#[test]
+fn calls_are_few() {
+    let count = |producer: Blocks, stream: Option<i64>, consumer: Blocks| {
+        let world = World::new(Api::Cuda);
+        let producer = world.lane(world.first, producer);
+        let consumer = world.lane(world.first, consumer);
+        let stream = stream.or(number(consumer).filter(|&number| number > 2));
+        // Everything is known that is asked once.
+        drop(from_dlpack(&world, producer, consumer));
+        assert_eq!(collect(), 0);
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        world.sim.forget_calls();
+        let tensor = owner.into_dlpack_with(&asking(stream)).unwrap();
+        let exported = world.sim.call_names();
+        world.sim.forget_calls();
+        drop(tensor);
+        let dropped = world.sim.call_names();
+        assert_over(&world, &log);
+        (exported, dropped)
+    };
+    let owners = |names: &[String]| {
+        let own = |name: &&String| ["cuMemFreeAsync"].contains(&name.as_str());
+        names.iter().filter(own).count() + 1
+    };
+    let (exported, dropped) = count(Blocks::Legacy, Some(1), Blocks::Legacy);
+    assert_eq!(exported, [""; 0], "default and default");
+    // The owner of these tests makes its context current, and frees.
+    assert!(dropped.len() - owners(&dropped) <= 5, "{dropped:?}");
+    let (exported, dropped) = count(Blocks::No, None, Blocks::No);
+    assert!(exported.len() <= 13, "{exported:?}");
+    assert_eq!(
+        dropped, [""; 0],
+        "nothing that could break, order or stop anything"
+    );
+}
+
+const CASE: &str = "DLPACK_TEST_CASE";
+
+/// Where no capture was ever seen, so many owners do not wait for nothing.
+#[test]
+fn what_nobody_can_name_is_freed_when_it_is_much() {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    let output = Command::new(test)
+        .args([
+            "--exact",
+            "torch::in_a_process_without_captures",
+            "--nocapture",
+        ])
+        .env(CASE, "limit")
+        .output()
+        .expect("a test can be started");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+}
+
+#[test]
+fn in_a_process_without_captures() {
+    if std::env::var_os(CASE).is_none() {
+        return;
+    }
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let mut logs: Vec<Arc<Log>> = Vec::new();
+        let freed = |logs: &[Arc<Log>]| logs.iter().filter(|log| log.drops() == 1).count();
+        for turn in 1..=64 {
+            let consumer = world.lane(world.first, Blocks::No);
+            let (tensor, log) = from_dlpack(&world, producer, consumer);
+            logs.push(log);
+            drop(tensor);
+            assert_eq!(freed(&logs), 0, "turn {turn}");
+        }
+        let consumer = world.lane(world.first, Blocks::No);
+        let (tensor, log) = from_dlpack(&world, producer, consumer);
+        assert_eq!(freed(&logs), 64);
+        drop(tensor);
+        assert_over(&world, &log);
+    }
+}
