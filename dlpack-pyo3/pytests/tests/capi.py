@@ -292,6 +292,8 @@ _run_deleter_c = _DESTRUCTOR(_run_deleter)
 class Foreign:
     """A producer with every field of its struct free to be wrong, which counts the calls of its deleter."""
 
+    waiting = []
+
     def __init__(
         self,
         values=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
@@ -310,6 +312,9 @@ class Foreign:
         raw=None,
         said_device=None,
     ):
+        if device[0] != CPU:
+            # Its deleter may be called long after the tensor was dropped.
+            Foreign.waiting.append(self)
         self.memory = c.create_string_buffer(raw or struct.pack(f"{len(values)}f", *values))
         self.deleted = 0
         self.asked = []

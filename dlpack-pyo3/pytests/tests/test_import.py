@@ -680,3 +680,12 @@ def test_foreign_data_types(name):
     seen = capi.export(second)
     assert seen.tobytes() == source.tobytes()
     seen.release()
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_foreign_deleter_runs_beside_an_exception(legacy):
+    """CAP-16: the list is given up while the exception is on its way, and the deleter is in Python."""
+    foreign = capi.Foreign(legacy=legacy)
+    with pytest.raises(ZeroDivisionError):
+        [p.take(foreign), 1 / 0]
+    assert foreign.deleted == 1

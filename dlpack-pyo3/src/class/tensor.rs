@@ -11,6 +11,7 @@ use pyo3::{PyTypeInfo, prelude::*};
 use crate::class::{Protocol, array::numpy_of, index::picks, numbers, pickle};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
+use crate::hold::Quiet;
 use crate::import::{argument, from_dlpack_with};
 use crate::library::function::{CUPY, JAX, Known, TORCH};
 
@@ -44,14 +45,14 @@ use crate::library::function::{CUPY, JAX, Known, TORCH};
 #[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
-    managed: Managed,
+    managed: Quiet,
 }
 
 impl Tensor {
     /// An object for a tensor. What nobody else has, all who get it from here may write.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
-        let managed = managed.shared();
+        let managed = Quiet::new(managed.shared());
         Self { managed }
     }
 
@@ -64,7 +65,7 @@ impl Tensor {
     /// The tensor, for as long as one likes.
     #[must_use]
     pub fn into_managed(self) -> Managed {
-        self.managed
+        self.managed.into_inner()
     }
 
     /// What the tensor is.

@@ -2,9 +2,11 @@
 #![expect(unsafe_code, reason = "counts references to objects on any thread")]
 
 use core::cell::{Cell, RefCell};
+use core::ops::{Deref, DerefMut};
 use core::{mem::ManuallyDrop, ptr::NonNull};
 use std::thread_local;
 
+use dlpack_core::Managed;
 use pyo3::{ffi, prelude::*};
 
 use crate::hold::attached::attached;
@@ -161,6 +163,45 @@ fn from_outside(body: impl FnOnce()) {
     body();
     // SAFETY: `state` is what the matching call gave.
     unsafe { ffi::PyGILState_Release(state) };
+}
+
+/// A tensor of whoever. Python may drop the object around it while an exception is on its way, of which its deleter shall see
+/// nothing.
+#[derive(Debug)]
+pub(crate) struct Quiet(ManuallyDrop<Managed>);
+
+impl Quiet {
+    pub(crate) fn new(tensor: Managed) -> Self {
+        Self(ManuallyDrop::new(tensor))
+    }
+
+    pub(crate) fn into_inner(self) -> Managed {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, so it is taken once.
+        unsafe { ManuallyDrop::take(&mut this.0) }
+    }
+}
+
+impl Deref for Quiet {
+    type Target = Managed;
+
+    fn deref(&self) -> &Managed {
+        &self.0
+    }
+}
+
+impl DerefMut for Quiet {
+    fn deref_mut(&mut self) -> &mut Managed {
+        &mut self.0
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        let _pending = attached().then(Pending::set_aside);
+        // SAFETY: its one drop.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
 }
 
 /// An exception that is on its way through this thread while we do something else (CAP-16, CAP-17).
