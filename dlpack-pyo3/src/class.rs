@@ -99,6 +99,13 @@ impl<T> Protocol<T> {
         self
     }
 
+    /// As [`Attributes::over`].
+    #[must_use]
+    pub(crate) const fn over(mut self, names: &'static [&'static str]) -> Self {
+        self.parts.over = names;
+        self
+    }
+
     /// The method `__dlpack_info__` and the keyword `version` of the draft from before DLPack 1.0.
     #[must_use]
     pub const fn info(mut self) -> Self {
@@ -143,7 +150,7 @@ pub struct Parts {
     info: bool,
     /// The library of which the attributes are arrays.
     arrays: Option<&'static str>,
-    /// Attributes that are replaced: getters of PyO3's, which stand there for type stubs.
+    /// Attributes that are replaced: getters and methods of PyO3's, which stand there for type stubs.
     over: &'static [&'static str],
 }
 
@@ -181,7 +188,7 @@ fn methods<'py, T: Exports>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let methods = method::Functions::of::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
-    install(class, &methods, OwnTable::of::<T>(import))
+    install(class, &methods, OwnTable::of::<T>(import), parts.over)
 }
 
 #[inline(never)]
@@ -189,9 +196,10 @@ fn install<'py>(
     class: &Bound<'py, PyType>,
     methods: &method::Functions,
     table: OwnTable,
+    over: &[&str],
 ) -> PyResult<Bound<'py, PyCapsule>> {
     methods.install(class)?;
-    array::install(class)?;
+    array::install(class, over)?;
     buffer::install(class)?;
     table.install(class)
 }

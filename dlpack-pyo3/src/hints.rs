@@ -36,6 +36,21 @@ impl<'py> IntoPyObject<'py> for Capsule {
     }
 }
 
+/// What `__array__` gives.
+pub struct Array;
+
+impl<'py> IntoPyObject<'py> for Array {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    const OUTPUT_TYPE: PyStaticExpr = NDARRAY;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        Ok(py.None().into_bound(py))
+    }
+}
+
 /// The names of tensors.
 pub(crate) const NAMES: PyStaticExpr =
     type_hint_subscript!(TUPLE, type_hint_identifier!("builtins", "str"), ELLIPSIS);

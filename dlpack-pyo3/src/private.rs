@@ -21,5 +21,5 @@ pub use crate::class::{
     Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
 };
 #[cfg(feature = "stubs")]
-pub use crate::hints::Capsule;
+pub use crate::hints::{Array, Capsule};
 pub use crate::hold::methods;

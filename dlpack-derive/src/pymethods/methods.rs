@@ -231,11 +231,18 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let inventory = options.inventory.unwrap_or(&unseen);
     let typed = inventory.named.iter().filter(|(name, _)| !block.gets(name));
     let typed: Vec<_> = typed.collect();
-    let over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
+    let mut over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
+    let array = inventory.tensor && block.defines("__array__").is_none();
+    if array {
+        over.push("__array__");
+    }
     let attribute = Some(quote!(#[classattr]));
     let mut items = constant(options, &block.self_ty, attribute, &over);
     if inventory.tensor {
         items.extend(placeholders(options));
+    }
+    if array {
+        items.extend(array_placeholder(options));
     }
     items.extend(
         typed
@@ -296,6 +303,21 @@ fn placeholders(options: &Options<'_>) -> TokenStream {
     }
 }
 
+/// What NumPy asks for, likewise.
+fn array_placeholder(options: &Options<'_>) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    quote! {
+        #[pyo3(signature = (dtype=None, copy=None))]
+        fn __array__(
+            slf: &#k::pyo3::Bound<'_, Self>,
+            dtype: #k::Option<&#k::pyo3::Bound<'_, #k::pyo3::PyAny>>,
+            copy: #k::Option<::core::primitive::bool>,
+        ) -> #k::pyo3::PyResult<#k::Array> {
+            #k::placeholder(slf)
+        }
+    }
+}
+
 /// An attribute, likewise.
 fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     let here = Span::call_site();
@@ -331,7 +353,7 @@ fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
         fn __reduce_ex__<'py>(
             slf: &#k::pyo3::Bound<'py, Self>,
             protocol: ::core::primitive::i32,
-        ) -> #k::pyo3::PyResult<#k::pyo3::Bound<'py, #k::pyo3::types::PyTuple>> {
+        ) -> #k::pyo3::PyResult<#k::pyo3::Bound<'py, #k::pyo3::PyAny>> {
             #reduce(slf, protocol)
         }
 
@@ -341,7 +363,7 @@ fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
             _cls: &#k::pyo3::Bound<'_, #k::pyo3::types::PyType>,
             bytes: &#k::pyo3::Bound<'_, #k::pyo3::PyAny>,
             dtype: (::core::primitive::u8, ::core::primitive::u8, ::core::primitive::u16, ::core::primitive::bool),
-            shape: &#k::pyo3::Bound<'_, #k::pyo3::types::PyTuple>,
+            shape: &#k::pyo3::Bound<'_, #k::pyo3::PyAny>,
         ) -> #k::pyo3::PyResult<Self> {
             use #k::Otherwise as _;
             #k::Class::<Self>::RESTORE(bytes, dtype, shape)

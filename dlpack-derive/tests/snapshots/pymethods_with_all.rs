@@ -17,7 +17,7 @@ impl Image {
                 ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
             )
             .info()
-            .over(&["mask"])
+            .over(&["mask", "__array__"])
             .arrays("numpy")
     };
     #[pyo3(
@@ -54,6 +54,19 @@ impl Image {
     fn __dlpack_info__(
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::core::primitive::i64> {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+        dtype: ::dlpack_pyo3::__private::Option<
+            &::dlpack_pyo3::__private::pyo3::Bound<
+                '_,
+                ::dlpack_pyo3::__private::pyo3::PyAny,
+            >,
+        >,
+        copy: ::dlpack_pyo3::__private::Option<::core::primitive::bool>,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Array> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     #[getter(r#mask)]

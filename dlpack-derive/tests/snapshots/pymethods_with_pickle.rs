@@ -3,6 +3,7 @@
 // impl Image {}
 
 #[pymethods]
+#[pyo3(crate = ":: dlpack_pyo3 :: __private :: methods")]
 impl Image {
     /// The names of the tensors that are attributes of this class.
     #[classattr]
@@ -21,10 +22,7 @@ impl Image {
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'py, Self>,
         protocol: ::core::primitive::i32,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
-        ::dlpack_pyo3::__private::pyo3::Bound<
-            'py,
-            ::dlpack_pyo3::__private::pyo3::types::PyTuple,
-        >,
+        ::dlpack_pyo3::__private::pyo3::Bound<'py, ::dlpack_pyo3::__private::pyo3::PyAny>,
     > {
         ::dlpack_pyo3::__private::reduce::<Self>(slf, protocol)
     }
@@ -47,7 +45,7 @@ impl Image {
         ),
         shape: &::dlpack_pyo3::__private::pyo3::Bound<
             '_,
-            ::dlpack_pyo3::__private::pyo3::types::PyTuple,
+            ::dlpack_pyo3::__private::pyo3::PyAny,
         >,
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<Self> {
         use ::dlpack_pyo3::__private::Otherwise as _;

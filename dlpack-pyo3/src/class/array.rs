@@ -9,7 +9,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{OrRaise, Raised, answer, bail};
-use crate::{export::method::add, import::from_dlpack, library};
+use crate::{
+    export::method::{add, define},
+    import::from_dlpack,
+    library,
+};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -20,12 +24,17 @@ dtype: the data type of the array; another one than the data's takes a copy
 copy: True for a copy, False for an error where one is needed";
 
 /// Makes it a method of a class, while PyO3 is making that.
-pub(super) fn install(class: &Bound<'_, PyType>) -> PyResult<()> {
+pub(super) fn install(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
     let call = ffi::PyMethodDefPointer {
         PyCFunctionWithKeywords: array,
     };
     let flags = ffi::METH_VARARGS | ffi::METH_KEYWORDS;
-    add(class, c"__array__", call, flags, ARRAY)
+    let put = if over.contains(&"__array__") {
+        define
+    } else {
+        add
+    };
+    put(class, c"__array__", call, flags, ARRAY)
 }
 
 /// An array over what an object exports.

@@ -10,7 +10,7 @@
 
 use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::recast};
 use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
-use pyo3::{PyTypeInfo, intern, prelude::*};
+use pyo3::{IntoPyObjectExt, PyTypeInfo, intern, prelude::*};
 
 use crate::class::tensor::Tensor;
 use crate::error::OrRaise;
@@ -34,7 +34,7 @@ impl<T: Exports + FromDLPack> Pickles for T {}
 pub fn reduce<'py, T: Pickles>(
     object: &Bound<'py, T>,
     protocol: i32,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let class = T::type_object(object.py());
     let export = || from_dlpack(object.as_any()).map(Tensor::new);
     reduced(
@@ -47,12 +47,12 @@ pub fn reduce<'py, T: Pickles>(
 }
 
 /// What makes the object again that was pickled.
-pub(crate) type Restore<T> = fn(&Bound<'_, PyAny>, Numbers, &Bound<'_, PyTuple>) -> PyResult<T>;
+pub(crate) type Restore<T> = fn(&Bound<'_, PyAny>, Numbers, &Bound<'_, PyAny>) -> PyResult<T>;
 
 pub(super) fn restore<T: Pickles>(
     bytes: &Bound<'_, PyAny>,
     dtype: Numbers,
-    shape: &Bound<'_, PyTuple>,
+    shape: &Bound<'_, PyAny>,
 ) -> PyResult<T> {
     T::from_dlpack(tensor_of(bytes, dtype, shape)?).or_fetch(bytes.py())
 }
@@ -61,7 +61,7 @@ pub(super) fn restore<T: Pickles>(
 pub(super) fn reduce_tensor<'py>(
     tensor: &Bound<'py, Tensor>,
     protocol: i32,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let class = tensor.get_type();
     let export = || from_dlpack(tensor.as_any()).map(Tensor::new);
     reduced(
@@ -82,7 +82,7 @@ fn reduced<'py>(
     export: impl FnOnce() -> PyResult<Tensor>,
     restore: &Bound<'py, PyString>,
     protocol: i32,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     if !object.get_type().is(class) {
         let (derived, base) = (object.get_type().qualname()?, class.qualname()?);
@@ -107,7 +107,7 @@ fn reduced<'py>(
         (_, false) => (intern!(py, "builtins"), intern!(py, "bytearray")),
     };
     let bytes = py.import(module)?.call_method1(form, (bytes,))?;
-    (class.getattr(restore)?, (bytes, numbers, shape)).into_pyobject(py)
+    (class.getattr(restore)?, (bytes, numbers, shape)).into_bound_py_any(py)
 }
 
 /// On the host, item after item.
@@ -134,11 +134,12 @@ fn memory(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
 pub(super) fn tensor_of(
     bytes: &Bound<'_, PyAny>,
     (code, bits, lanes, is_padded): Numbers,
-    shape: &Bound<'_, PyTuple>,
+    shape: &Bound<'_, PyAny>,
 ) -> PyResult<Managed> {
     let py = bytes.py();
     let dtype = DataType::new(code, bits, lanes);
     let dtype = if is_padded { dtype.padded() } else { dtype };
+    let shape = shape.cast::<PyTuple>()?;
     let (found, most) = (shape.len(), 64);
     let mut extents = [0; 64];
     let extents = extents.get_mut(..found);

@@ -139,7 +139,18 @@ impl<'py> IntoPyObject<'py> for Integers<'py> {
 impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
-    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().over(&["__array__"]);
+
+    #[cfg(feature = "stubs")]
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__(
+        slf: &Bound<'_, Self>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<crate::hints::Array> {
+        let _ = (dtype, copy);
+        crate::class::placeholder(slf)
+    }
 
     #[cfg(feature = "stubs")]
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
@@ -229,7 +240,7 @@ impl Tensor {
     }
 
     /// What pickle writes: the bytes, their type and the shape.
-    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i32) -> PyResult<Bound<'py, PyTuple>> {
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {
         pickle::reduce_tensor(slf, protocol)
     }
 
@@ -240,7 +251,7 @@ impl Tensor {
         _cls: &Bound<'_, PyType>,
         bytes: &Bound<'_, PyAny>,
         dtype: (u8, u8, u16, bool),
-        shape: &Bound<'_, PyTuple>,
+        shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         pickle::tensor_of(bytes, dtype, shape).map(Self::new)
     }

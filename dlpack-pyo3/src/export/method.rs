@@ -111,7 +111,7 @@ impl Functions {
 }
 
 /// Gives a class a method, which replaces one of that name.
-fn define(
+pub(crate) fn define(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     call: ffi::PyMethodDefPointer,
