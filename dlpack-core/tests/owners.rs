@@ -300,11 +300,11 @@ fn a_refusal_does_nothing() {
         (forbidden, Error::LegacyReadOnly),
         (
             ExportRequest {
-                stream: Some(-1),
+                stream: Some(7),
                 ..COPY
             },
             Error::BadStream {
-                found: -1,
+                found: 7,
                 device: Device::CPU,
             },
         ),

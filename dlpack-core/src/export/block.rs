@@ -169,6 +169,14 @@ impl<O: Send + 'static> Unfinished<O> {
         rank <= self.0.room.axes()
     }
 
+    /// Drops it before the error is on its way: a value that is returned while that panics is lost.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fail(self, error: Error) -> Error {
+        drop(self);
+        error
+    }
+
     /// The owner in a new block, with room for all usual lists; where there is no memory it is dropped.
     #[cold]
     #[inline(never)]

@@ -102,7 +102,10 @@ pub(crate) fn export_moved<T: Send + 'static>(
     // tensor keeps. It is last used by `finish`, before that gives the tensor away.
     let value = unsafe { block.owner_in_place() };
     let mut described = describe(value);
-    let descriptor = described.as_mut().map_err(Error::take)?;
+    let descriptor = match &mut described {
+        Ok(descriptor) => descriptor,
+        Err(error) => return Err(block.fail(error.take())),
+    };
     let plan = planned(descriptor, request)?;
     // SAFETY: the block is the owner, and the value stays in it, where it was described through the one way to it.
     unsafe { finish(|| block, Ok, descriptor, &plan, request) }

@@ -17,6 +17,7 @@
 //! | `movdqa` | processors with AVX access 16 aligned bytes at once; older ones do so by halves |
 //! | `rep movsq` | it is as many `movsq`, each of which accesses an aligned word; only their order is open |
 //! | `ldp`, `stp` of `x` registers | Arm's manual: two accesses, one for each register |
+//! | `vmovdqu` of `ymm` registers | nobody: for numbers of one byte |
 //!
 //! A word that is not aligned may be accessed in parts, so it is used only for bytes. Where no instructions are given below,
 //! single bytes are read and written, and a number that changes meanwhile can be torn.
@@ -217,6 +218,62 @@ unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
+/// Copies lines of single bytes in the widest registers that nearly every processor has, or says that this one has none.
+/// No manual promises that these are read whole, which bytes do not need.
+///
+/// # Safety
+///
+/// As [`lines`], but for what is said of where they begin.
+#[cfg(all(
+    target_arch = "x86_64",
+    target_feature = "sse2",
+    feature = "std",
+    not(miri)
+))]
+#[inline(always)]
+unsafe fn wide(from: *const u8, to: *mut u8, bytes: usize) -> bool {
+    if bytes >= MANY || !std::arch::is_x86_feature_detected!("avx") {
+        return false;
+    }
+    // SAFETY: the processor has these instructions, which access what the caller says. They change all registers of their
+    // kind, as `vzeroupper` does, without which what comes next would be slow.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "vmovdqu ymm0, [{from}]",
+            "vmovdqu ymm1, [{from} + 32]",
+            "vmovdqu [{to}], ymm0",
+            "vmovdqu [{to} + 32], ymm1",
+            "add {from}, 64",
+            "add {to}, 64",
+            "sub {bytes}, 64",
+            "jnz 2b",
+            "vzeroupper",
+            from = inout(reg) from => _,
+            to = inout(reg) to => _,
+            bytes = inout(reg) bytes => _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            options(nostack)
+        )
+    };
+    true
+}
+
+/// As on processors that have none.
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_feature = "sse2",
+    feature = "std",
+    not(miri)
+)))]
+#[inline(always)]
+unsafe fn wide(_: *const u8, _: *mut u8, _: usize) -> bool {
+    false
+}
+
 /// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
 ///
 /// # Safety
@@ -337,7 +394,10 @@ unsafe fn many<const STORE: bool>(
         (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
         let whole = (bytes - front) / LINE * LINE;
         // SAFETY: as above; what is shared begins at a multiple of 16 bytes, and there is a line at least.
-        unsafe { lines::<STORE>(from, to, whole) };
+        if alignment % 2 == 0 || !unsafe { wide(from, to, whole) } {
+            // SAFETY: as above.
+            unsafe { lines::<STORE>(from, to, whole) };
+        }
         (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
         bytes -= front + whole;
         alignment = LARGEST;
