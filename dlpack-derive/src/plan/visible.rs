@@ -7,7 +7,7 @@ use crate::plan::tensor::Data;
 use crate::plan::{Main, Plan, Source};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::Input;
-use crate::syntax::ty::{counted, optional, vectors};
+use crate::syntax::ty::{counted, optional, owned_container, vectors};
 
 impl Plan<'_> {
     /// That no field is visibly of a type that cannot be exported.
@@ -19,7 +19,8 @@ impl Plan<'_> {
             }
         }
         for ty in self.data_types() {
-            if optional(ty).is_some() {
+            // Around anything else it may be a type of the user's own.
+            if optional(ty).and_then(owned_container).is_some() {
                 let message = "an `Option` may hold no data: keep what is inside of it, empty where there is nothing, \
                                or name the field as a tensor that may be missing, `#[dlpack(tensor)]`";
                 cx.error(ty, message);
