@@ -68,7 +68,7 @@ impl OpenLibrary {
             // environment vouches for what that does.
             match unsafe { Library::new(&name) } {
                 Ok(library) => return Ok(Self { library, name }),
-                Err(error) => failures.push(error.to_string()),
+                Err(error) => failures.push(why(&error)),
             }
         }
         Err(Error::NoDriver {
@@ -92,6 +92,11 @@ impl OpenLibrary {
             }),
         }
     }
+}
+
+/// What the system says. From version 0.9 on, an error of `libloading` keeps that behind a text of its own.
+fn why(error: &dyn std::error::Error) -> String {
+    error.source().unwrap_or(error).to_string()
 }
 
 /// A library that is loaded already.
