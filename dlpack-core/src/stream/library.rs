@@ -1,7 +1,7 @@
 //! The libraries of the drivers: where they are looked for, and functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
-use alloc::{string::ToString, vec::Vec};
+use alloc::vec::Vec;
 use core::ffi::c_int;
 
 use libloading::Library;
@@ -95,8 +95,8 @@ impl OpenLibrary {
 }
 
 /// What the system says. From version 0.9 on, an error of `libloading` keeps that behind a text of its own.
-fn why(error: &dyn std::error::Error) -> String {
-    error.source().unwrap_or(error).to_string()
+fn why(error: &dyn core::error::Error) -> alloc::string::String {
+    alloc::format!("{}", error.source().unwrap_or(error))
 }
 
 /// A library that is loaded already.
