@@ -308,14 +308,6 @@ impl<T> Attributes<T> {
     }
 }
 
-impl<T> Clone for Attributes<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Attributes<T> {}
-
 impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     type Target = PyTuple;
     type Output = Bound<'py, PyTuple>;

@@ -21,34 +21,31 @@ pub(crate) const ARRAY: PyStaticExpr = type_hint_union!(
 /// An argument that NumPy converts.
 pub(crate) const ARRAY_LIKE: PyStaticExpr = type_hint_identifier!("numpy.typing", "ArrayLike");
 
-/// What `__dlpack__` gives. PyO3 says `types.CapsuleType`, which Python has from 3.13 on.
-pub struct Capsule;
+/// Results of methods that never run, as stubs show them.
+macro_rules! results {
+    ($($(#[$doc:meta])* $name:ident: $hint:expr;)*) => {$(
+        $(#[$doc])*
+        pub struct $name;
 
-impl<'py> IntoPyObject<'py> for Capsule {
-    type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
-    type Error = PyErr;
+        impl<'py> IntoPyObject<'py> for $name {
+            type Target = PyAny;
+            type Output = Bound<'py, PyAny>;
+            type Error = PyErr;
 
-    const OUTPUT_TYPE: PyStaticExpr = type_hint_identifier!("typing_extensions", "CapsuleType");
+            const OUTPUT_TYPE: PyStaticExpr = $hint;
 
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        Ok(py.None().into_bound(py))
-    }
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+                Ok(py.None().into_bound(py))
+            }
+        }
+    )*};
 }
 
-/// What `__array__` gives.
-pub struct Array;
-
-impl<'py> IntoPyObject<'py> for Array {
-    type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
-    type Error = PyErr;
-
-    const OUTPUT_TYPE: PyStaticExpr = NDARRAY;
-
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        Ok(py.None().into_bound(py))
-    }
+results! {
+    /// What `__dlpack__` gives. PyO3 says `types.CapsuleType`, which Python has from 3.13 on.
+    Capsule: type_hint_identifier!("typing_extensions", "CapsuleType");
+    /// What `__array__` gives.
+    Array: NDARRAY;
 }
 
 /// The names of tensors.

@@ -24,8 +24,8 @@ pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
-use dlpack_core::binding::{settle, unordered};
-use dlpack_core::{DLPack, Device, DeviceType, Error, ExportRequest, FromDLPack, Managed};
+use dlpack_core::binding::unordered;
+use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
@@ -217,10 +217,7 @@ fn has_order(device: Device) -> bool {
 /// The tensor, when the processor may read it if it can.
 #[inline]
 fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
-    if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
-        attached::prepare(py);
-        settle(&tensor).or_fetch(py)?;
-    }
+    attached::readable(py, &tensor).or_fetch(py)?;
     Ok(tensor)
 }
 

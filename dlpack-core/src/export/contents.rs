@@ -157,9 +157,9 @@ impl<'a> Lists<'a> {
             return unsafe { store_long(self.heap, place) };
         }
         assert!(rank <= room.axes(), "asked for when the block was made");
+        let place = place.cast::<MaybeUninit<i64>>();
         // SAFETY: there is room for that many, by what was just checked, and nothing has to be there yet.
-        let lists =
-            unsafe { slice::from_raw_parts_mut(place.cast::<MaybeUninit<i64>>(), 2 * rank) };
+        let lists = unsafe { slice::from_raw_parts_mut(place, 2 * rank) };
         let (shape, strides) = lists.split_at_mut(rank);
         let lists = self.shape.iter().zip(self.strides);
         for (place, list) in shape.iter_mut().zip(strides.iter_mut()).zip(lists) {

@@ -1,7 +1,7 @@
 //! The items of a [`Tensor`](crate::Tensor) as Python's own numbers, in lists where there are axes.
 
-use dlpack_core::binding::{Number, Numbers, numbers, settle};
-use dlpack_core::{DeviceType, Managed};
+use dlpack_core::Managed;
+use dlpack_core::binding::{Number, Numbers, numbers};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyList};
 use pyo3::{IntoPyObjectExt, PyTypeInfo, prelude::*};
@@ -77,10 +77,7 @@ pub(super) fn truth(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
 }
 
 fn read(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
-    if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
-        attached::prepare(py);
-        settle(tensor)?;
-    }
+    attached::readable(py, tensor)?;
     Ok(numbers(&tensor.view())?)
 }
 

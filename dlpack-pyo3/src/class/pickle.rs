@@ -36,14 +36,8 @@ pub fn reduce<'py, T: Pickles>(
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let class = T::type_object(object.py());
-    let export = || from_dlpack(object.as_any()).map(Tensor::new);
-    reduced(
-        object.as_any(),
-        &class,
-        export,
-        intern!(object.py(), "__dlpack_restore__"),
-        protocol,
-    )
+    let restore = intern!(object.py(), "__dlpack_restore__");
+    reduced(object.as_any(), &class, restore, protocol)
 }
 
 /// What makes the object again that was pickled.
@@ -62,15 +56,8 @@ pub(super) fn reduce_tensor<'py>(
     tensor: &Bound<'py, Tensor>,
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let class = tensor.get_type();
-    let export = || from_dlpack(tensor.as_any()).map(Tensor::new);
-    reduced(
-        tensor.as_any(),
-        &class,
-        export,
-        intern!(tensor.py(), "_restore"),
-        protocol,
-    )
+    let restore = intern!(tensor.py(), "_restore");
+    reduced(tensor.as_any(), &tensor.get_type(), restore, protocol)
 }
 
 /// The code, bits and lanes of a data type, and whether each value has a byte of its own.
@@ -79,7 +66,6 @@ pub(crate) type Numbers = (u8, u8, u16, bool);
 fn reduced<'py>(
     object: &Bound<'py, PyAny>,
     class: &Bound<'py, PyType>,
-    export: impl FnOnce() -> PyResult<Tensor>,
     restore: &Bound<'py, PyString>,
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -94,7 +80,7 @@ fn reduced<'py>(
         ));
     }
     find(class)?;
-    let tensor = export()?;
+    let tensor = Tensor::new(from_dlpack(object)?);
     let read_only = tensor.is_read_only()?;
     let packed = packed(py, tensor)?;
     let view = packed.view();

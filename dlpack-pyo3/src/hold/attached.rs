@@ -9,7 +9,8 @@ use core::ptr::{null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{ffi::c_void, hint::black_box};
 
-use dlpack_core::binding::around_blocking;
+use dlpack_core::binding::{around_blocking, settle};
+use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{ffi, prelude::*};
 
 use crate::{error::Halt, hidden::address_of};
@@ -34,6 +35,16 @@ pub(crate) fn prepare(py: Python<'_>) {
         CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
     around_blocking(aside);
+}
+
+/// Waits until the processor may read a tensor. Only managed memory is read by it and written on a stream.
+#[inline]
+pub(crate) fn readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
+    if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
+        prepare(py);
+        settle(tensor)?;
+    }
+    Ok(())
 }
 
 /// Whether this thread is attached for certain; `false` where that is not known.

@@ -12,8 +12,8 @@
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{mem::transmute, ptr::NonNull};
 
-use dlpack_core::binding::{settle, text};
-use dlpack_core::{DataType, Device, DeviceType, Managed, abi};
+use dlpack_core::binding::text;
+use dlpack_core::{DataType, Device, Managed, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyDict, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
@@ -25,11 +25,17 @@ use crate::{export::capsule, hold::attached, library::not_installed};
 pub(crate) struct Api {
     /// The class of arrays.
     pub(crate) class: Py<PyType>,
-    dtype_of: unsafe extern "C" fn(c_int) -> *mut PyObject,
+    dtype_of: DtypeOf,
     make: Make,
-    set_base: unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> c_int,
+    set_base: SetBase,
     most_axes: usize,
 }
+
+/// `PyArray_DescrFromType`
+type DtypeOf = unsafe extern "C" fn(c_int) -> *mut PyObject;
+
+/// `PyArray_SetBaseObject`: an array, and what keeps its memory.
+type SetBase = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> c_int;
 
 /// `PyArray_NewFromDescr`: class, data type, axes, shape, byte strides, data, flags, and what an array made it from.
 type Make = unsafe extern "C" fn(
@@ -114,17 +120,11 @@ unsafe fn api_of(py: Python<'_>, functions: NonNull<*const c_void>) -> Option<Ap
     Some(Api {
         class: class.cast_into().ok()?.unbind(),
         // SAFETY: in both, this is `PyArray_DescrFromType`.
-        dtype_of: unsafe {
-            transmute::<*const c_void, unsafe extern "C" fn(c_int) -> *mut PyObject>(entry(45))
-        },
+        dtype_of: unsafe { transmute::<*const c_void, DtypeOf>(entry(45)) },
         // SAFETY: in both, this is `PyArray_NewFromDescr`.
         make: unsafe { transmute::<*const c_void, Make>(entry(94)) },
         // SAFETY: in both, this is `PyArray_SetBaseObject`.
-        set_base: unsafe {
-            transmute::<*const c_void, unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> c_int>(
-                entry(282),
-            )
-        },
+        set_base: unsafe { transmute::<*const c_void, SetBase>(entry(282)) },
         most_axes,
     })
 }
@@ -185,10 +185,7 @@ fn make<'py>(
     let tensor = offered.as_ref().expect("the caller has it");
     let view = tensor.view();
     check(py, view.device())?;
-    if view.device().device_type == DeviceType::CUDA_MANAGED {
-        attached::prepare(py);
-        settle(tensor).or_raise(py)?;
-    }
+    attached::readable(py, tensor).or_raise(py)?;
     let (rank, most) = (view.shape().len(), api.most_axes);
     if rank > most {
         bail!(py, PyBufferError: "this NumPy has arrays of at most {most} axes, and the tensor has {rank}");
