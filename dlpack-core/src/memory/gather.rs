@@ -197,10 +197,10 @@ impl<'a> Route<'a> {
                 match self.item {
                     // SAFETY: the caller's promises; the number has the size of the item.
                     $($size if reads.suits(align_of::<$number>()) => unsafe {
-                        self.walk(Unit::<$number, R>(PhantomData, reads), src, dst)
+                        self.walk(&Unit::<$number, R>(PhantomData, reads), src, dst)
                     },)+
                     // SAFETY: the caller's promises; the item has this size.
-                    size => unsafe { self.walk(Bytes(size, reads), src, dst) },
+                    size => unsafe { self.walk(&Bytes(size, reads), src, dst) },
                 }
             };
         }
@@ -215,7 +215,7 @@ impl<'a> Route<'a> {
     /// # Safety
     ///
     /// As for [`Route::run`]; and `item` moves `self.item` bytes.
-    unsafe fn walk<I: Item>(self, item: I, mut src: *const u8, mut dst: *mut u8) {
+    unsafe fn walk(self, item: &dyn Item, mut src: *const u8, mut dst: *mut u8) {
         let [inner, second, outer @ ..] = self.axes else {
             unreachable!("there is room for two axes and more");
         };
@@ -232,10 +232,8 @@ impl<'a> Route<'a> {
                     }
                 }
             } else {
-                for j in 0..second.extent {
-                    // SAFETY: the caller's promises, of which this row is a part.
-                    unsafe { item.row(*inner, second.read(src, j), second.write(dst, j)) };
-                }
+                // SAFETY: the caller's promises, of which these rows are a part.
+                unsafe { item.rows(*inner, *second, src, dst) };
             }
             // On to the next turn of the outer loops, as an odometer does it.
             let mut level = 0;

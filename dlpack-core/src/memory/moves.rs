@@ -123,7 +123,7 @@ impl Reads for Shared {
         unsafe { value.assume_init() }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
         // SAFETY: as above.
         unsafe { atomic::load(src, dst, bytes, self.0) }
@@ -131,14 +131,16 @@ impl Reads for Shared {
 }
 
 /// How to move one item, and how to move many.
-pub(super) trait Item: Copy {
+pub(super) trait Item {
     /// Moves one item.
     ///
     /// # Safety
     ///
     /// 1. The item at `src` is readable, in the way of [`Reads`] that `Self` has.
     /// 2. The item at `dst` is writable and has no byte in common with the other.
-    unsafe fn one(self, src: *const u8, dst: *mut u8);
+    unsafe fn one(&self, src: *const u8, dst: *mut u8)
+    where
+        Self: Sized;
 
     /// Moves the items of one loop.
     ///
@@ -146,25 +148,32 @@ pub(super) trait Item: Copy {
     ///
     /// As for [`Item::one`] at each turn, for all items together; the destination has no gaps.
     #[inline(always)]
-    unsafe fn row(self, axis: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn row(&self, axis: Axis, src: *const u8, dst: *mut u8)
+    where
+        Self: Sized,
+    {
         for i in 0..axis.extent {
             // SAFETY: the caller's promises for this turn.
             unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
         }
     }
 
-    /// Moves the items of two loops, in any order.
+    /// Moves the items of two loops, row by row.
     ///
     /// # Safety
     ///
     /// As for [`Item::one`] at each turn of both, for all items together; the destination has no gaps
     /// along `inner`.
-    #[inline(always)]
-    unsafe fn tile(self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
-        for j in 0..second.extent {
-            // SAFETY: the caller's promises for this turn.
-            unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
-        }
+    unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8);
+
+    /// Moves the items of two loops, in any order.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::rows`].
+    unsafe fn tile(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller's promises.
+        unsafe { self.rows(inner, second, src, dst) }
     }
 }
 
@@ -174,9 +183,16 @@ pub(super) struct Bytes<R>(pub(super) usize, pub(super) R);
 
 impl<R: Reads> Item for Bytes<R> {
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+    unsafe fn one(&self, src: *const u8, dst: *mut u8) {
         // SAFETY: the caller's promises.
         unsafe { self.1.bytes(src, dst, self.0) }
+    }
+
+    unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        for j in 0..second.extent {
+            // SAFETY: the caller's promises for this turn.
+            unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
+        }
     }
 }
 
@@ -186,6 +202,9 @@ pub(super) struct Unit<T, R>(pub(super) PhantomData<T>, pub(super) R);
 
 impl<T: Copy, R: Reads> Unit<T, R> {
     const SIZE: usize = size_of::<T>();
+
+    /// Whether several items fill registers.
+    const FILLS_WORDS: bool = matches!(Self::SIZE, 1 | 2 | 4 | 8);
 
     /// The side of the squares that [`Unit::square`] transposes, 0 where rows of single loads are no
     /// slower.
@@ -214,7 +233,7 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     /// As for [`Item::row`].
     #[inline(always)]
     unsafe fn chunks<const N: usize>(
-        self,
+        &self,
         axis: Axis,
         src: *const u8,
         dst: *mut u8,
@@ -232,23 +251,67 @@ impl<T: Copy, R: Reads> Unit<T, R> {
         }
     }
 
-    /// [`Item::row`] for any stride.
+    /// [`Item::row`] for 8 items and more.
     ///
-    /// Never inlined: inside of some callers' loops the stores of a chunk are not merged.
+    /// Never inlined: it is called from four places, and inside of some callers' loops the stores of a chunk are not merged.
     ///
     /// # Safety
     ///
     /// As for [`Item::row`].
     #[inline(never)]
-    unsafe fn strided(self, axis: Axis, src: *const u8, dst: *mut u8) {
-        let each = |src| {
-            from_fn(|i| {
-                // SAFETY: one of the 8 items from here on, which `chunks` has found to be in the row.
-                unsafe { self.1.number(axis.read(src, i)) }
-            })
-        };
-        // SAFETY: the caller's promises.
-        unsafe { self.chunks::<8>(axis, src, dst, each) }
+    unsafe fn long_row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
+        if Self::FILLS_WORDS && axis.src == -signed(Self::SIZE) {
+            let reversed = |src| {
+                // SAFETY: 16 items of the row, of which the one at `src` is the last in memory.
+                let mut items: [T; 16] = unsafe { self.1.number(axis.read(src, 15)) };
+                items.reverse();
+                items
+            };
+            // SAFETY: the caller's promises.
+            unsafe { self.chunks(axis, src, dst, reversed) }
+        } else if axis.src == 0 && Self::SIZE == 1 {
+            // SAFETY: the caller's promise.
+            let byte = unsafe { self.1.number(src) };
+            // SAFETY: the items of the row are bytes, without gaps.
+            unsafe { dst.write_bytes(byte, axis.extent) }
+        } else if Self::FILLS_WORDS && axis.src == 0 {
+            // SAFETY: the caller's promise.
+            let item: T = unsafe { self.1.number(src) };
+            // SAFETY: the caller's promises.
+            unsafe { self.chunks(axis, src, dst, |_| [item; 16]) }
+        } else {
+            let each = |src| {
+                from_fn(|i| {
+                    // SAFETY: one of the 8 items from here on, which `chunks` has found to be in the row.
+                    unsafe { self.1.number(axis.read(src, i)) }
+                })
+            };
+            // SAFETY: the caller's promises.
+            unsafe { self.chunks::<8>(axis, src, dst, each) }
+        }
+    }
+
+    /// [`Item::rows`] column by column, from turn `first` of `inner` on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::rows`].
+    #[inline(always)]
+    unsafe fn columns(
+        &self,
+        inner: Axis,
+        first: usize,
+        second: Axis,
+        src: *const u8,
+        dst: *mut u8,
+    ) {
+        for i in first..inner.extent {
+            let (src, dst) = (inner.read(src, i), inner.write(dst, i));
+            for j in 0..second.extent {
+                // SAFETY: the caller's promises for this item.
+                unsafe { self.one(second.read(src, j), second.write(dst, j)) };
+            }
+        }
     }
 
     /// Moves a square of [`Unit::SIDE`] turns of both loops, through registers.
@@ -257,7 +320,7 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ///
     /// As for [`Item::tile`]; and the source has no gaps along `second`.
     #[inline(always)]
-    unsafe fn square(self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn square(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         match Self::SIDE {
             // SAFETY: the caller's promises; 8 items fill a `u64`.
             8 => unsafe { self.square_of_words::<8>(inner, second, src, dst) },
@@ -283,7 +346,7 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     /// As for [`Unit::square`].
     #[inline(always)]
     unsafe fn square_of_words<const SIDE: usize>(
-        self,
+        &self,
         inner: Axis,
         second: Axis,
         src: *const u8,
@@ -310,10 +373,13 @@ pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SID
         let bits = half * 64 / SIDE;
         // The lower half of each group of `2 * bits` bits: ones, with a gap of as many zeros.
         let low = u64::MAX / ((1 << bits) + 1);
-        for i in (0..SIDE).filter(|i| i & half == 0) {
-            let (upper, lower) = (words[i], words[i + half]);
-            words[i] = (upper & low) | ((lower & low) << bits);
-            words[i + half] = ((upper >> bits) & low) | (lower & !low);
+        // The compiler unrolls this loop; one over a filter it does not, and then the words are not kept in registers.
+        for i in 0..SIDE {
+            if i & half == 0 {
+                let (upper, lower) = (words[i], words[i + half]);
+                words[i] = (upper & low) | ((lower & low) << bits);
+                words[i + half] = ((upper >> bits) & low) | (lower & !low);
+            }
         }
         half /= 2;
     }
@@ -322,7 +388,7 @@ pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SID
 
 impl<T: Copy, R: Reads> Item for Unit<T, R> {
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+    unsafe fn one(&self, src: *const u8, dst: *mut u8) {
         // SAFETY: the caller's promise.
         let item: T = unsafe { self.1.number(src) };
         // SAFETY: the caller's promise.
@@ -330,43 +396,30 @@ impl<T: Copy, R: Reads> Item for Unit<T, R> {
     }
 
     #[inline(always)]
-    unsafe fn row(self, axis: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
         // A large item fills a register: nothing is gained by joining several.
-        if axis.extent < 8 || (Self::SIZE >= 16 && axis.src != 0) {
+        if axis.extent < 8 || Self::SIZE >= 16 {
             for i in 0..axis.extent {
                 // SAFETY: the caller's promises for this turn.
                 unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
             }
-        } else if axis.src == -signed(Self::SIZE) {
-            let reversed = |src| {
-                // SAFETY: 16 items of the row, of which the one at `src` is the last in memory.
-                let mut items: [T; 16] = unsafe { self.1.number(axis.read(src, 15)) };
-                items.reverse();
-                items
-            };
-            // SAFETY: the caller's promises.
-            unsafe { self.chunks(axis, src, dst, reversed) }
-        } else if axis.src == 0 && Self::SIZE == 1 {
-            // SAFETY: the caller's promise.
-            let byte = unsafe { self.1.number(src) };
-            // SAFETY: the items of the row are bytes, without gaps.
-            unsafe { dst.write_bytes(byte, axis.extent) }
-        } else if axis.src == 0 {
-            // SAFETY: the caller's promise.
-            let item: T = unsafe { self.1.number(src) };
-            // SAFETY: the caller's promises.
-            unsafe { self.chunks(axis, src, dst, |_| [item; 16]) }
         } else {
             // SAFETY: the caller's promises.
-            unsafe { self.strided(axis, src, dst) }
+            unsafe { self.long_row(axis, src, dst) }
         }
     }
 
-    #[inline(always)]
-    unsafe fn tile(self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        for j in 0..second.extent {
+            // SAFETY: the caller's promises for this turn.
+            unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
+        }
+    }
+
+    unsafe fn tile(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         // As much of the tile as squares cover ..
         let (mut columns, mut rows) = (0, 0);
-        if Self::SIDE > 0 && second.src == signed(Self::SIZE) {
+        if Self::SIDE > 0 && second.src == signed(Self::SIZE) && inner.extent >= Self::SIDE {
             columns = inner.extent - inner.extent % Self::SIDE;
             rows = second.extent - second.extent % Self::SIDE;
             for j in (0..rows).step_by(Self::SIDE) {
@@ -378,29 +431,19 @@ impl<T: Copy, R: Reads> Item for Unit<T, R> {
                 }
             }
         }
-        // .. then what is left of the rows that they cover in part ..
-        if columns < inner.extent {
-            let rest = inner.part(columns, usize::MAX);
-            let (src, dst) = (inner.read(src, columns), inner.write(dst, columns));
-            for j in 0..rows {
-                // SAFETY: the caller's promises for the rest of this row.
-                unsafe { self.row(rest, second.read(src, j), second.write(dst, j)) };
-            }
-        }
-        // .. and the other rows; if these are but a few bytes, then column by column.
+        // .. then what is left of the rows that they cover in part: but a few items, so column by column ..
+        let part = second.part(0, rows);
+        // SAFETY: the caller's promises for the rest of these rows.
+        unsafe { self.columns(inner, columns, part, src, dst) };
+        // .. and the other rows; if these are but a few bytes, then likewise.
+        let part = second.part(rows, usize::MAX);
+        let (src, dst) = (second.read(src, rows), second.write(dst, rows));
         if inner.extent < 8 && Self::SIZE < 16 {
-            for i in 0..inner.extent {
-                let (src, dst) = (inner.read(src, i), inner.write(dst, i));
-                for j in rows..second.extent {
-                    // SAFETY: the caller's promises for this item.
-                    unsafe { self.one(second.read(src, j), second.write(dst, j)) };
-                }
-            }
+            // SAFETY: the caller's promises for these rows.
+            unsafe { self.columns(inner, 0, part, src, dst) };
         } else {
-            for j in rows..second.extent {
-                // SAFETY: the caller's promises for this row.
-                unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
-            }
+            // SAFETY: as above.
+            unsafe { self.rows(inner, part, src, dst) };
         }
     }
 }

@@ -2,7 +2,8 @@
 #![expect(unsafe_code, reason = "loads libraries")]
 
 use alloc::vec::Vec;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
+use core::{mem::transmute_copy, ptr::NonNull};
 
 use libloading::Library;
 use std::ffi::OsString;
@@ -83,14 +84,21 @@ impl OpenLibrary {
     ///
     /// `F` is a type of function pointers, and that of this function.
     pub(super) unsafe fn find<F: Copy>(&self, symbol: &'static str) -> Result<F, Error> {
-        // SAFETY: passed on to the caller.
-        match unsafe { self.library.get::<F>(symbol.as_bytes()) } {
-            Ok(found) => Ok(*found),
-            Err(_) => Err(Error::NoEntryPoint {
-                library: self.name.to_string_lossy().into_owned(),
-                symbol,
-            }),
-        }
+        const { assert!(size_of::<F>() == size_of::<*const c_void>()) };
+        let address = self.address(symbol)?;
+        // SAFETY: the address of a function, of which the caller vouches for the type.
+        Ok(unsafe { transmute_copy(&address) })
+    }
+
+    /// Where the function of this name is; one for the functions of all types.
+    fn address(&self, symbol: &'static str) -> Result<NonNull<c_void>, Error> {
+        // SAFETY: any symbol has an address.
+        let found = unsafe { self.library.get::<*mut c_void>(symbol.as_bytes()) };
+        let address = found.ok().and_then(|address| NonNull::new(*address));
+        address.ok_or_else(|| Error::NoEntryPoint {
+            library: self.name.to_string_lossy().into_owned(),
+            symbol,
+        })
     }
 }
 
