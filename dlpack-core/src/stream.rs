@@ -24,6 +24,7 @@
 //! | `visit` | the calls themselves: here an event is recorded and waited for, and memory copied, for all who ask |
 //! | `order` | the left half of the picture: when the producer's event is needed; and on which stream a thread exported last |
 //! | `release` | the right half: what has to be over before an owner is dropped, and whether it is |
+//! | `graph` | what a graph holds as long as it can be launched |
 //! | `waiting` | owners that wait for that, and who looks after them |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
@@ -40,6 +41,8 @@ use core::{marker::PhantomData, num::NonZeroUsize};
 
 #[cfg(feature = "std")]
 pub(crate) mod driver;
+#[cfg(feature = "std")]
+mod graph;
 #[cfg(feature = "std")]
 mod library;
 #[cfg(feature = "std")]

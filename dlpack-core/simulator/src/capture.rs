@@ -43,9 +43,16 @@ pub(crate) struct Capture {
     pub(crate) steps: Vec<Step>,
     /// Memory that this capture allocates, by its address.
     pub(crate) allocated: BTreeSet<usize>,
+    /// The handle of the graph that it becomes, and what that holds.
+    pub(crate) graph: usize,
+    pub(crate) objects: Vec<usize>,
 }
 
 impl Capture {
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended
+    }
+
     /// One more step of a branch.
     pub(crate) fn next(&mut self, branch: usize) -> Stamp {
         let line = Line(branch);
@@ -146,6 +153,8 @@ impl World {
             members: BTreeMap::from([(origin, 0)]),
             steps: Vec::new(),
             allocated: BTreeSet::new(),
+            graph: self.new_handle(),
+            objects: Vec::new(),
         };
         self.captures.insert(id, capture);
         self.at(origin).capture = Some(id);
@@ -171,20 +180,32 @@ impl World {
             .all(|branch| capture.branches[0].covers(branch));
         let steps = core::mem::take(&mut capture.steps);
         let branches = capture.branches.len();
+        let (handle, objects) = (capture.graph, core::mem::take(&mut capture.objects));
         for member in self.streams.values_mut() {
             if member.capture == Some(id) {
                 member.capture = None;
             }
         }
-        if invalidated {
-            return Err(Code::CAPTURE_INVALIDATED);
+        let broken = match (invalidated, joined) {
+            (true, _) => Some(Code::CAPTURE_INVALIDATED),
+            (false, false) => Some(Code::CAPTURE_UNJOINED),
+            (false, true) => None,
+        };
+        if let Some(code) = broken {
+            self.let_go(host, Clock::default(), objects)?;
+            return Err(code);
         }
-        if !joined {
-            return Err(Code::CAPTURE_UNJOINED);
-        }
-        let handle = self.new_handle();
-        self.graphs.insert(handle, Graph::new(steps, branches));
+        self.graphs
+            .insert(handle, Graph::new(steps, branches, objects));
         Ok(handle)
+    }
+
+    /// The graph that a capture becomes; 0 where it becomes none.
+    pub(crate) fn captured_graph(&self, id: u64) -> usize {
+        let id = usize::try_from(id).map(CaptureId);
+        let capture = id.ok().and_then(|id| self.captures.get(&id));
+        let whole = capture.filter(|capture| !capture.invalidated);
+        whole.map_or(0, |capture| capture.graph)
     }
 
     /// Whether a stream captures, as `cuStreamIsCapturing` numbers it, and the number of the capture.

@@ -199,6 +199,15 @@ entries! { Cuda
             id.give(number);
         })
     };
+    fn cuStreamGetCaptureInfo_v2(
+        stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, _nodes: usize, _count: usize
+    ) |world, host, _label| {
+        world.capture_status(Cuda, host, stream.0).map(|(value, number)| {
+            status.give(value);
+            id.give(number);
+            graph.give(world.captured_graph(number));
+        })
+    };
     fn cuThreadExchangeStreamCaptureMode(mode: Out<i32>) |world, host, _label| {
         match mode.take() {
             Some(wanted) => world.exchange_mode(host, wanted).map(|before| mode.give(before)),
@@ -219,16 +228,13 @@ entries! { Cuda
     fn cuGraphLaunch(executable: usize, stream: StreamHandle) |world, host, _label| {
         world.launch(Cuda, host, executable, stream.0)
     };
-    fn cuGraphExecDestroy(executable: usize) |world, _host, _label| world.destroy_graph(executable, true);
-    fn cuGraphDestroy(graph: usize) |world, _host, _label| world.destroy_graph(graph, false);
+    fn cuGraphExecDestroy(executable: usize) |world, host, _label| world.destroy_graph(Cuda, host, executable, true);
+    fn cuGraphDestroy(graph: usize) |world, host, _label| world.destroy_graph(Cuda, host, graph, false);
 
     fn cuUserObjectCreate(
         object: Out<usize>, data: usize, destructor: Option<Destructor>, count: u32, _flags: u32
     ) |world, _host, _label| {
-        match destructor {
-            Some(destructor) => world.create_object(data, destructor, count as usize).map(|handle| object.give(handle)),
-            None => Err(Code::INVALID_VALUE),
-        }
+        world.create_object(data, destructor, count).map(|handle| object.give(handle))
     };
     fn cuUserObjectRelease(object: usize, count: u32) |world, _host, _label| {
         world.release_object(object, count as usize)

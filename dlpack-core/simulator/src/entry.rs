@@ -1,5 +1,6 @@
 //! What every entry point has in common: one lock, the list of calls, failures on request.
 
+use core::cell::Cell;
 use core::fmt::{self, Display};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -43,9 +44,14 @@ pub(crate) fn call(
     entry: &str,
     arguments: &str,
     waits: &Waits,
-    body: impl FnOnce(&mut World, HostId) -> Answer<Due>,
+    body: impl FnOnce(&mut World, HostId) -> Answer,
 ) -> i32 {
     let waiting = with_world(|world| {
+        if DESTRUCTS.get() {
+            world.fault(format!(
+                "{entry} is called by the destructor of a user object"
+            ));
+        }
         world.admit(entry, arguments)?;
         let needs_nothing = entry == "cuInit" || entry.starts_with("cuGetError");
         if api == Api::Cuda && !world.lasting.initialized && !needs_nothing {
@@ -67,17 +73,31 @@ pub(crate) fn call(
             if world.is_switched("hand-over") {
                 world.hand_over();
             }
-            body(world, host)
+            let done = body(world, host);
+            world.let_go_of_ended(host);
+            done
         })
     });
+    let due = with_world(|world| core::mem::take(&mut world.due));
+    if !due.is_empty() {
+        let ended = std::thread::spawn(|| end(due)).join();
+        ended.expect("destructors of C do not panic");
+    }
     match done {
-        Ok(due) => {
-            for (destructor, data) in due {
-                destructor(data);
-            }
-            0
-        }
+        Ok(()) => 0,
         Err(Code(code)) => code,
+    }
+}
+
+std::thread_local! {
+    /// Whether this is the driver's thread, which calls destructors.
+    static DESTRUCTS: Cell<bool> = const { Cell::new(false) };
+}
+
+fn end(due: Due) {
+    DESTRUCTS.set(true);
+    for (destructor, data) in due {
+        destructor(data);
     }
 }
 
@@ -148,7 +168,7 @@ macro_rules! entries {
             let waits = entries!(@waits $($waits)?);
             let $label = stringify!($entry);
             $crate::entry::call($crate::world::Api::$api, $label, &line, &waits, |$world, $host| {
-                $crate::entry::Done::done($body)
+                $body
             })
         }
     )*};
@@ -156,20 +176,3 @@ macro_rules! entries {
     (@waits $waits:expr) => { $waits };
 }
 pub(crate) use entries;
-
-/// What the body of an entry point gives: nothing to do, or destructors to call.
-pub(crate) trait Done {
-    fn done(self) -> Answer<Due>;
-}
-
-impl Done for Answer {
-    fn done(self) -> Answer<Due> {
-        self.map(|()| Due::new())
-    }
-}
-
-impl Done for Answer<Due> {
-    fn done(self) -> Answer<Due> {
-        self
-    }
-}

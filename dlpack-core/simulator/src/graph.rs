@@ -29,11 +29,11 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    pub(crate) fn new(steps: Vec<Step>, branches: usize) -> Self {
+    pub(crate) fn new(steps: Vec<Step>, branches: usize, objects: Vec<usize>) -> Self {
         Self {
             steps,
             branches,
-            objects: Vec::new(),
+            objects,
         }
     }
 }
@@ -43,7 +43,7 @@ pub(crate) struct Executable {
     /// Whether a launch frees what the one before left.
     frees: bool,
     /// What had happened at the end of the last launch.
-    last: Clock,
+    pub(crate) last: Clock,
 }
 
 impl World {

@@ -11,6 +11,7 @@ use crate::copy::Direction;
 use crate::entry::{EventHandle, Flags, StreamHandle, Waits, entries};
 use crate::memory::MemoryKind;
 use crate::raw::Out;
+use crate::user_object::Destructor;
 use crate::world::Api::Hip;
 
 /// Not among `entries!`, since it gives a name and no code; it is no call that can fail.
@@ -94,6 +95,15 @@ entries! { Hip
             id.give(number);
         })
     };
+    fn hipStreamGetCaptureInfo_v2(
+        stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, _nodes: usize, _count: usize
+    ) |world, host, _label| {
+        world.capture_status(Hip, host, stream.0).map(|(value, number)| {
+            status.give(value);
+            id.give(number);
+            graph.give(world.captured_graph(number));
+        })
+    };
     fn hipThreadExchangeStreamCaptureMode(mode: Out<i32>) |world, host, _label| {
         match mode.take() {
             Some(wanted) => world.exchange_mode(host, wanted).map(|before| mode.give(before)),
@@ -107,8 +117,19 @@ entries! { Hip
     fn hipGraphLaunch(executable: usize, stream: StreamHandle) |world, host, _label| {
         world.launch(Hip, host, executable, stream.0)
     };
-    fn hipGraphExecDestroy(executable: usize) |world, _host, _label| world.destroy_graph(executable, true);
-    fn hipGraphDestroy(graph: usize) |world, _host, _label| world.destroy_graph(graph, false);
+    fn hipGraphExecDestroy(executable: usize) |world, host, _label| world.destroy_graph(Hip, host, executable, true);
+    fn hipGraphDestroy(graph: usize) |world, host, _label| world.destroy_graph(Hip, host, graph, false);
+    fn hipUserObjectCreate(
+        object: Out<usize>, data: usize, destructor: Option<Destructor>, count: u32, _flags: u32
+    ) |world, _host, _label| {
+        world.create_object(data, destructor, count).map(|handle| object.give(handle))
+    };
+    fn hipUserObjectRelease(object: usize, count: u32) |world, _host, _label| {
+        world.release_object(object, count as usize)
+    };
+    fn hipGraphRetainUserObject(graph: usize, object: usize, count: u32, flags: u32) |world, _host, _label| {
+        world.graph_takes(graph, object, count as usize, flags == 1)
+    };
 
     fn hipMalloc(address: Out<usize>, bytes: usize) |world, host, _label| {
         world.allocate(Hip, host, bytes, MemoryKind::Plain).map(|start| address.give(start))

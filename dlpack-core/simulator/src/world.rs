@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::graph::{Executable, Graph};
 use crate::memory::Block;
 use crate::stream::Stream;
-use crate::user_object::UserObject;
+use crate::user_object::{Due, UserObject};
 
 /// Whose entry points are called. The two see nothing of each other but the memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -68,6 +68,9 @@ pub(crate) struct World {
     pub(crate) graphs: BTreeMap<usize, Graph>,
     pub(crate) executables: BTreeMap<usize, Executable>,
     pub(crate) user_objects: BTreeMap<usize, UserObject>,
+    pub(crate) due: Due,
+    /// What graphs held that are gone, while launches of theirs may run.
+    pub(crate) ending: Vec<(Clock, Vec<usize>)>,
     pub(crate) blocks: BTreeMap<usize, Block>,
     pub(crate) pending: Vec<Pending>,
     pub(crate) faults: Vec<String>,

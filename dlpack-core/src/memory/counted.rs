@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "frees a value behind the last who holds it")]
 
 use alloc::{alloc::alloc, boxed::Box};
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::{alloc::Layout, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
@@ -48,6 +49,11 @@ impl<T: Send + Sync + 'static> Counted<T> {
         Counted(ManuallyDrop::new(self).0.cast())
     }
 
+    /// A hold that C can keep, for [`from_raw`](Counted::from_raw).
+    pub(crate) fn into_raw(self) -> *mut c_void {
+        ManuallyDrop::new(self).0.as_ptr().cast()
+    }
+
     /// The value, if nobody else has a hold.
     pub(crate) fn into_value(self) -> Result<T, Self> {
         if self.holds() > 1 {
@@ -56,6 +62,18 @@ impl<T: Send + Sync + 'static> Counted<T> {
         let inner = ManuallyDrop::new(self).0.cast();
         // SAFETY: this was the one hold, of this type, and is not used again.
         Ok(unsafe { take(inner) })
+    }
+}
+
+impl Counted {
+    /// The hold that was given to C.
+    ///
+    /// # Safety
+    ///
+    /// It comes from `into_raw`, and comes back once.
+    pub(crate) unsafe fn from_raw(hold: *mut c_void) -> Self {
+        // SAFETY: passed on to the caller; what is held begins alike for values of all types.
+        Self(unsafe { NonNull::new_unchecked(hold.cast()) })
     }
 }
 

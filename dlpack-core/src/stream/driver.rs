@@ -11,7 +11,7 @@ use core::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
-use crate::stream::visit::{NON_BLOCKING, aside};
+use crate::stream::visit::{NON_BLOCKING, NOT_SUPPORTED, aside};
 use crate::{Device, Error, device::Api, error::room, error::text};
 
 /// `CUDA_ERROR_NOT_READY`, `hipErrorNotReady`.
@@ -26,6 +26,7 @@ pub(super) type Handle = *mut c_void;
 macro_rules! entry_points {
     (
         both { $($both:ident($($name:ident: $both_arg:ty),*) = $both_cuda:literal, $both_hip:literal;)* }
+        both optional { $($maybe:ident($($part:ident: $maybe_arg:ty),*) = $maybe_cuda:literal, $maybe_hip:literal;)* }
         cuda { $($cuda:ident($($cuda_arg:ty),*) = $cuda_symbol:literal;)* }
         cuda optional { $($more:ident($($more_arg:ty),*) = $more_symbol:literal;)* }
         hip { $($hip:ident($($hip_arg:ty),*) = $hip_symbol:literal;)* }
@@ -34,6 +35,7 @@ macro_rules! entry_points {
         /// What both APIs have.
         struct Calls {
             $($both: unsafe extern "C" fn($($both_arg),*) -> c_int,)*
+            $($maybe: Option<unsafe extern "C" fn($($maybe_arg),*) -> c_int>,)*
         }
 
         /// What only CUDA has.
@@ -51,8 +53,16 @@ macro_rules! entry_points {
         impl Calls {
             fn find(library: &OpenLibrary, api: Api) -> Result<Self, Error> {
                 let name = |cuda, hip| match api { Api::Cuda => cuda, Api::Hip => hip };
-                // SAFETY: each is declared with the arguments that the API documents for it.
-                Ok(Self { $($both: unsafe { library.find(name($both_cuda, $both_hip)) }?,)* })
+                Ok(Self {
+                    $(
+                        // SAFETY: each is declared with the arguments that the API documents for it.
+                        $both: unsafe { library.find(name($both_cuda, $both_hip)) }?,
+                    )*
+                    $(
+                        // SAFETY: as above.
+                        $maybe: unsafe { library.find(name($maybe_cuda, $maybe_hip)) }.ok(),
+                    )*
+                })
             }
         }
 
@@ -95,14 +105,34 @@ macro_rules! entry_points {
                 let code = unsafe { (self.calls.$both)($($name),*) };
                 self.check(match self.api { Api::Cuda => $both_cuda, Api::Hip => $both_hip }, code)
             }
+        )* $(
+            /// `false` if the driver cannot do that.
+            ///
+            /// # Safety
+            ///
+            /// As the API documents it.
+            pub(super) unsafe fn $maybe(&self, $($part: $maybe_arg),*) -> Result<bool, Error> {
+                let Some(call) = self.calls.$maybe else {
+                    return Ok(false);
+                };
+                // SAFETY: passed on to the caller.
+                match unsafe { call($($part),*) } {
+                    NOT_SUPPORTED => Ok(false),
+                    code => self
+                        .check(match self.api { Api::Cuda => $maybe_cuda, Api::Hip => $maybe_hip }, code)
+                        .map(|()| true),
+                }
+            }
         )*}
 
         /// Every entry point: the library, the symbol, and whether nothing goes without it.
         pub const ENTRY_POINTS: &[(&str, &str, bool)] = &[
             $((CUDA.name, $both_cuda, true),)*
+            $((CUDA.name, $maybe_cuda, false),)*
             $((CUDA.name, $cuda_symbol, true),)*
             $((CUDA.name, $more_symbol, false),)*
             $((HIP.name, $both_hip, true),)*
+            $((HIP.name, $maybe_hip, false),)*
             $((HIP.name, $hip_symbol, true),)*
             $((HIP.name, $late_symbol, false),)*
             (HIP.name, "hipGetErrorName", false),
@@ -127,6 +157,14 @@ entry_points! {
         free(address: usize) = "cuMemFree_v2", "hipFree";
         to_host(target: *mut c_void, source: usize, bytes: usize, stream: Handle) = "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync";
         on_device(target: usize, source: usize, bytes: usize, stream: Handle) = "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync";
+    }
+    both optional {
+        capture_graph(stream: Handle, status: *mut c_int, id: *mut u64, graph: *mut Handle, nodes: *mut Handle, count: *mut usize)
+            = "cuStreamGetCaptureInfo_v2", "hipStreamGetCaptureInfo_v2";
+        object_create(object: *mut Handle, data: *mut c_void, end: extern "C" fn(*mut c_void), holds: c_uint, flags: c_uint)
+            = "cuUserObjectCreate", "hipUserObjectCreate";
+        object_release(object: Handle, holds: c_uint) = "cuUserObjectRelease", "hipUserObjectRelease";
+        graph_takes(graph: Handle, object: Handle, holds: c_uint, flags: c_uint) = "cuGraphRetainUserObject", "hipGraphRetainUserObject";
     }
     cuda {
         context(*mut Handle) = "cuCtxGetCurrent";

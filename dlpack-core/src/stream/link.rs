@@ -1,5 +1,6 @@
 //! How memory that is exported hangs together with streams.
 
+use crate::stream::graph::{After, reads};
 use crate::stream::order::remember;
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::{Queue, driver::driver, rules::Origin, waiting::keep};
@@ -13,6 +14,8 @@ pub(crate) struct Link {
     freeing: Freeing,
     /// Tells who remembers the stream that it still lives.
     _alive: Option<Counted>,
+    /// A graph that reads the memory holds this too.
+    graph: Option<Counted>,
 }
 
 impl Link {
@@ -20,6 +23,7 @@ impl Link {
         Self {
             freeing: Freeing::new(origin),
             _alive: None,
+            graph: None,
         }
     }
 
@@ -47,10 +51,11 @@ impl Link {
     /// Puts the consumer's work behind the producer's, and remembers what follows from that.
     pub(crate) fn order(&mut self, consumer: Consumer, bytes: usize) -> Result<(), Error> {
         let Origin { device, queue, .. } = self.freeing.origin;
-        let release = order(device, queue, consumer)?;
+        let After { release, graph } = order(device, queue, consumer)?;
         if consumer == Consumer::Unordered {
             self._alive = remember(device, queue)?;
         }
+        self.graph = graph;
         // From here on somebody may read.
         self.freeing.release = release;
         self.freeing.bytes = bytes;
@@ -58,7 +63,7 @@ impl Link {
     }
 
     /// Drops the owner, or keeps it where the consumer's work may not be over.
-    pub(crate) fn release<O: Send + 'static>(&self, owner: O) {
+    pub(crate) fn release<O: Send + 'static>(&mut self, owner: O) {
         let Some(api) = self.freeing.origin.device.device_type.api() else {
             return drop(owner);
         };
@@ -71,18 +76,21 @@ impl Link {
                 code: NO_DEVICE, ..
             }) => return drop(owner),
             // It is there, and somebody else may have found more of it than we did.
-            Err(_) => return keep(&self.freeing, None, owner),
+            Err(_) => return keep(&self.freeing, None, None, owner),
         };
-        match settle(&self.freeing, |device| driver.visit(device)) {
-            Ok(Settlement::Free(visit)) => {
-                drop(owner);
-                drop(visit);
-            }
-            Ok(Settlement::At(event)) => keep(&self.freeing, Some(event), owner),
-            Ok(Settlement::Unknown | Settlement::Captured) | Err(_) => {
-                keep(&self.freeing, None, owner);
+        let mut event = None;
+        let graph = self.graph.take();
+        if !graph.as_ref().is_some_and(reads) || self.freeing.is_immediate() {
+            match settle(&self.freeing, |device| driver.visit(device)) {
+                Ok(Settlement::Free(visit)) => {
+                    drop(owner);
+                    return drop(visit);
+                }
+                Ok(Settlement::At(moment)) => event = Some(moment),
+                Ok(Settlement::Unknown) | Err(_) => {}
             }
         }
+        keep(&self.freeing, event, graph, owner);
     }
 }
 

@@ -6,7 +6,8 @@ use std::thread_local;
 
 use crate::stream::visit::{Capture, Visit, capturing};
 use crate::stream::waiting::{note, relieve};
-use crate::stream::{Queue, driver::driver, place::Place, release::Release, rules::producer};
+use crate::stream::{Queue, driver::driver, graph::After, place::Place};
+use crate::stream::{release::Release, rules::producer};
 use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
@@ -21,12 +22,12 @@ pub(crate) fn order(
     device: Device,
     queue: Option<Queue>,
     consumer: Consumer,
-) -> Result<Release, Error> {
+) -> Result<After, Error> {
     let Some(api) = device.device_type.api() else {
-        return Ok(Release::Free);
+        return Ok(Release::Free.into());
     };
     if consumer == Consumer::Unordered {
-        return Ok(Release::AfterAll);
+        return Ok(Release::AfterAll.into());
     }
     let Some(producer) = producer(device, queue) else {
         return unpending(device, api, consumer);
@@ -40,18 +41,20 @@ pub(crate) fn order(
     let both_default = consumer == Consumer::Legacy && consumer.is(producer);
     if both_default && !host {
         // No capture can be on the default stream. An owner that frees on it knows its context.
-        return Ok(own);
+        return Ok(own.into());
     }
 
     let driver = match driver(api) {
         // Where there is no driver, nothing captures.
-        Err(_) if consumer.is(producer) && consumer != Consumer::PerThread => return Ok(own),
+        Err(_) if consumer.is(producer) && consumer != Consumer::PerThread => {
+            return Ok(own.into());
+        }
         found => found?,
     };
     let visit = driver.visit(device)?;
     if both_default {
         // It may be another one where this is dropped.
-        return Ok(Release::AfterDefault(visit.place(producer)?));
+        return Ok(Release::AfterDefault(visit.place(producer)?).into());
     }
     if matches!(consumer, Consumer::Stream(_)) && consumer.is(producer) {
         // A stream of any context can be asked in any.
@@ -59,8 +62,8 @@ pub(crate) fn order(
             visit.enter_that_of(producer)?;
         }
         return Ok(match capture(&visit, producer.handle)? {
-            Some(_) => Release::Captured(visit.place(producer)?.whole),
-            None => own,
+            Some(_) => visit.captured(producer.handle, visit.place(producer)?, || Ok(own)),
+            None => own.into(),
         });
     }
     let here = visit.place(producer)?;
@@ -72,7 +75,7 @@ pub(crate) fn order(
         }
         visit.synchronize(producer.handle)?;
         relieve(api);
-        return Ok(Release::Free);
+        return Ok(Release::Free.into());
     };
     let same = |there: Place| there.enter == here.enter && reader.handle == producer.handle;
     let there = match consumer.is(producer) {
@@ -80,7 +83,7 @@ pub(crate) fn order(
         false => visit.place(reader)?,
     };
     if same(there) && consumer == Consumer::Legacy {
-        return Ok(own);
+        return Ok(own.into());
     }
 
     visit.enter(there.enter)?;
@@ -93,12 +96,13 @@ pub(crate) fn order(
         (None, Some(_)) => {
             visit.enter(here.enter)?;
             visit.synchronize(producer.handle)?;
-            Ok(Release::Captured(there.whole))
+            visit.enter(there.enter)?;
+            Ok(captured(&visit, consumer, reader, there))
         }
         (None, None) | (Some(_), Some(_)) => {
-            let release = match consuming {
-                Some(_) => Release::Captured(there.whole),
-                None => Release::behind(&visit, consumer, there)?,
+            let after = match consuming {
+                Some(_) => captured(&visit, consumer, reader, there),
+                None => Release::behind(&visit, consumer, there)?.into(),
             };
             if !same(there) {
                 visit.enter(here.enter)?;
@@ -108,34 +112,40 @@ pub(crate) fn order(
                 visit.wait(reader.handle, &event)?;
             }
             if consuming.is_none() {
-                look_after(&visit, release, reader, api);
+                look_after(&visit, after.release, reader, api);
             }
-            Ok(release)
+            Ok(after)
         }
     }
 }
 
 /// For memory that nobody is writing to: there is nothing to order, but a graph may outlive the tensor.
-fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<Release, Error> {
+fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Error> {
     // Where there is no driver, nothing captures.
     let Some(reader) = consumer.queue() else {
-        return Ok(Release::Free);
+        return Ok(Release::Free.into());
     };
     let Ok(driver) = driver(api) else {
-        return Ok(Release::AfterAll);
+        return Ok(Release::AfterAll.into());
     };
     let visit = driver.visit(device)?;
     let there = visit.place(reader)?;
     visit.enter(there.enter)?;
     match visit.capture(reader.handle)? {
-        Capture::Yes(_) => Ok(Release::Captured(there.whole)),
+        Capture::Yes(_) => Ok(captured(&visit, consumer, reader, there)),
         Capture::No => {
             let release = Release::behind(&visit, consumer, there)?;
             look_after(&visit, release, reader, api);
-            Ok(release)
+            Ok(release.into())
         }
-        Capture::Blocked => Release::behind(&visit, consumer, there),
+        Capture::Blocked => Release::behind(&visit, consumer, there).map(After::from),
     }
+}
+
+/// For a consumer whose stream captures: what it does with the memory later comes on the same stream.
+fn captured(visit: &Visit, consumer: Consumer, reader: Queue, there: Place) -> After {
+    let then = || Release::behind(visit, consumer, there);
+    visit.captured(reader.handle, there, then)
 }
 
 /// Does something for owners that wait, now that a stream is known to live, and not to capture.

@@ -23,7 +23,8 @@ pub(crate) enum Release {
     AfterStream(Option<u64>, usize),
     /// It may be on any stream of the device's primary context and of the producer's.
     AfterAll,
-    /// It is in a graph, which may be launched at any time from now on, and whose streams are in this context.
+    /// It is in a graph, which may be launched at any time from now on, and whose streams are in this context; and nobody
+    /// says when that is gone.
     Captured(usize),
 }
 
@@ -65,6 +66,11 @@ impl Freeing {
         }
     }
 
+    /// Whether the owner sees to the order of things itself.
+    pub(super) fn is_immediate(&self) -> bool {
+        self.origin.policy == ReleasePolicy::Immediate
+    }
+
     /// The stream that the owner frees its memory on.
     pub(super) fn own(&self) -> Queue {
         producer(self.origin.device, self.origin.queue).unwrap_or(Queue::DEFAULT)
@@ -80,7 +86,6 @@ pub(super) enum Settlement {
     At(Counted<Event>),
     /// There is nothing to ask that would not break a capture, make somebody wait, or need a handle which may be gone.
     Unknown,
-    Captured,
 }
 
 /// Whether what the freeing waits for is over. Nobody waits here: not the host, and no stream.
@@ -92,17 +97,18 @@ pub(super) fn settle(
     freeing: &Freeing,
     visit: impl FnOnce(Device) -> Result<Visit, Error>,
 ) -> Result<Settlement, Error> {
-    let Origin { device, policy, .. } = freeing.origin;
+    let device = freeing.origin.device;
     let own = freeing.own();
-    if policy == ReleasePolicy::Immediate {
+    if freeing.is_immediate() {
         let visit = visit(device)?;
         visit.enter_that_of(own)?;
         return Ok(Settlement::Free(visit));
     }
     match freeing.release {
-        // These two without a call.
-        Release::Captured(_) => return Ok(Settlement::Captured),
-        Release::AfterStream(..) | Release::AfterAll => return Ok(Settlement::Unknown),
+        // These without a call.
+        Release::AfterStream(..) | Release::AfterAll | Release::Captured(_) => {
+            return Ok(Settlement::Unknown);
+        }
         Release::Free | Release::AfterOwn | Release::AfterDefault(_) => {}
     }
     let visit = visit(device)?;

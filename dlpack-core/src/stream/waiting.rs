@@ -15,6 +15,8 @@
 //! a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA before 12.5, HIP) makes the host
 //! wait for the device instead.
 //!
+//! Owners whose data is read in a capture come here when their [`graph`](crate::stream::graph) is gone.
+//!
 //! Where nobody exports any more, owners stay: at exit nothing is freed, since the driver takes all memory back. So it is
 //! in a child process after `fork`, which can use neither the driver nor, perhaps, the lock of the list.
 
@@ -25,6 +27,7 @@ use core::mem::{forget, take};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::stream::driver::driver;
+use crate::stream::graph::{a_graph_is_gone, is_any_gone, reads};
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
@@ -39,6 +42,8 @@ pub(super) struct Waiting {
     freeing: Freeing,
     /// When its consumer is done, where that is known.
     event: Option<Counted<Event>>,
+    /// A graph may hold this too: then its launches come first.
+    graph: Option<Counted>,
     /// Dropped where it may be, or forgotten; none when it was.
     owner: Option<Counted>,
 }
@@ -60,28 +65,52 @@ fn is_forked() -> bool {
     *PROCESS.get_or_init(|| process) != process
 }
 
-/// Keeps an owner until its consumer is done; for good if its data is in a graph. Without memory it is leaked: it may still
-/// be in use.
+/// Keeps an owner until its consumer is done, and the graph that reads its data is gone. Without memory it is leaked: it may
+/// still be in use.
 #[cold]
-pub(super) fn keep<O: Send + 'static>(freeing: &Freeing, event: Option<Counted<Event>>, owner: O) {
+pub(super) fn keep<O: Send + 'static>(
+    freeing: &Freeing,
+    event: Option<Counted<Event>>,
+    graph: Option<Counted>,
+    owner: O,
+) {
     if is_forked() {
-        return forget((event, owner));
+        return forget((event, graph, owner));
     }
-    let list = match freeing.release {
-        Release::Captured(_) => &GRAPHS,
-        _ => &WAITING,
-    };
     // Locked by nobody: what is counted may be shared, which an owner may not.
-    match Counted::new(Mutex::new(owner)) {
-        Ok(owner) => put_back(
-            list,
-            Waiting {
-                freeing: *freeing,
-                event,
-                owner: Some(owner.untyped()),
-            },
-        ),
-        Err((owner, _)) => forget(owner),
+    let owner = match Counted::new(Mutex::new(owner)) {
+        Ok(owner) => Some(owner.untyped()),
+        Err((owner, _)) => return forget(owner),
+    };
+    let freeing = *freeing;
+    let one = Waiting {
+        freeing,
+        event,
+        graph,
+        owner,
+    };
+    if one.is_in_graph() {
+        put_back(&GRAPHS, one);
+        // It may have gone meanwhile.
+        a_graph_is_gone();
+    } else {
+        put_back(&WAITING, one);
+    }
+}
+
+/// Those whose graphs are gone have to wait for their consumers alone.
+fn look_for_graphs() {
+    if !is_any_gone() {
+        return;
+    }
+    let mut graphs = lock(&GRAPHS);
+    let mut at = 0;
+    while at < graphs.len() {
+        if graphs[at].is_in_graph() {
+            at += 1;
+        } else {
+            put_back(&WAITING, graphs.swap_remove(at));
+        }
     }
 }
 
@@ -91,7 +120,7 @@ pub(crate) fn free_later<O: Send + 'static>(device: Device, release: Release, ow
         release,
         ..Freeing::new(Origin::unsaid(device))
     };
-    keep(&freeing, None, owner);
+    keep(&freeing, None, None, owner);
 }
 
 fn put_back(list: &Mutex<Vec<Waiting>>, one: Waiting) {
@@ -131,6 +160,12 @@ fn count(wanted: impl Fn(&Waiting) -> bool) -> usize {
 impl Waiting {
     fn is_of(&self, api: Api) -> bool {
         self.freeing.origin.device.device_type.api() == Some(api)
+    }
+
+    /// Whether a graph may read its data at any time.
+    fn is_in_graph(&self) -> bool {
+        matches!(self.freeing.release, Release::Captured(_))
+            || self.graph.as_ref().is_some_and(reads)
     }
 
     /// Whether nobody knows when its consumer will be done.
@@ -188,7 +223,7 @@ impl Waiting {
                 self.event = Some(event);
                 false
             }
-            Ok(Settlement::Unknown | Settlement::Captured) | Err(_) => false,
+            Ok(Settlement::Unknown) | Err(_) => false,
         }
     }
 }
@@ -198,7 +233,11 @@ pub(super) fn note(visit: &Visit, release: Release, stream: usize) -> Result<(),
     let wanted = |one: &Waiting| one.is_open() && one.freeing.release == release;
     // Without a number it may be any stream.
     let unknown = matches!(release, Release::AfterStream(None, _));
-    if unknown || is_forked() || count(wanted) == 0 {
+    if unknown || is_forked() {
+        return Ok(());
+    }
+    look_for_graphs();
+    if count(wanted) == 0 {
         return Ok(());
     }
     let mut end = None;
@@ -219,6 +258,7 @@ pub(crate) fn sweep(api: Api) {
     if is_forked() {
         return;
     }
+    look_for_graphs();
     let Some(visit) = base(api, |one| one.is_of(api)) else {
         return;
     };
@@ -352,15 +392,21 @@ pub fn collect() -> usize {
 /// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
 /// has let go of the tensor.
 ///
+/// When such a graph is destroyed, and everything that was made of it, its owners wait for their consumers alone, and are
+/// dropped by a later export or by [`collect`]. CUDA before 11.3 cannot tell; then they stay until [`release_captured`].
+///
 /// ```
 /// assert_eq!(dlpack_core::stream::captured(), 0);
 /// ```
 #[must_use]
 pub fn captured() -> usize {
-    lock(&GRAPHS).len()
+    let graphs = lock(&GRAPHS);
+    graphs.iter().filter(|one| one.is_in_graph()).count()
 }
 
 /// Drops the owners of data that was read in captures, as [`collect`] does: what is running still is not waited for.
+///
+/// Where the driver tells when a graph is gone, nobody needs this but who keeps graphs that are not launched any more.
 ///
 /// ```
 /// // SAFETY: nothing was ever captured here.
@@ -373,9 +419,15 @@ pub fn captured() -> usize {
 pub unsafe fn release_captured() {
     let read = take(&mut *lock(&GRAPHS));
     for mut one in read {
-        if let Release::Captured(context) = one.freeing.release {
-            one.freeing.release = Release::AfterStream(None, context);
-        }
+        one.graph = None;
+        // What was launched may run on any stream.
+        one.freeing.release = match one.freeing.release {
+            Release::Captured(context) | Release::AfterStream(_, context) => {
+                Release::AfterStream(None, context)
+            }
+            Release::AfterDefault(place) => Release::AfterStream(None, place.whole),
+            Release::Free | Release::AfterOwn | Release::AfterAll => Release::AfterAll,
+        };
         put_back(&WAITING, one);
     }
     collect();

@@ -43,7 +43,9 @@ fn the_entry_points_of_core_are_there() {
         cuMemFree_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuCtxRecordEvent cuStreamGetCtx hipInit hipGetDevice \
         hipSetDevice hipEventCreateWithFlags hipEventRecord hipEventSynchronize hipEventDestroy hipStreamWaitEvent \
         hipStreamSynchronize hipStreamIsCapturing hipStreamGetCaptureInfo hipThreadExchangeStreamCaptureMode \
-        hipDeviceSynchronize hipMalloc hipFree hipMemcpyDtoHAsync hipMemcpyDtoDAsync";
+        hipDeviceSynchronize hipMalloc hipFree hipMemcpyDtoHAsync hipMemcpyDtoDAsync cuStreamGetCaptureInfo_v2 \
+        cuUserObjectCreate cuUserObjectRelease cuGraphRetainUserObject hipStreamGetCaptureInfo_v2 hipUserObjectCreate \
+        hipUserObjectRelease hipGraphRetainUserObject";
     for name in of_core.split(' ') {
         assert!(all.contains(&name), "{name}");
     }

@@ -17,7 +17,7 @@ use dlpack_core::stream::ENTRY_POINTS;
 use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
 
 use memory::{Blocks, Kind, Lane, Log, Owner, World};
-use simulator::{ALLOCATIONS, Api, BOTH, EVENTS, GLOBAL, RELAXED};
+use simulator::{ALLOCATIONS, Api, BOTH, EVENTS, GLOBAL, RELAXED, USER_OBJECTS};
 
 /// What is done with a tensor: each way through core once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -296,6 +296,7 @@ fn every_call_fails_in_turn() {
                         go(&world, way, None);
                         let events = i32::from(entry.contains("EventDestroy"));
                         let mut left = (world.sim.live(EVENTS), world.sim.live(ALLOCATIONS));
+                        assert_eq!(world.sim.live(USER_OBJECTS), 0, "{way:?} {entry} {nth}");
                         if entry == MEMORY && format!("{way:?}").starts_with("CopyOnDevice") {
                             // The copy is not freed either.
                             left.1 = 0;
@@ -321,9 +322,10 @@ fn every_call_fails_in_turn() {
         wrong.join("\n")
     );
     // These are called once in a process, and not at all where they have failed; or only where contexts beside the
-    // primary one are used.
+    // primary one are used, or behind another failure.
     let once = [
         "cuInit",
+        "cuUserObjectRelease",
         "cuDeviceGet",
         "cuDevicePrimaryCtxGetState",
         "cuStreamCreate",
@@ -332,6 +334,7 @@ fn every_call_fails_in_turn() {
         "cuStreamGetCtx",
         "cuGetErrorName",
         "hipInit",
+        "hipUserObjectRelease",
         "hipGetErrorName",
     ];
     assert_eq!(never, once);

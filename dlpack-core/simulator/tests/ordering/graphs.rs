@@ -36,8 +36,8 @@ impl Stage<'_> {
         Ok(graphs)
     }
 
-    /// Launches what was captured, with writes of the producer in between.
-    pub(crate) fn launch(&self, graphs: &[usize]) -> Result<(), String> {
+    /// Launches what was captured, with writes of the producer in between. What can be launched again is left.
+    pub(crate) fn launch(&self, graphs: &[usize]) -> Result<usize, String> {
         let (world, lanes) = (self.world(), self.rules.lanes);
         let reader: Lane = lanes.reader.ok_or("nobody captures on the host")?;
         let driver = world.driver;
@@ -59,9 +59,7 @@ impl Stage<'_> {
                 })
                 .map_err(|code| format!("a launch gives {code}"))?;
         }
-        driver
-            .destroy_executable(executable)
-            .map_err(|code| code.to_string())
+        Ok(executable)
     }
 
     pub(crate) fn destroy(&self, graphs: &[usize]) {

@@ -13,6 +13,7 @@ mod cells;
 mod controls;
 mod copies;
 mod graphs;
+mod held;
 mod kept;
 mod lanes;
 #[path = "../memory/mod.rs"]

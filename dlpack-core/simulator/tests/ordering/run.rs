@@ -59,6 +59,7 @@ impl Abilities {
             ("slow", self == Self::Slow),
             ("no-ctx-record-event", self == Self::Old),
             ("no-stream-ids", self == Self::Old),
+            ("no-user-objects", self == Self::Old),
         ] {
             world.sim.switch(switch, on);
         }
@@ -157,10 +158,18 @@ impl Stage<'_> {
         self.check_drops("after all", fate != Fate::KeptForGraphs)?;
         if fate == Fate::KeptForGraphs {
             same("owners kept", dlpack_core::stream::captured(), 1)?;
-            self.launch(&graphs)?;
+            let executable = self.launch(&graphs)?;
             self.check_drops("after the launches", false)?;
-            // SAFETY: the graphs are not launched again.
-            self.at_work(|| unsafe { dlpack_core::stream::release_captured() });
+            self.destroy(&core::mem::take(&mut graphs));
+            self.collect();
+            self.check_drops("while it can be launched", false)?;
+            assert_eq!(world.driver.destroy_executable(executable), Ok(()));
+            if cell.driver == Abilities::Old {
+                self.collect();
+                self.check_drops("where nobody knows of the end", false)?;
+                // SAFETY: the graphs are not launched again.
+                self.at_work(|| unsafe { dlpack_core::stream::release_captured() });
+            }
             self.collect();
             self.check_drops("after the graphs", true)?;
         }

@@ -80,7 +80,7 @@ impl Driver {
         destructor: extern "C" fn(usize),
     ) -> Answer<usize> {
         let mut object = 0;
-        let name = self.name("cuUserObjectCreate", "");
+        let name = self.name("cuUserObjectCreate", "hipUserObjectCreate");
         let code = call!(
             name,
             (
@@ -93,7 +93,7 @@ impl Driver {
 
     /// A graph takes over the program's reference.
     pub(crate) fn give_to_graph(self, graph: usize, object: usize) -> Answer {
-        let name = self.name("cuGraphRetainUserObject", "");
+        let name = self.name("cuGraphRetainUserObject", "hipGraphRetainUserObject");
         answer(call!(
             name,
             (graph => usize, object => usize, 1 => u32, 1 => u32) -> i32
