@@ -67,6 +67,9 @@
 //! consumer calls the deleter is attached: there Python waits too.) [`from_dlpack`] names the default stream, so that
 //! what it gives may be used in work on that stream.
 //!
+//! A consumer may still be at work when it lets go of an array. Such memory waits, and is freed by a later export;
+//! [`functions::collect`] is for users who want it back at once, in Python.
+//!
 //! # Arrays as arguments
 //!
 //! | argument | what it takes |
@@ -162,6 +165,7 @@ mod class;
 mod error;
 mod exchange;
 mod export;
+pub mod functions;
 mod hidden;
 #[cfg(feature = "stubs")]
 mod hints;

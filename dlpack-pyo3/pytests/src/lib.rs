@@ -75,8 +75,7 @@ mod dlpack_probe {
     use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, captured, collect,
-        release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
@@ -84,4 +83,6 @@ mod dlpack_probe {
     use crate::views::views;
     #[pymodule_export]
     use dlpack_pyo3::Tensor;
+    #[pymodule_export]
+    use dlpack_pyo3::functions::{captured, collect};
 }

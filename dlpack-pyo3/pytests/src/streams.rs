@@ -297,19 +297,7 @@ impl Patient {
     }
 }
 
-/// Drops the owners whose consumers are done, and says how many still wait.
-#[pyfunction]
-pub(crate) fn collect(py: Python<'_>) -> usize {
-    py.detach(dlpack_pyo3::stream::collect)
-}
-
-/// How many owners are kept because a graph may read their data.
-#[pyfunction]
-pub(crate) fn captured() -> usize {
-    dlpack_pyo3::stream::captured()
-}
-
-/// Drops them: the test launches no graph any more.
+/// Drops the owners that graphs keep: the test launches no graph any more.
 #[pyfunction]
 pub(crate) fn release_captured() {
     // SAFETY: as it says.

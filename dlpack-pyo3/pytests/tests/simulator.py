@@ -178,8 +178,11 @@ class Gpu:
         graph = c.c_size_t()
         self.call("StreamEndCapture", stream, c.byref(graph))
         if self.cuda:
-            return self.made("GraphInstantiateWithFlags", graph.value, c.c_uint64(0))
-        return self.made("GraphInstantiate", graph.value, 0, 0, 0)
+            executable = self.made("GraphInstantiateWithFlags", graph.value, c.c_uint64(0))
+        else:
+            executable = self.made("GraphInstantiate", graph.value, 0, 0, 0)
+        self.call("GraphDestroy", graph.value)
+        return executable
 
     def launch(self, graph, stream):
         self.call("GraphLaunch", graph, stream)

@@ -510,8 +510,47 @@ def test_a_consumer_that_captures(gpu, mode):
         gpu.launch(graph, consumer)
     assert sim.live(sim.ALLOCATIONS) == 1
     gpu.call("GraphExecDestroy", graph)
-    p.release_captured()
+    assert p.captured() == before
     assert sim.live(sim.ALLOCATIONS) == 0
+
+
+def test_a_graph_of_a_driver_that_cannot_tell_when_it_is_gone(gpu):
+    """CAP-13: the memory stays until somebody says so."""
+    owner, consumer = gpu.written(p.Queued, gpu.stream()), gpu.stream()
+    gpu.begin_capture(consumer)
+    sim.switch("no-user-objects", True)
+    capi.export(owner, stream=consumer).release()
+    del owner
+    gpu.call("GraphExecDestroy", gpu.end_capture(consumer))
+    assert (p.captured(), sim.live(sim.ALLOCATIONS)) == (1, 1)
+    p.release_captured()
+    assert (p.captured(), sim.live(sim.ALLOCATIONS)) == (0, 0)
+
+
+def test_collecting(cuda):
+    """What waits for its consumer is freed on request; another thread runs while the host waits, where it has to."""
+    for old in [False, True]:
+        for switch in ["no-ctx-record-event", "no-stream-ids"]:
+            sim.switch(switch, old)
+        owner = cuda.written(p.Queued, cuda.stream())
+        capi.export(owner, stream=cuda.stream()).release()
+        del owner
+        assert sim.lib.sim_live(sim.ALLOCATIONS) == 1
+        with sim.Held() as held:
+            assert p.collect() == 0
+        assert held.went_on == old
+        assert sim.lib.sim_live(sim.ALLOCATIONS) == 0
+
+
+def test_collecting_while_it_is_in_use(cuda):
+    """Nobody waits: it says how many there are."""
+    sim.switch("slow", True)
+    stream = cuda.stream()
+    for _ in range(3):
+        capi.export(cuda.written(p.Queued, cuda.stream()), stream=stream).release()
+    assert p.collect() == 3
+    cuda.synchronize()
+    assert p.collect() == 0
 
 
 def test_a_producer_that_captures(gpu):

@@ -41,4 +41,6 @@ impl Image {
 mod cuda_python {
     #[pymodule_export]
     use super::Image;
+    #[pymodule_export]
+    use dlpack_pyo3::functions::collect;
 }

@@ -1,0 +1,41 @@
+//! Functions for the users of your module, in Python: `#[pymodule_export] use dlpack_pyo3::functions::collect;`.
+//!
+//! | function | what it is for |
+//! |---|---|
+//! | [`collect`](fn@collect) | frees memory of a GPU whose consumers are done, now |
+//! | [`captured`](fn@captured) | counts what graphs keep |
+//!
+//! Few programs need them: every export to a GPU frees what is done, and a graph that is deleted lets go of what it read.
+//! They look at this extension module alone: each one has its own list of what waits.
+//!
+//! ```no_run,standalone_crate
+//! #[pyo3::pymodule]
+//! mod images {
+//!     #[pymodule_export]
+//!     use dlpack_pyo3::Tensor;
+//!     #[pymodule_export]
+//!     use dlpack_pyo3::functions::{captured, collect};
+//! }
+//! ```
+//!
+//! [`stream::release_captured`](crate::stream::release_captured) is not among them: it is `unsafe`, and Python has no word for that.
+
+use pyo3::prelude::*;
+
+/// Free memory of the GPU whose consumers are done, and return how many owners still wait for theirs.
+///
+/// Every export to a stream does this too. Call it to have memory back sooner, or when nothing is exported any more.
+/// Other threads of Python run meanwhile. Do not call it while a stream captures a graph: that can break the capture.
+#[pyfunction]
+pub fn collect(py: Python<'_>) -> usize {
+    py.detach(crate::stream::collect)
+}
+
+/// Return how many owners are kept because a graph, of CUDA or HIP, can still read their memory.
+///
+/// They are freed when the graph is gone, by the next export or by `collect`.
+#[pyfunction]
+#[must_use]
+pub fn captured() -> usize {
+    crate::stream::captured()
+}
