@@ -28,6 +28,7 @@
 //! | `waiting` | owners that wait for that, and who looks after them |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
+//! | `memory` | new memory of a device, for copies |
 //! | `without_std` | the same in a build without the feature `std`, which finds no driver |
 //!
 //! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::copies`.
@@ -47,6 +48,8 @@ mod graph;
 mod library;
 #[cfg(feature = "std")]
 pub(crate) mod link;
+#[cfg(feature = "std")]
+pub(crate) mod memory;
 #[cfg(feature = "std")]
 pub(crate) mod order;
 pub(crate) mod owner;

@@ -20,6 +20,7 @@
 //!
 //! [`stream::release_captured`](crate::stream::release_captured) is not among them: it is `unsafe`, and Python has no word for that.
 
+use dlpack_core::stream;
 use pyo3::prelude::*;
 
 /// Free memory of the GPU whose consumers are done, and return how many owners still wait for theirs.
@@ -28,7 +29,7 @@ use pyo3::prelude::*;
 /// Other threads of Python run meanwhile. Do not call it while a stream captures a graph: that can break the capture.
 #[pyfunction]
 pub fn collect(py: Python<'_>) -> usize {
-    py.detach(crate::stream::collect)
+    py.detach(stream::collect)
 }
 
 /// Return how many owners are kept because a graph, of CUDA or HIP, can still read their memory.
@@ -37,5 +38,5 @@ pub fn collect(py: Python<'_>) -> usize {
 #[pyfunction]
 #[must_use]
 pub fn captured() -> usize {
-    crate::stream::captured()
+    stream::captured()
 }

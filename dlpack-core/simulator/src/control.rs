@@ -133,7 +133,7 @@ extern "C" fn sim_fail(entry: *const c_char, nth: u64, code: i32) {
 
 /// Switches an option: `no-ctx-record-event` (`cuCtxRecordEvent` gives 801), `no-stream-ids` (so does
 /// `cuStreamGetId`), `no-user-objects` (and `cuUserObjectCreate`), `no-memory-pools` (a device without
-/// stream-ordered memory, as cudarc asks for it), `free-at-once` (`cuMemFree` waits for nothing), `slow` (an event has
+/// stream-ordered memory: `cuMemAllocAsync` gives 801), `free-at-once` (`cuMemFree` waits for nothing), `slow` (an event has
 /// happened only if the host knows), `hand-over` (at each call all
 /// threads have waited for each other), `reuse-handles` (a new stream gets the handle of one that was destroyed). And those by which a test finds out what its order hangs on: a call
 /// that succeeds and orders nothing. `ignore-record`, `ignore-wait`, `ignore-ctx-record`, `ignore-event-synchronize`,

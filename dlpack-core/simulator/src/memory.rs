@@ -6,7 +6,7 @@
 //! the stream. `cuMemFree` "will not perform any implicit synchronization" for stream-ordered memory.
 //! Our reading: for other memory `cuMemFree` waits for all work of the device, where the manual says that it "may
 //! perform implicit synchronization", or with the switch `free-at-once` for nothing; `cuMemFreeHost`, of which it says nothing, waits for nothing; HIP's `hipFree` and
-//! `hipHostFree` wait for the device. Stream-ordered memory of no bytes is address 0, which may be freed. Freed bytes
+//! `hipHostFree` wait for the device, whatever they free. Stream-ordered memory of no bytes is address 0, which may be freed. Freed bytes
 //! become 0xDD, and no address is used again in the process.
 
 use crate::access::{Access, Work};
@@ -90,6 +90,9 @@ impl World {
         label: &'static str,
     ) -> Answer<usize> {
         let id = self.stream(api, host, stream)?;
+        if self.is_switched("no-memory-pools") {
+            return Err(Code::NOT_SUPPORTED);
+        }
         if bytes == 0 {
             return Ok(0);
         }
@@ -152,8 +155,7 @@ impl World {
                     false
                 }
                 MemoryKind::Plain | MemoryKind::Managed => true,
-                MemoryKind::Pinned => block.api == Api::Hip,
-                MemoryKind::Ordered => false,
+                MemoryKind::Pinned | MemoryKind::Ordered => block.api == Api::Hip,
             })
     }
 

@@ -9,8 +9,8 @@ use crate::export::{fresh::copy_on_host, fresh::over_copy};
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer::reader};
 use crate::stream::driver::{Driver, driver};
-use crate::stream::{Queue, link::Link, order::order, owner::StreamOwner, visit::Capture};
-use crate::stream::{release::Release, rules::Origin, rules::producer, waiting::free_later};
+use crate::stream::{Queue, memory::DeviceMemory, order::order, owner::StreamOwner};
+use crate::stream::{release::Release, rules::producer, visit::Capture};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
 use crate::{memory::aligned::AlignedBytes, stream::place::Place, stream::visit::capturing};
 
@@ -89,8 +89,7 @@ fn on_device(
 ) -> Result<(usize, StreamOwner<DeviceMemory>), Error> {
     let device = descriptor.device;
     let Some((start, end)) = descriptor.bytes_reached() else {
-        let none = DeviceMemory { device, address: 0 };
-        return Ok((0, none.after(Release::Free, 0)));
+        return Ok((0, DeviceMemory::none(device).after(Release::Free, 0)));
     };
     let (driver, own) = writer(descriptor)?;
     let visit = driver.visit(device)?;
@@ -105,19 +104,20 @@ fn on_device(
     if captures(here, own)? || captures(there, reader)? {
         return capturing("a copy on the device needs memory, which cannot be had in a capture");
     }
-    visit.enter(visit.primary()?.enter)?;
-    let bytes = end - start;
-    let address = visit.allocate(bytes)?;
-    let memory = DeviceMemory { device, address };
     visit.leave()?;
     order(device, descriptor.stream, consumer)?;
     visit.enter(there.enter)?;
     let release = Release::behind(&visit, consumer, there)?;
-    // SAFETY: the descriptor was checked, as in `to_host`; the new memory is as large, and nobody else's.
-    unsafe { visit.copy_on_device(memory.address, start, bytes, reader.handle) }?;
-    let data = memory.address + (descriptor.data.addr() - start);
-    // From here on it is being written to, whatever goes wrong.
+    let bytes = end - start;
+    let memory = DeviceMemory::new(&visit, bytes, reader, there)?;
+    let (address, data) = (
+        memory.address,
+        memory.address + (descriptor.data.addr() - start),
+    );
+    // From here on work with it is pending, whatever goes wrong.
     let memory = memory.after(release, bytes);
+    // SAFETY: the descriptor was checked, as in `to_host`; the new memory is as large, and nobody else's.
+    unsafe { visit.copy_on_device(address, start, bytes, reader.handle) }?;
     if consumer.queue().is_none() {
         visit.synchronize(reader.handle)?;
     } else if (reader.handle, there.enter) != (own.handle, here.enter) {
@@ -135,39 +135,4 @@ fn on_device(
         }
     }
     Ok((data, memory))
-}
-
-/// Memory of a device that the driver gave us.
-struct DeviceMemory {
-    device: Device,
-    address: usize,
-}
-
-impl DeviceMemory {
-    /// The same, freed only then: the driver may wait for what is still at work there, or may not.
-    fn after(self, release: Release, bytes: usize) -> StreamOwner<Self> {
-        let link = Link::new(Origin::unsaid(self.device)).after(release, bytes);
-        StreamOwner::new(self, link)
-    }
-}
-
-impl Drop for DeviceMemory {
-    fn drop(&mut self) {
-        if self.address == 0 {
-            return;
-        }
-        let Some(api) = self.device.device_type.api() else {
-            return;
-        };
-        let freed = driver(api).and_then(|driver| {
-            let visit = driver.visit(self.device)?;
-            visit.enter(visit.primary()?.enter)?;
-            // SAFETY: the address came from `allocate`, and this is the one time.
-            unsafe { visit.free(self.address) }
-        });
-        if freed.is_err() {
-            let Self { device, address } = *self;
-            free_later(device, Release::Free, Self { device, address });
-        }
-    }
 }

@@ -164,6 +164,8 @@ entry_points! {
         object_create(object: *mut Handle, data: *mut c_void, end: extern "C" fn(*mut c_void), holds: c_uint, flags: c_uint)
             = "cuUserObjectCreate", "hipUserObjectCreate";
         object_release(object: Handle, holds: c_uint) = "cuUserObjectRelease", "hipUserObjectRelease";
+        allocate_ordered(address: *mut usize, bytes: usize, stream: Handle) = "cuMemAllocAsync", "hipMallocAsync";
+        free_ordered(address: usize, stream: Handle) = "cuMemFreeAsync", "hipFreeAsync";
         graph_takes(graph: Handle, object: Handle, holds: c_uint, flags: c_uint) = "cuGraphRetainUserObject", "hipGraphRetainUserObject";
     }
     cuda {

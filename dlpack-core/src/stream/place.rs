@@ -90,6 +90,14 @@ impl Visit {
         }
     }
 
+    /// The device of the current context, or in HIP the current device.
+    pub(super) fn device_of_now(&self) -> Result<i32, Error> {
+        match &self.driver.own {
+            Own::Cuda(calls) => self.device_of_current(calls),
+            Own::Hip(..) => Ok(i32::try_from(self.now()).unwrap_or(-1)),
+        }
+    }
+
     /// The device of the current context.
     fn device_of_current(&self, calls: &CudaCalls) -> Result<i32, Error> {
         let mut device = -1;

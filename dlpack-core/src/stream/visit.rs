@@ -214,24 +214,6 @@ impl Visit {
         self.blocking(|| unsafe { self.driver.synchronize() })
     }
 
-    /// New memory of the device, the address of which is a multiple of 256.
-    pub(crate) fn allocate(&self, bytes: usize) -> Result<usize, Error> {
-        let mut address = 0;
-        // SAFETY: a place for the result.
-        self.blocking(|| unsafe { self.driver.allocate(&raw mut address, bytes) })?;
-        Ok(address)
-    }
-
-    /// Gives back what [`allocate`](Self::allocate) gave. The driver may wait for the device, or may not.
-    ///
-    /// # Safety
-    ///
-    /// It is given back once.
-    pub(crate) unsafe fn free(&self, address: usize) -> Result<(), Error> {
-        // SAFETY: passed on to the caller.
-        self.blocking(|| unsafe { self.driver.free(address) })
-    }
-
     /// Copies from the device to the host, in the order of the stream. The host may have to wait.
     ///
     /// # Safety
@@ -266,7 +248,10 @@ impl Visit {
     }
 
     /// Makes a call that may block, without what others wait for.
-    fn blocking(&self, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    pub(super) fn blocking(
+        &self,
+        mut call: impl FnMut() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut outcome = Ok(());
         self.relaxed(|| aside(&mut || outcome = call()))?;
         outcome

@@ -16,7 +16,7 @@ pub(crate) enum What {
     Slice,
     /// On the default stream, alone: cudarc tracks no events.
     SliceOfDefault,
-    /// Where there are no pools, so that it is freed at once.
+    /// Of a primary context where there are no pools, so that it is freed at once.
     PlainSlice,
     View,
     Pinned,
@@ -93,7 +93,14 @@ impl What {
 
     /// Makes one in a context, with a write pending on another stream of cudarc's.
     pub(crate) fn make(self, sim: &Sim, context: &Arc<CudaContext>) -> Made {
-        sim.switch("no-memory-pools", self == Self::PlainSlice);
+        // cudarc asks for pools when it makes a context of its own.
+        let plain = (self == Self::PlainSlice && context.is_primary()).then(|| {
+            sim.switch("no-memory-pools", true);
+            let made = CudaContext::new(context.ordinal());
+            sim.switch("no-memory-pools", false);
+            made.unwrap()
+        });
+        let context = plain.as_ref().unwrap_or(context);
         if self == Self::SliceOfDefault {
             let stream = context.default_stream();
             return Made::Slice(stream.clone_htod(&[1; LENGTH]).unwrap());

@@ -45,7 +45,7 @@ fn the_entry_points_of_core_are_there() {
         hipStreamSynchronize hipStreamIsCapturing hipStreamGetCaptureInfo hipThreadExchangeStreamCaptureMode \
         hipDeviceSynchronize hipMalloc hipFree hipMemcpyDtoHAsync hipMemcpyDtoDAsync cuStreamGetCaptureInfo_v2 \
         cuUserObjectCreate cuUserObjectRelease cuGraphRetainUserObject hipStreamGetCaptureInfo_v2 hipUserObjectCreate \
-        hipUserObjectRelease hipGraphRetainUserObject";
+        hipUserObjectRelease hipGraphRetainUserObject cuMemAllocAsync cuMemFreeAsync hipMallocAsync hipFreeAsync";
     for name in of_core.split(' ') {
         assert!(all.contains(&name), "{name}");
     }

@@ -45,9 +45,10 @@ enum Way {
     CopyToHost,
     CopyOnDevice,
     CopyOnDeviceAtOnce,
+    CopyOnDeviceWithoutPools,
 }
 
-const WAYS: [Way; 13] = [
+const WAYS: [Way; 14] = [
     Way::Event,
     Way::EventAndSynchronize,
     Way::Legacy,
@@ -61,6 +62,7 @@ const WAYS: [Way; 13] = [
     Way::CopyToHost,
     Way::CopyOnDevice,
     Way::CopyOnDeviceAtOnce,
+    Way::CopyOnDeviceWithoutPools,
 ];
 
 /// When the call fails.
@@ -107,7 +109,9 @@ impl Way {
                 let dl_device = Some(Device::CPU);
                 (None, ExportRequest { dl_device, ..plain })
             }
-            Self::CopyOnDevice => (Some(other), copy(number(other))),
+            Self::CopyOnDevice | Self::CopyOnDeviceWithoutPools => {
+                (Some(other), copy(number(other)))
+            }
             Self::CopyOnDeviceAtOnce => (Some(other), copy(Some(-1))),
             _ => (Some(other), with(number(other))),
         }
@@ -140,6 +144,7 @@ fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
     for switch in ["no-ctx-record-event", "no-stream-ids"] {
         sim.switch(switch, way == Way::EventAndSynchronize);
     }
+    sim.switch("no-memory-pools", way == Way::CopyOnDeviceWithoutPools);
     let producer = world.lane(world.first, Blocks::No);
     let (reader, request) = way.consumer(world, producer);
     let log = Arc::<Log>::default();

@@ -99,7 +99,7 @@ pub(crate) enum Abilities {
     Quick,
     /// Everything runs until the host waits for it.
     Slow,
-    /// The driver has no `cuCtxRecordEvent` and no user objects, and does not number streams.
+    /// The driver has no `cuCtxRecordEvent`, no user objects and no memory pools, and does not number streams.
     Old,
 }
 

@@ -1,20 +1,24 @@
 //! Copies by the driver: right values, behind the producer, before the consumer, and everything is freed.
 
+use core::time::Duration;
 use std::sync::Arc;
+use std::time::Instant;
 
 use dlpack_core::{DLPack, Device, Error, ExportRequest};
 
 use crate::cells::{Abilities, Ask, Captures, Cell, Drops, Producer};
 use crate::lanes::Lanes;
-use crate::memory::{BYTES, Kind, Log, Owner, World};
+use crate::memory::{BYTES, Blocks, Kind, Log, Owner, World};
 use crate::oracle::Rules;
-use crate::simulator::{ALLOCATIONS, EVENTS};
-use crate::tensors::{asking, written};
+use crate::simulator::{ALLOCATIONS, Api, BOTH, EVENTS};
+use crate::tensors::{asking, device_memory, number, written};
 
 /// Exports a copy, uses it, and drops it while it is in use.
 fn copy(cell: &Cell) -> Result<(), String> {
     let world = World::new(cell.kind.api());
     cell.driver.set(&world);
+    // The manual only says that it may wait.
+    world.sim.switch("free-at-once", true);
     let lanes = Lanes::of(cell, &world);
     let captures = lanes.captures(cell.captures);
     let rules = Rules {
@@ -238,4 +242,69 @@ fn copies_to_the_host_wait_for_the_producer() {
         assert_eq!(over(&world, &log), Ok(()), "{cell:?}");
     }
     assert!(count > 100, "{count}");
+}
+
+/// `torch.from_dlpack(x, copy=True)` in a loop: the device goes on, and so does the host.
+#[test]
+fn a_copy_on_the_device_makes_nobody_wait() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let stream = match api {
+            Api::Cuda => world.lane(world.first, Blocks::No),
+            // What is read on another stream of HIP waits for `collect`.
+            Api::Hip => world.lane(world.first, Blocks::Legacy),
+        };
+        let (owner, log) = written(&world, device_memory(api), producer);
+        let owner = Arc::new(owner);
+        world.sim.forget_calls();
+        // Whatever waits would be held for 20 seconds.
+        world.sim.hold();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            let request = ExportRequest {
+                copy: Some(true),
+                ..asking(number(stream))
+            };
+            let copy = owner.to_dlpack_with(&request).unwrap();
+            world.read(stream, copy.view().as_ptr().expose_provenance());
+            drop(copy);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{api:?}");
+        world.sim.release();
+        let names = world.sim.call_names();
+        let waits = names.iter().find(|name| name.contains("Synchronize"));
+        assert_eq!(waits, None, "{names:?}");
+        drop(owner);
+        collect(&world);
+        assert_eq!(over(&world, &log), Ok(()), "{api:?}");
+    }
+}
+
+/// Where there are no pools, and where the consumer's stream is that of another device.
+#[test]
+fn a_copy_lies_on_the_device_of_its_tensor() {
+    for api in BOTH {
+        for (second, pools) in [(true, true), (false, false)] {
+            let world = World::new(api);
+            let producer = world.lane(world.first, Blocks::No);
+            let place = if second { world.second } else { world.first };
+            let reader = world.lane(place, Blocks::No);
+            world.sim.switch("no-memory-pools", !pools);
+            let (owner, log) = written(&world, device_memory(api), producer);
+            let request = ExportRequest {
+                copy: Some(true),
+                ..asking(number(reader))
+            };
+            world.sim.forget_calls();
+            let copy = owner.into_dlpack_with(&request).unwrap();
+            let names = world.sim.call_names();
+            let pool = names.iter().filter(|name| name.ends_with("llocAsync"));
+            assert_eq!(pool.count(), usize::from(!pools), "{names:?}");
+            world.read(reader, copy.view().as_ptr().expose_provenance());
+            drop(copy);
+            collect(&world);
+            assert_eq!(over(&world, &log), Ok(()), "{api:?}");
+        }
+    }
 }

@@ -60,6 +60,7 @@ impl Abilities {
             ("no-ctx-record-event", self == Self::Old),
             ("no-stream-ids", self == Self::Old),
             ("no-user-objects", self == Self::Old),
+            ("no-memory-pools", self == Self::Old),
         ] {
             world.sim.switch(switch, on);
         }
