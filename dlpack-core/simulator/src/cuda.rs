@@ -29,6 +29,7 @@ fn name(out: Out<*const c_char>, code: i32) -> Result<(), Code> {
 }
 
 entries! { Cuda
+    #[waits(Waits::Yes)]
     fn cuInit(flags: u32) |world, _host, _label| {
         world.initialize(flags).map(|()| world.lasting.initialized = true)
     };
@@ -63,6 +64,7 @@ entries! { Cuda
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: i32) |world, _host, _label| {
         world.check_device(device).map(|()| bytes.give(1 << 34))
     };
+    #[waits(Waits::Yes)]
     fn cuDevicePrimaryCtxRetain(context: Out<usize>, device: i32) |world, _host, _label| {
         world.retain_primary(device).map(|handle| context.give(handle))
     };

@@ -23,6 +23,7 @@ extern "C" fn hipGetErrorName(code: i32) -> *const c_char {
 }
 
 entries! { Hip
+    #[waits(Waits::Yes)]
     fn hipInit(flags: u32) |world, _host, _label| world.initialize(flags);
     fn hipGetDeviceCount(count: Out<i32>) |world, _host, _label| {
         count.give(world.devices);

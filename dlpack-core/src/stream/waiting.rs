@@ -24,7 +24,8 @@
 
 use alloc::vec::Vec;
 use core::mem::{forget, take};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::stream::driver::driver;
 use crate::stream::graph::{a_graph_is_gone, is_any_gone, reads};
@@ -58,11 +59,13 @@ fn lock(list: &Mutex<Vec<Waiting>>) -> MutexGuard<'_, Vec<Waiting>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is a child of the process that used the driver first.
+/// Whether this is a child of the process in which an owner waited first: it can use neither the driver nor the lists,
+/// which another thread may have locked when it was made.
 fn is_forked() -> bool {
-    static PROCESS: OnceLock<u32> = OnceLock::new();
+    static PROCESS: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();
-    *PROCESS.get_or_init(|| process) != process
+    let first = PROCESS.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed);
+    first.is_err_and(|first| first != process)
 }
 
 /// Keeps an owner until its consumer is done, and the graph that reads its data is gone. Without memory it is leaked: it may
@@ -400,6 +403,9 @@ pub fn collect() -> usize {
 /// ```
 #[must_use]
 pub fn captured() -> usize {
+    if is_forked() {
+        return 0;
+    }
     let graphs = lock(&GRAPHS);
     graphs.iter().filter(|one| one.is_in_graph()).count()
 }
@@ -417,6 +423,9 @@ pub fn captured() -> usize {
 ///
 /// No graph that reads their data is launched any more.
 pub unsafe fn release_captured() {
+    if is_forked() {
+        return;
+    }
     let read = take(&mut *lock(&GRAPHS));
     for mut one in read {
         one.graph = None;

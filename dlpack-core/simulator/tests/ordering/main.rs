@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod bindings;
+mod calls;
 mod cells;
 mod controls;
 mod copies;
@@ -19,6 +20,7 @@ mod lanes;
 #[path = "../memory/mod.rs"]
 mod memory;
 mod oracle;
+mod processes;
 mod run;
 #[path = "../simulator/mod.rs"]
 mod simulator;

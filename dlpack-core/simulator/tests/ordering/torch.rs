@@ -1,6 +1,5 @@
-//! What a user of `torch` does: captures, contexts of their own, loops, and how often a driver is called for it.
+//! What a user of `torch` does: captures, contexts of their own, loops.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use dlpack_core::stream::{captured, collect};
@@ -23,7 +22,7 @@ fn use_it(world: &World, owner: Owner, consumer: Lane) -> Managed {
 }
 
 /// The same with new data.
-fn from_dlpack(world: &World, producer: Lane, consumer: Lane) -> (Managed, Arc<Log>) {
+pub(crate) fn from_dlpack(world: &World, producer: Lane, consumer: Lane) -> (Managed, Arc<Log>) {
     let (owner, log) = written(world, device_memory(world.driver.api), producer);
     (use_it(world, owner, consumer), log)
 }
@@ -191,86 +190,5 @@ fn a_handle_that_comes_back_is_not_taken_for_the_old_stream() {
     assert_eq!(collect(), 0);
     for log in [&log, &next_log] {
         assert_over(&world, log);
-    }
-}
-
-/// How often the driver is called: for the export, and for the drop.
-#[test]
-fn calls_are_few() {
-    let count = |producer: Blocks, stream: Option<i64>, consumer: Blocks| {
-        let world = World::new(Api::Cuda);
-        let producer = world.lane(world.first, producer);
-        let consumer = world.lane(world.first, consumer);
-        let stream = stream.or(number(consumer).filter(|&number| number > 2));
-        // Everything is known that is asked once.
-        drop(from_dlpack(&world, producer, consumer));
-        assert_eq!(collect(), 0);
-        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
-        world.sim.forget_calls();
-        let tensor = owner.into_dlpack_with(&asking(stream)).unwrap();
-        let exported = world.sim.call_names();
-        world.sim.forget_calls();
-        drop(tensor);
-        let dropped = world.sim.call_names();
-        assert_over(&world, &log);
-        (exported, dropped)
-    };
-    let owners = |names: &[String]| {
-        let own = |name: &&String| ["cuMemFreeAsync"].contains(&name.as_str());
-        names.iter().filter(own).count() + 1
-    };
-    let (exported, dropped) = count(Blocks::Legacy, Some(1), Blocks::Legacy);
-    assert_eq!(exported, [""; 0], "default and default");
-    // The owner of these tests makes its context current, and frees.
-    assert!(dropped.len() - owners(&dropped) <= 5, "{dropped:?}");
-    let (exported, dropped) = count(Blocks::No, None, Blocks::No);
-    assert!(exported.len() <= 13, "{exported:?}");
-    assert_eq!(
-        dropped, [""; 0],
-        "nothing that could break, order or stop anything"
-    );
-}
-
-const CASE: &str = "DLPACK_TEST_CASE";
-
-/// Where no capture was ever seen, so many owners do not wait for nothing.
-#[test]
-fn what_nobody_can_name_is_freed_when_it_is_much() {
-    let test = std::env::current_exe().expect("a test knows its own file");
-    let output = Command::new(test)
-        .args([
-            "--exact",
-            "torch::in_a_process_without_captures",
-            "--nocapture",
-        ])
-        .env(CASE, "limit")
-        .output()
-        .expect("a test can be started");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
-}
-
-#[test]
-fn in_a_process_without_captures() {
-    if std::env::var_os(CASE).is_none() {
-        return;
-    }
-    for api in BOTH {
-        let world = World::new(api);
-        let producer = world.lane(world.first, Blocks::No);
-        let mut logs: Vec<Arc<Log>> = Vec::new();
-        let freed = |logs: &[Arc<Log>]| logs.iter().filter(|log| log.drops() == 1).count();
-        for turn in 1..=64 {
-            let consumer = world.lane(world.first, Blocks::No);
-            let (tensor, log) = from_dlpack(&world, producer, consumer);
-            logs.push(log);
-            drop(tensor);
-            assert_eq!(freed(&logs), 0, "turn {turn}");
-        }
-        let consumer = world.lane(world.first, Blocks::No);
-        let (tensor, log) = from_dlpack(&world, producer, consumer);
-        assert_eq!(freed(&logs), 64);
-        drop(tensor);
-        assert_over(&world, &log);
     }
 }

@@ -1,0 +1,240 @@
+//! The list of owners that wait, in processes of their own: what it holds at most where no capture was ever seen, what a
+//! child finds of it after a fork, and what is done about it at the exit.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
+use std::sync::Arc;
+
+use dlpack_core::stream::{captured, collect};
+use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
+
+use crate::memory::{BYTES, Blocks, Log, Owner, World};
+use crate::simulator::{Api, BOTH, EVENTS, GLOBAL};
+use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::torch::from_dlpack;
+
+const CASE: &str = "DLPACK_TEST_CASE";
+
+/// Runs a case of `in_a_process_of_its_own`; what it says.
+#[track_caller]
+fn process(case: &str) -> String {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    let output = Command::new(test)
+        .args([
+            "--exact",
+            "processes::in_a_process_of_its_own",
+            "--nocapture",
+        ])
+        .env(CASE, case)
+        .output()
+        .expect("a test can be started");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{case}: {}\n{text}", output.status);
+    text
+}
+
+#[test]
+fn in_a_process_of_its_own() {
+    match std::env::var(CASE).as_deref() {
+        Ok("owners") => BOTH.into_iter().for_each(many_owners),
+        Ok("bytes") => BOTH.into_iter().for_each(much_memory),
+        Ok("fork") => a_fork(),
+        Ok("exit") => an_exit(),
+        _ => {}
+    }
+}
+
+fn freed(logs: &[Arc<Log>]) -> usize {
+    logs.iter().filter(|log| log.drops() == 1).count()
+}
+
+#[test]
+fn sixty_four_owners_that_nobody_can_name_are_freed() {
+    process("owners");
+}
+
+fn many_owners(api: Api) {
+    let world = World::new(api);
+    let producer = world.lane(world.first, Blocks::No);
+    let mut logs = Vec::new();
+    for turn in 1..=64 {
+        let consumer = world.lane(world.first, Blocks::No);
+        let (tensor, log) = from_dlpack(&world, producer, consumer);
+        logs.push(log);
+        drop(tensor);
+        assert_eq!(freed(&logs), 0, "turn {turn}");
+    }
+    let consumer = world.lane(world.first, Blocks::No);
+    let (tensor, log) = from_dlpack(&world, producer, consumer);
+    assert_eq!(freed(&logs), 64);
+    drop(tensor);
+    assert_over(&world, &log);
+}
+
+#[test]
+fn owners_of_256_mb_that_nobody_can_name_are_freed() {
+    process("bytes");
+}
+
+/// A tensor of so many rows, all of which are the same.
+struct Rows(Owner, i64);
+
+impl DLPack for Rows {
+    #[expect(unsafe_code, reason = "lends memory by its address")]
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let start = core::ptr::with_exposed_provenance_mut::<u8>(self.0.address);
+        // SAFETY: so many bytes were allocated there, and are freed with the owner.
+        let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES, self.0.kind.device()) };
+        let row = i64::try_from(BYTES).expect("a small number");
+        let parts = Parts::new().shape([self.1, row]).strides([0, 1]);
+        parts
+            .stream(self.0.said.expect("it is said"))
+            .describe(loan)
+    }
+}
+
+fn much_memory(api: Api) {
+    let rows = (1 << 28) / i64::try_from(BYTES).expect("a small number");
+    for (rows, expected) in [(rows - 1, 0), (rows, 1)] {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let [consumer, other] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+        let (owner, log) = written(&world, device_memory(api), producer);
+        let address = owner.address;
+        let tensor = Rows(owner, rows).into_dlpack_with(&asking(number(consumer)));
+        world.read(consumer, address);
+        drop(tensor.expect("it can be exported"));
+        let (tensor, next) = from_dlpack(&world, producer, other);
+        assert_eq!(log.drops(), expected, "{rows} rows");
+        drop(tensor);
+        assert_over(&world, &log);
+        assert_over(&world, &next);
+    }
+}
+
+#[test]
+fn a_child_leaves_alone_what_waits_in_its_parent() {
+    process("fork");
+}
+
+#[expect(unsafe_code, reason = "functions of the C library")]
+mod libc {
+    unsafe extern "C" {
+        pub(super) safe fn fork() -> i32;
+        pub(super) safe fn alarm(seconds: u32) -> u32;
+        pub(super) safe fn _exit(status: i32) -> !;
+        pub(super) unsafe fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    }
+}
+
+fn a_fork() {
+    let world = World::new(Api::Cuda);
+    let [producer, consumer, pool] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
+    let (waits, waits_log) = from_dlpack(&world, producer, consumer);
+    drop(waits);
+    let (owner, graph_log) = written(&world, device_memory(Api::Cuda), producer);
+    world
+        .driver
+        .begin_capture(pool.handle, GLOBAL)
+        .expect("nobody captures");
+    drop(
+        owner
+            .into_dlpack_with(&asking(number(pool)))
+            .expect("as above"),
+    );
+    let graph = world.driver.end_capture(pool.handle).expect("it is whole");
+    let (tensor, log) = from_dlpack(&world, producer, consumer);
+    let mut tensor = Some(tensor);
+    let before = (
+        waits_log.drops(),
+        graph_log.drops(),
+        log.drops(),
+        captured(),
+    );
+    assert_eq!(before, (1, 0, 0, 1), "the second export frees the first");
+
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // A child may find the list locked by a thread that it does not have.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let _ = captured();
+            }
+        });
+        for turn in 0..200 {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(20);
+                libc::_exit(i32::from(!is_quiet(
+                    &world,
+                    tensor.take(),
+                    &[&log, &graph_log],
+                )));
+            }
+            let mut status = -1;
+            // SAFETY: a child of ours, and a place for the result.
+            #[expect(unsafe_code, reason = "a function of the C library")]
+            let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if (ended, status) != (child, 0) {
+                over.store(true, Ordering::Relaxed);
+                panic!("child {turn} ended with {status:#x}");
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    drop(tensor);
+    world.driver.destroy_graph(graph).expect("it is there");
+    for log in [&waits_log, &log, &graph_log] {
+        assert_over(&world, log);
+    }
+}
+
+/// Whether a child calls no driver and frees nothing, whatever it does with tensors of its parent.
+fn is_quiet(world: &World, tensor: Option<Managed>, logs: &[&Arc<Log>]) -> bool {
+    let calls = world.sim.calls().len();
+    drop(tensor);
+    let kept = (collect(), captured());
+    // SAFETY: no graph is launched in the child.
+    #[expect(unsafe_code, reason = "frees what graphs have read")]
+    unsafe {
+        dlpack_core::stream::release_captured();
+    }
+    kept == (0, 0) && world.sim.calls().len() == calls && logs.iter().all(|log| log.drops() == 0)
+}
+
+#[test]
+fn what_waits_at_the_exit_is_left_to_the_driver() {
+    let said = process("exit");
+    assert!(said.contains("it waits"), "{said}");
+    assert!(!said.contains("it is freed"), "{said}");
+}
+
+/// Says when it is dropped.
+struct Says(Owner);
+
+impl DLPack for Says {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.0.describe()
+    }
+}
+
+impl Drop for Says {
+    fn drop(&mut self) {
+        eprintln!("it is freed");
+    }
+}
+
+fn an_exit() {
+    let world = World::new(Api::Cuda);
+    let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    let (owner, _) = written(&world, device_memory(Api::Cuda), producer);
+    drop(
+        Says(owner)
+            .into_dlpack_with(&asking(number(consumer)))
+            .expect("it can be exported"),
+    );
+    assert_eq!(world.sim.live(EVENTS), 0);
+    eprintln!("it waits on {}", Device::cuda(0));
+    // As the end of a program, and not of a test, which collects.
+    std::process::exit(0);
+}
