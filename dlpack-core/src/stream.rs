@@ -31,6 +31,23 @@
 //! | `memory` | new memory of a device, for copies |
 //! | `without_std` | the same in a build without the feature `std`, which finds no driver |
 //!
+//! # What nobody sees to
+//!
+//! - *Pinned memory without a stream*, and an upload from it that goes on: a consumer that names no stream reads on the host,
+//!   so its deleter says that it has read. Who starts an asynchronous copy from such memory keeps the array until that is done,
+//!   or names its stream.
+//! - *No stream inside of a capture.* That means the default stream, and whoever then reads on the stream that captures reads
+//!   without order: name that stream. PyTorch, CuPy and JAX do.
+//! - *Managed memory where `concurrentManagedAccess` is 0* (Windows, Jetson): there the host may not touch any of it while any
+//!   kernel runs, and an export waits for the work on its own tensor alone.
+//! - *`cudaDeviceReset`* ends the device for every library of the process. What waits is gone with it, and later
+//!   exports fail with the driver's error.
+//! - *A driver that was loaded under a name that is not looked for.* A tensor that asks for no order (-1) is exported without a
+//!   driver, and where none can be found its drop takes it that there is none. `DLPACK_LIBCUDA` and
+//!   `DLPACK_LIBAMDHIP64` name it.
+//! - *A consumer's stream is not kept until its deleter is called*, though that would tell exactly when it is done:
+//!   [`soundness`](crate::soundness) says why.
+//!
 //! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::copies`.
 //!
 //! Nothing of this is linked. The libraries are looked for when an export needs them for the first time, and the

@@ -219,10 +219,10 @@ fn a_machine_without_drivers() {
         (
             HIP,
             &[
-                "libamdhip64.so",
                 "libamdhip64.so.7",
                 "libamdhip64.so.6",
                 "libamdhip64.so.5",
+                "libamdhip64.so",
             ],
         ),
     ] {

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "loads libraries")]
 
 use alloc::vec::Vec;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use core::{mem::transmute_copy, ptr::NonNull};
 
 use libloading::Library;
@@ -35,11 +35,12 @@ pub(super) const HIP: SearchPath = SearchPath {
     candidates: if cfg!(windows) {
         &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"]
     } else {
+        // The bare name can be that of another version's development files.
         &[
-            "libamdhip64.so",
             "libamdhip64.so.7",
             "libamdhip64.so.6",
             "libamdhip64.so.5",
+            "libamdhip64.so",
         ]
     },
 };
@@ -52,7 +53,9 @@ pub(super) struct OpenLibrary {
 
 impl OpenLibrary {
     pub(super) fn open(search: &SearchPath) -> Result<Self, Error> {
-        let candidates = match std::env::var_os(search.variable) {
+        let named = std::env::var_os(search.variable);
+        let by_name = named.is_none();
+        let candidates = match named {
             Some(path) => alloc::vec![path],
             None => search.candidates.iter().map(OsString::from).collect(),
         };
@@ -65,9 +68,7 @@ impl OpenLibrary {
         }
         let mut failures = Vec::new();
         for name in candidates {
-            // SAFETY: a driver does nothing when it is loaded but to get ready; who names another library in the
-            // environment vouches for what that does.
-            match unsafe { Library::new(&name) } {
+            match load(&name, by_name) {
                 Ok(library) => return Ok(Self { library, name }),
                 Err(error) => failures.push(why(&error)),
             }
@@ -107,9 +108,27 @@ fn why(error: &dyn core::error::Error) -> alloc::string::String {
     alloc::format!("{}", error.source().unwrap_or(error))
 }
 
+/// Loads a library: by its name, or from where somebody says that it is.
+fn load(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
+    #[cfg(windows)]
+    if by_name && name == "nvcuda.dll" {
+        use libloading::os::windows;
+
+        // The driver's place; the folder of the program, which comes first otherwise, may be anybody's.
+        let system = windows::LOAD_LIBRARY_SEARCH_SYSTEM32;
+        // SAFETY: a driver does nothing when it is loaded but to get ready.
+        return unsafe { windows::Library::load_with_flags(name, system) }.map(Library::from);
+    }
+    let _ = by_name;
+    // SAFETY: as above; who names another library in the environment vouches for what that does.
+    unsafe { Library::new(name) }
+}
+
 /// A library that is loaded already.
 #[cfg(unix)]
 fn loaded(name: &OsString) -> Option<Library> {
+    use core::ffi::c_int;
+
     use libloading::os::unix;
 
     /// `RTLD_NOLOAD`, which `libloading` does not name.

@@ -75,7 +75,7 @@ mod dlpack_probe {
     use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collector, release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

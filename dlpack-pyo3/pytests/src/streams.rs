@@ -297,6 +297,17 @@ impl Patient {
     }
 }
 
+/// The address of a function of C that drops what is done, for whoever calls it without Python.
+#[pyfunction]
+pub(crate) fn collector() -> usize {
+    extern "C" fn collect(_: usize) {
+        dlpack_pyo3::stream::collect();
+    }
+
+    let function: extern "C" fn(usize) = collect;
+    function as usize
+}
+
 /// Drops the owners that graphs keep: the test launches no graph any more.
 #[pyfunction]
 pub(crate) fn release_captured() {

@@ -732,6 +732,59 @@ sys.late = Late()
     )
 
 
+def test_what_waits_when_the_interpreter_ends(script):
+    """CAP-14: nobody looks after it any more; and whoever does, without Python, drops no object of Python's."""
+    script(
+        """
+import dlpack_probe as p, capi, simulator as sim
+gpu = sim.Gpu("cuda")
+for cls in [p.Queued, p.Handed]:
+    capi.export(gpu.written(cls, gpu.stream()), stream=gpu.stream()).release()
+assert sim.lib.sim_live(sim.ALLOCATIONS) == 2
+capi.at_exit(p.collector(), 0)
+"""
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_what_waits_in_a_forked_child(script):
+    """A child can use no driver: it frees nothing, and ends like any other."""
+    script(
+        """
+import os
+import dlpack_probe as p, capi, simulator as sim
+gpu = sim.Gpu("cuda")
+stream = gpu.stream()
+capi.export(gpu.written(p.Queued, gpu.stream()), stream=stream).release()
+later = capi.export(gpu.written(p.Queued, gpu.stream()), stream=gpu.stream())
+sim.forget_calls()
+child = os.fork()
+if child == 0:
+    later.release()
+    assert (p.collect(), p.captured(), sim.calls()) == (0, 0, [])
+    raise SystemExit(0)
+assert os.waitpid(child, 0)[1] == 0
+later.release()
+assert p.collect() == 0 and sim.live(sim.ALLOCATIONS) == 0
+"""
+    )
+
+
+@pytest.mark.parametrize("name", ["cuda", "rocm"])
+def test_other_threads_go_on_while_the_driver_is_first_used(script, name):
+    """STC-08: that takes long, as a context may have to be made."""
+    script(
+        f"""
+import dlpack_probe as p, capi, simulator as sim
+gpu = sim.Gpu("{name}")
+owner = gpu.written(p.Queued, gpu.stream())
+with sim.Held() as held:
+    capi.export(owner, stream=gpu.stream()).release()
+assert held.went_on
+"""
+    )
+
+
 # -- copies -----------------------------------------------------------------------------------------
 
 
@@ -853,11 +906,14 @@ def test_memory_of_the_host_for_the_processor(readable):
     copied.release()
 
 
-def test_a_copy_that_memory_has_no_room_for(gpu):
+@pytest.mark.parametrize("pools", [True, False])
+def test_a_copy_that_memory_has_no_room_for(gpu, pools):
     """ERR-05, ERR-01: of the device: BufferError or MemoryError, and nothing is kept."""
     owner = gpu.written(p.Queued, gpu.stream())
     held = capi.references(owner)
-    sim.fail("cuMemAlloc_v2" if gpu.cuda else "hipMalloc", 2)
+    sim.switch("no-memory-pools", not pools)
+    names = {True: ("cuMemAllocAsync", "hipMallocAsync"), False: ("cuMemAlloc_v2", "hipMalloc")}
+    sim.fail(names[pools][not gpu.cuda], 2)
     with pytest.raises((BufferError, MemoryError)):
         owner.__dlpack__(copy=True, stream=gpu.default, **NEW)
     assert capi.references(owner) == held
