@@ -15,7 +15,6 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     finish(args)?;
     let mut steps = vec![
         Step::new("words that must not stay", text::words),
-        Step::new("README shows programs that exist", text::readme),
         Step::new("files of 500 lines, or a reason", text::lengths),
         Step::new("unsafe only in files that say so", text::unsafe_code),
         Step::new("imports go up", floors::check),

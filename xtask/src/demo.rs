@@ -30,16 +30,20 @@ fn python(sh: &Shell) -> Result<()> {
 
 /// The tests of the package; and its notebook on the oldest Python, with the module of the stable ABI.
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
-    let packages: Vec<_> = PACKAGES.into_iter().chain(TESTED.split(' ')).collect();
     let usual = (interpreter()?, "pyo3/macros", "test");
     let oldest = interpreter_of(10).map(|python| (python, "pyo3/abi3-py310", "notebook"));
     for (python, feature, only) in core::iter::once(usual).chain(oldest) {
-        let venv = venv(sh, &python, "showcase", &packages)?;
-        let tests = pytest(venv.run(sh), "examples/showcase/tests").args(["-k", only]);
-        let site = showcase(sh, &venv, feature)?;
-        tests.env("PYTHONPATH", site).run()?;
+        let venv = environment(sh, &python)?;
+        let tests = pytest(venv.run(sh), "examples/showcase/tests");
+        let tests = tests.env("PYTHONPATH", showcase(sh, &venv, feature)?);
+        tests.args(["-k", only]).run()?;
     }
     Ok(())
+}
+
+pub(crate) fn environment(sh: &Shell, python: &Path) -> Result<Venv> {
+    let packages = PACKAGES.into_iter().chain(TESTED.split(' '));
+    venv(sh, python, "showcase", &Vec::from_iter(packages))
 }
 
 /// Builds the package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.

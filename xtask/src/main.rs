@@ -13,6 +13,7 @@ mod faults;
 mod floors;
 mod fuzz;
 mod gpu;
+mod guide;
 mod interpreters;
 mod mutants;
 mod place;
@@ -45,7 +46,7 @@ macro_rules! commands {
 }
 
 /// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
-const COMMANDS: [(&str, &str, Action); 14] = commands!(demo test ci coverage api consumers gpu pytest faults mutants asan valgrind fuzz bench);
+const COMMANDS: [(&str, &str, Action); 15] = commands!(demo test ci guide coverage api consumers gpu pytest faults mutants asan valgrind fuzz bench);
 
 fn main() -> ExitCode {
     if let Err(error) = start() {

@@ -5,7 +5,7 @@
 //!   --keep-going   run the other steps after one has failed
 
 use crate::prelude::*;
-use crate::{consumers, coverage, demo, drivers, gpu, pytest};
+use crate::{consumers, coverage, demo, drivers, gpu, guide, pytest};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let keep_going = args.contains("--keep-going");
@@ -39,6 +39,7 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
         Step::new("checks on a GPU, with the fake driver", gpu::simulated),
         Step::new("checks on a GPU", |sh| gpu::checks(sh, Some("race"))),
         Step::new("tests of examples/showcase", demo::tests),
+        Step::new("README and guide", guide::check),
         Step::new("array libraries", consumers::always),
         Step::new("requirement coverage", coverage::check),
     ]);

