@@ -2,6 +2,7 @@
 
 #[allow(
     dead_code,
+    unsafe_code,
     clippy::all,
     reason = "programs to be read: short ones, that show one thing"
 )]
