@@ -23,7 +23,7 @@ SRC = Path(__file__).parent / "src"
 
 def hero():
     """A struct, one block of memory, the arrays of four libraries over it."""
-    p = Picture("A Rust struct, its one block of memory, and the arrays of NumPy, PyTorch, JAX and pandas over that memory")
+    p = Picture("A Rust struct, its one block of memory, and what NumPy, PyTorch, JAX and matplotlib make of that memory")
     p.box(30, 12, 500, 122, "#f5f7fa")
     code = ["#[derive(DLPack)]", "struct Image {", "    #[dlpack(data)]  pixels: Vec<u8>,", "    #[dlpack(shape)] dims: [usize; 3],", "}"]
     for line, words in enumerate(code):
@@ -32,7 +32,7 @@ def hero():
     p.cells(28, 168, ["R", "G", "B"] * 4, width=42, height=36, fills=["#ffb3b3", "#b7e4b0", "#b3d1ff"] * 4)
     p.text(280, 226, "one block of memory: allocated once, copied never", bold=True)
     for index, (name, call) in enumerate(
-        [("NumPy", "asarray(x)"), ("PyTorch", "from_dlpack(x)"), ("JAX", "from_dlpack(x)"), ("pandas", "DataFrame(x)")]
+        [("NumPy", "asarray(x)"), ("PyTorch", "from_dlpack(x)"), ("JAX", "from_dlpack(x)"), ("matplotlib", "imshow(x)")]
     ):
         x = 28 + 129 * index
         p.box(x, 262, 117, 52, HUES[index])

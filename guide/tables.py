@@ -93,7 +93,8 @@ def everyday_libraries():
         "- **NumPy before 2.1 copies what is read-only**, since it asks for the struct from before DLPack 1.0. With `numpy.asarray(obj)`",
         "  nothing is copied in any NumPy, as that goes by the buffer protocol.",
         "- **MLX always copies** on the CPU.",
-        "- **pandas, matplotlib, scikit-learn** and the like call `numpy.asarray`, and see what NumPy sees.",
+        "- **matplotlib, scikit-learn** and the like call `numpy.asarray`, and see what NumPy sees. **pandas** does so for columns",
+        "  (`DataFrame({\"price\": trades.price})`); a whole table takes `DataFrame(np.asarray(x))`.",
         "",
     ]
     return "\n".join(lines)
