@@ -193,6 +193,10 @@ def size(work, name):
         return Path(copy).stat().st_size
 
 
+# As many as show what is there once, beside the many that show what a class costs.
+FEW = 2
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--classes", type=int, default=100)
@@ -213,10 +217,22 @@ def main():
             print(f"{command:8} {kind:8} {statistics.median(times):9.2f} {clock[kind]:7.2f} {to_alone}", flush=True)
     if "release" in options.commands:
         sizes = {kind: size(options.work, kind) for kind in options.kinds}
-        print("stripped library, bytes in all and more than the classes alone a class")
-        for kind, bytes in sizes.items():
-            more = f"{(bytes - sizes['alone']) / options.classes:9.0f}" if "alone" in sizes else ""
-            print(f"{'size':8} {kind:8} {bytes:9} {more}")
+        few = options.work / "few"
+        crates.write(few, sources(FEW))
+        for kind in options.kinds:
+            crates.rebuild(few, kind, "release")
+        small = {kind: size(few, kind) for kind in options.kinds}
+        print("stripped library, bytes: in all, a class, and once for any number of classes; then what of these alone has not")
+        costs = {kind: cost(small[kind], sizes[kind], options.classes) for kind in options.kinds}
+        for kind, (each, once) in costs.items():
+            more = [f"{mine - plain:9.0f}" for mine, plain in zip((each, once), costs["alone"])] if "alone" in costs else []
+            print(f"{'size':8} {kind:8} {sizes[kind]:9} {each:9.0f} {once:9.0f} {' '.join(more)}")
+
+
+def cost(small, large, classes):
+    """Bytes of one class more, and of a library without any, from those of `FEW` and of all classes."""
+    each = (large - small) / (classes - FEW)
+    return each, small - FEW * each
 
 
 if __name__ == "__main__":

@@ -3,10 +3,19 @@
 use crate::stream::graph::{After, reads};
 use crate::stream::order::remember;
 use crate::stream::release::{Freeing, Release, Settlement, settle};
+use crate::stream::visit::{Event, Visit};
 use crate::stream::{Queue, driver::driver, rules::Origin, waiting::keep};
 use crate::{Device, Error, memory::counted::Counted, request::Consumer};
 
 pub(crate) use crate::stream::order::order;
+
+/// What becomes of an owner.
+enum Fate {
+    /// It is dropped now, and then the visit.
+    Drop(Option<Visit>),
+    /// It waits for this to happen, if that is known, and for this graph to go.
+    Keep(Option<Counted<Event>>, Option<Counted>),
+}
 
 /// What its freeing waits for, and that it still lives.
 #[derive(Debug)]
@@ -64,33 +73,41 @@ impl Link {
 
     /// Drops the owner, or keeps it where the consumer's work may not be over.
     pub(crate) fn release<O: Send + 'static>(&mut self, owner: O) {
+        match self.fate() {
+            Fate::Drop(visit) => {
+                drop(owner);
+                drop(visit);
+            }
+            Fate::Keep(event, graph) => keep(&self.freeing, event, graph, owner),
+        }
+    }
+
+    /// What becomes of the owner, whatever it is: compiled once for all.
+    fn fate(&mut self) -> Fate {
         let Some(api) = self.freeing.origin.device.device_type.api() else {
-            return drop(owner);
+            return Fate::Drop(None);
         };
         let driver = match driver(api) {
             Ok(driver) => driver,
             // Nothing was ever queued, or nobody but the producer has queued anything.
-            Err(Error::NoDriver { .. }) => return drop(owner),
-            Err(_) if self.freeing.release == Release::Free => return drop(owner),
+            Err(Error::NoDriver { .. }) => return Fate::Drop(None),
+            Err(_) if self.freeing.release == Release::Free => return Fate::Drop(None),
             Err(Error::DriverFailed {
                 code: NO_DEVICE, ..
-            }) => return drop(owner),
+            }) => return Fate::Drop(None),
             // It is there, and somebody else may have found more of it than we did.
-            Err(_) => return keep(&self.freeing, None, None, owner),
+            Err(_) => return Fate::Keep(None, None),
         };
         let mut event = None;
         let graph = self.graph.take();
         if !graph.as_ref().is_some_and(reads) || self.freeing.is_immediate() {
             match settle(&self.freeing, |device| driver.visit(device)) {
-                Ok(Settlement::Free(visit)) => {
-                    drop(owner);
-                    return drop(visit);
-                }
+                Ok(Settlement::Free(visit)) => return Fate::Drop(Some(visit)),
                 Ok(Settlement::At(moment)) => event = Some(moment),
                 Ok(Settlement::Unknown) | Err(_) => {}
             }
         }
-        keep(&self.freeing, event, graph, owner);
+        Fate::Keep(event, graph)
     }
 }
 

@@ -86,19 +86,13 @@ pub(super) fn keep<O: Send + 'static>(
         Err((owner, _)) => return forget(owner),
     };
     let freeing = *freeing;
-    let one = Waiting {
+    Waiting {
         freeing,
         event,
         graph,
         owner,
-    };
-    if one.is_in_graph() {
-        put_back(&GRAPHS, one);
-        // It may have gone meanwhile.
-        a_graph_is_gone();
-    } else {
-        put_back(&WAITING, one);
     }
+    .wait();
 }
 
 /// Those whose graphs are gone have to wait for their consumers alone.
@@ -161,6 +155,17 @@ fn count(wanted: impl Fn(&Waiting) -> bool) -> usize {
 }
 
 impl Waiting {
+    /// Puts it into the list where it belongs.
+    fn wait(self) {
+        if self.is_in_graph() {
+            put_back(&GRAPHS, self);
+            // It may have gone meanwhile.
+            a_graph_is_gone();
+        } else {
+            put_back(&WAITING, self);
+        }
+    }
+
     fn is_of(&self, api: Api) -> bool {
         self.freeing.origin.device.device_type.api() == Some(api)
     }
