@@ -1,6 +1,6 @@
 """For each key, the memory as a strip of numbered cells, and the array that the key makes of it, with the same numbers."""
 
-from svg import HUES, LINE, PALE, WHITE, Picture
+from svg import HUES, LINE, WHITE, Picture
 
 CELL = 36
 
@@ -22,7 +22,14 @@ def layout(title, code, count, shape, strides, offset=0, group=0, unit="element"
     hues = [HUES[used[index] % len(HUES)] if index in used else WHITE for index in range(count)]
     p.cells(16, y + 8, range(count), cell, fills=hues, size=14 if cell > 30 else 12)
     y += 72
-    p.text(16, y, f"array, shape ({rows}, {columns // group if group else columns}{f', {group}' if group else ''})", 13, anchor="start", fill=LINE)
+    p.text(
+        16,
+        y,
+        f"array, shape ({rows}, {columns // group if group else columns}{f', {group}' if group else ''})",
+        13,
+        anchor="start",
+        fill=LINE,
+    )
     for i in range(rows):
         for j in range(columns):
             gap = 10 * (j // group) if group else 0
@@ -35,29 +42,55 @@ def key_shape():
 
 
 def key_strides():
-    return layout("strides: rows of four elements, of which three are shown", ["#[dlpack(shape = [2, 3],", "         strides = [4, 1])]"], 8, (2, 3), (4, 1))
+    return layout(
+        "strides: rows of four elements, of which three are shown",
+        ["#[dlpack(shape = [2, 3],", "         strides = [4, 1])]"],
+        8,
+        (2, 3),
+        (4, 1),
+    )
 
 
 def key_byte_strides():
     return layout(
         "byte_strides: two rows of eight bytes, of which two pixels of three bytes are shown",
         ["#[dlpack(shape = [2, 2, 3],", "         byte_strides = [8, _, _])]"],
-        16, (2, 6), (8, 1), group=3, unit="byte",
+        16,
+        (2, 6),
+        (8, 1),
+        group=3,
+        unit="byte",
     )
 
 
 def key_offset():
-    return layout("offset: two elements come before the first", ["#[dlpack(shape = [2, 3], offset = 2)]"], 8, (2, 3), (3, 1), offset=2)
+    return layout(
+        "offset: two elements come before the first",
+        ["#[dlpack(shape = [2, 3], offset = 2)]"],
+        8,
+        (2, 3),
+        (3, 1),
+        offset=2,
+    )
 
 
 def key_order():
-    return layout('order = "F": the first column comes first in memory', ['#[dlpack(shape = [2, 3], order = "F")]'], 6, (2, 3), (1, 2))
+    return layout(
+        'order = "F": the first column comes first in memory',
+        ['#[dlpack(shape = [2, 3], order = "F")]'],
+        6,
+        (2, 3),
+        (1, 2),
+    )
 
 
 def key_tensor():
     """Several vectors of one struct, each an array of its own."""
     p = Picture("tensor: each marked field of a struct is an array of its own")
-    code = ["#[dlpack(tensor(shape = [_, 2]))] observations: Vec<f32>,", "#[dlpack(tensor)]                 rewards: Vec<f32>,"]
+    code = [
+        "#[dlpack(tensor(shape = [_, 2]))] observations: Vec<f32>,",
+        "#[dlpack(tensor)]                 rewards: Vec<f32>,",
+    ]
     for line, words in enumerate(code):
         p.text(16, 28 + 20 * line, words, 14, anchor="start", mono=True)
     p.text(16, 78, "batch.observations, shape (3, 2)", 13, anchor="start", fill=LINE)
@@ -71,7 +104,9 @@ def key_tensor():
 def key_columns():
     """Records in memory; each field is an array with the record's size as its stride."""
     p = Picture("columns: each field of a record is an array, whose stride is the size of the record")
-    for line, words in enumerate(["#[dlpack(columns)] trades: Vec<Trade>", "struct Trade { price: f64, size: u32, venue: u32 }"]):
+    for line, words in enumerate(
+        ["#[dlpack(columns)] trades: Vec<Trade>", "struct Trade { price: f64, size: u32, venue: u32 }"]
+    ):
         p.text(16, 28 + 20 * line, words, 14, anchor="start", mono=True)
     p.text(16, 74, "memory, three records of 16 bytes", 13, anchor="start", fill=LINE)
     fields = [("price", 2, HUES[0]), ("size", 1, HUES[1]), ("venue", 1, HUES[2])]

@@ -23,9 +23,17 @@ SRC = Path(__file__).parent / "src"
 
 def hero():
     """A struct, one block of memory, the arrays of four libraries over it."""
-    p = Picture("A Rust struct, its one block of memory, and what NumPy, PyTorch, JAX and matplotlib make of that memory")
+    p = Picture(
+        "A Rust struct, its one block of memory, and what NumPy, PyTorch, JAX and matplotlib make of that memory"
+    )
     p.box(30, 12, 500, 122, "#f5f7fa")
-    code = ["#[derive(DLPack)]", "struct Image {", "    #[dlpack(data)]  pixels: Vec<u8>,", "    #[dlpack(shape)] dims: [usize; 3],", "}"]
+    code = [
+        "#[derive(DLPack)]",
+        "struct Image {",
+        "    #[dlpack(data)]  pixels: Vec<u8>,",
+        "    #[dlpack(shape)] dims: [usize; 3],",
+        "}",
+    ]
     for line, words in enumerate(code):
         p.text(48, 36 + 22 * line, words, anchor="start", mono=True)
     p.arrow((280, 134), (280, 166))
@@ -44,8 +52,15 @@ def hero():
 
 def owners():
     """Who owns what: the struct, the array, the block between them."""
-    p = Picture("An array holds a capsule, the capsule holds the object, the object holds the memory; the deleter gives it back once")
-    boxes = [("array", "NumPy, torch, ..", HUES[0]), ("export", "shape, strides,|the deleter", HUES[1]), ("owner", "your object,|or an Arc of it", HUES[2]), ("memory", "a Vec, a map,|a GPU's", HUES[3])]
+    p = Picture(
+        "An array holds a capsule, the capsule holds the object, the object holds the memory; the deleter gives it back once"
+    )
+    boxes = [
+        ("array", "NumPy, torch, ..", HUES[0]),
+        ("export", "shape, strides,|the deleter", HUES[1]),
+        ("owner", "your object,|or an Arc of it", HUES[2]),
+        ("memory", "a Vec, a map,|a GPU's", HUES[3]),
+    ]
     for index, (name, more, fill) in enumerate(boxes):
         x = 12 + 138 * index
         p.box(x, 14, 118, 78, fill)
@@ -61,7 +76,7 @@ def owners():
     return p
 
 
-def timeline(title, lanes, marks, notes=()):
+def timeline(title, lanes, marks):
     """Lanes of bars over time. A lane is a name and bars (from, to, words, hue); times go from 0 to 100."""
     p = Picture(title)
     left, wide = 116, 432
@@ -82,8 +97,6 @@ def timeline(title, lanes, marks, notes=()):
             p.text((at(begin) + at(end)) / 2, y + 26, words, 13)
     p.arrow((left, low + 6), (left + wide, low + 6))
     p.text(left + wide, low + 24, "time", 13, anchor="end", fill=LINE)
-    for index, words in enumerate(notes):
-        p.text(left, low + 28 + 20 * index, words, 13, anchor="start", fill=INK)
     return p
 
 
@@ -105,7 +118,14 @@ def life_borrowed():
         [
             ("array", [(22, 70, "np.asarray(trace)", HUES[0])]),
             ("&self", [(4, 96, "len(trace) works", "#c3e6b5")]),
-            ("&mut self", [(4, 22, "push()", "#c3e6b5"), (22, 70, "raises Already borrowed", "#ffc9c9"), (70, 96, "push()", "#c3e6b5")]),
+            (
+                "&mut self",
+                [
+                    (4, 22, "push()", "#c3e6b5"),
+                    (22, 70, "raises Already borrowed", "#ffc9c9"),
+                    (70, 96, "push()", "#c3e6b5"),
+                ],
+            ),
         ],
         [(22, "np.asarray"), (70, "del array")],
     )
@@ -127,7 +147,15 @@ def streams_order():
     return timeline(
         "The export records an event on the producer's stream, and the consumer's stream waits for it; the host goes on",
         [
-            ("host", [(4, 22, "launch", HUES[0]), (22, 40, "export", HUES[1]), (40, 58, "launch", HUES[0]), (58, 96, "goes on", PALE)]),
+            (
+                "host",
+                [
+                    (4, 22, "launch", HUES[0]),
+                    (22, 40, "export", HUES[1]),
+                    (40, 58, "launch", HUES[0]),
+                    (58, 96, "goes on", PALE),
+                ],
+            ),
             ("producer", [(14, 66, "kernel writes", HUES[2])]),
             ("consumer", [(46, 66, "waits", PALE), (66, 96, "kernel reads", HUES[3])]),
         ],
@@ -139,7 +167,15 @@ def streams_release():
     return timeline(
         "The deleter runs on the host while the consumer's kernel still reads; the owner is dropped when that is done",
         [
-            ("host", [(4, 24, "launch", HUES[0]), (24, 44, "deleter", HUES[1]), (44, 78, "goes on", PALE), (78, 96, "drop", HUES[4])]),
+            (
+                "host",
+                [
+                    (4, 24, "launch", HUES[0]),
+                    (24, 44, "deleter", HUES[1]),
+                    (44, 78, "goes on", PALE),
+                    (78, 96, "drop", HUES[4]),
+                ],
+            ),
             ("consumer", [(14, 64, "kernel reads", HUES[3])]),
             ("memory", [(4, 78, "kept: the owner waits in a list", HUES[2])]),
         ],
@@ -172,7 +208,15 @@ def lights():
 def structs():
     """What a tensor is in DLPack: six facts and a deleter."""
     p = Picture("DLTensor: a pointer, a shape, strides, a data type, a device; and a deleter that gives it all back")
-    rows = [("data", "where the memory is"), ("shape, ndim", "(2, 3): two rows of three"), ("strides", "(3, 1): how far to the next row, column"), ("dtype", "float, 32 bits, 1 lane"), ("device", "cpu, or cuda:0"), ("flags", "READ_ONLY, IS_COPIED"), ("deleter", "call it when you are done: it all goes back")]
+    rows = [
+        ("data", "where the memory is"),
+        ("shape, ndim", "(2, 3): two rows of three"),
+        ("strides", "(3, 1): how far to the next row, column"),
+        ("dtype", "float, 32 bits, 1 lane"),
+        ("device", "cpu, or cuda:0"),
+        ("flags", "READ_ONLY, IS_COPIED"),
+        ("deleter", "call it when you are done: it all goes back"),
+    ]
     for index, (name, means) in enumerate(rows):
         y = 12 + 36 * index
         p.box(12, y, 150, 36, HUES[4] if name == "deleter" else HUES[0], round=0)
@@ -189,7 +233,9 @@ def structs():
 
 def arguments():
     """The way of an argument to a view."""
-    p = Picture("An argument is taken where it lies if dtype and rank fit; with Convert it goes by way of numpy.asarray; else it is a TypeError")
+    p = Picture(
+        "An argument is taken where it lies if dtype and rank fit; with Convert it goes by way of numpy.asarray; else it is a TypeError"
+    )
     p.box(12, 14, 160, 62, HUES[0])
     p.text(92, 38, "an array", 16, bold=True)
     p.text(92, 60, "of any library", 14)
@@ -223,7 +269,12 @@ def results():
     p.box(12, 62, 150, 66, HUES[2])
     p.text(87, 90, "Vec<f32>", 15, mono=True)
     p.text(87, 112, "any DLPack value", 13)
-    rows = [("Numpy<Vec<f32>>", "numpy.ndarray"), ("Torch<Vec<f32>>", "torch.Tensor"), ("Jax<Vec<f32>>", "jax.Array"), ("Exported<Vec<f32>>", "a Tensor, for any")]
+    rows = [
+        ("Numpy<Vec<f32>>", "numpy.ndarray"),
+        ("Torch<Vec<f32>>", "torch.Tensor"),
+        ("Jax<Vec<f32>>", "jax.Array"),
+        ("Exported<Vec<f32>>", "a Tensor, for any"),
+    ]
     for index, (rust, python) in enumerate(rows):
         y = 10 + 46 * index
         p.arrow((162, 95), (216, y + 18))
@@ -235,8 +286,15 @@ def results():
 
 def processes():
     """What of a tensor reaches another process."""
-    p = Picture("To another process a tensor goes as a copy; with pickle protocol 5 out of band, or after fork, it is the same memory")
-    rows = [("pickle, multiprocessing, joblib", "a copy", HUES[1]), ("pickle 5 with buffer_callback", "the same memory", HUES[2]), ("fork, of what was there before", "the same, until one writes", HUES[2]), ("copy.copy, copy.deepcopy", "a copy", HUES[1])]
+    p = Picture(
+        "To another process a tensor goes as a copy; with pickle protocol 5 out of band, or after fork, it is the same memory"
+    )
+    rows = [
+        ("pickle, multiprocessing, joblib", "a copy", HUES[1]),
+        ("pickle 5 with buffer_callback", "the same memory", HUES[2]),
+        ("fork, of what was there before", "the same, until one writes", HUES[2]),
+        ("copy.copy, copy.deepcopy", "a copy", HUES[1]),
+    ]
     for index, (how, what, fill) in enumerate(rows):
         y = 12 + 46 * index
         p.box(12, y, 270, 37, "#f5f7fa")
@@ -270,8 +328,16 @@ def languages():
 
 def loans():
     """Why an export is sound: what is asked, what is checked, what is kept."""
-    p = Picture("The owner is boxed first, then lends its memory, then shape and strides are checked against the loan's length")
-    rows = [("1", "the owner moves to its final place", "so its memory does not move any more"), ("2", "Buffer::lend gives a Loan", "where, how many bytes, of what, who may write"), ("3", "shape, strides, offset are checked", "against those bytes, in checked arithmetic"), ("4", "the consumer gets the description", "the very one that was checked"), ("5", "the deleter drops the owner", "once, on any thread")]
+    p = Picture(
+        "The owner is boxed first, then lends its memory, then shape and strides are checked against the loan's length"
+    )
+    rows = [
+        ("1", "the owner moves to its final place", "so its memory does not move any more"),
+        ("2", "Buffer::lend gives a Loan", "where, how many bytes, of what, who may write"),
+        ("3", "shape, strides, offset are checked", "against those bytes, in checked arithmetic"),
+        ("4", "the consumer gets the description", "the very one that was checked"),
+        ("5", "the deleter drops the owner", "once, on any thread"),
+    ]
     for index, (number, what, why) in enumerate(rows):
         y = 12 + 56 * index
         p.dot(34, y + 23, 17, HUES[index])
@@ -287,8 +353,22 @@ def loans():
 def files():
     """Each file that is written, and what it should hold."""
     pictures = [
-        hero, owners, life_frozen, life_borrowed, life_owner, streams_order, streams_release, lights, structs,
-        arguments, results, processes, languages, loans, *layouts.PICTURES, *tables.PICTURES,
+        hero,
+        owners,
+        life_frozen,
+        life_borrowed,
+        life_owner,
+        streams_order,
+        streams_release,
+        lights,
+        structs,
+        arguments,
+        results,
+        processes,
+        languages,
+        loans,
+        *layouts.PICTURES,
+        *tables.PICTURES,
     ]
     for draw in pictures:
         yield SRC / "img" / (draw.__name__.replace("_", "-") + ".svg"), str(draw())
@@ -301,7 +381,9 @@ def main():
         there = {path for path in (SRC / "img").glob("*.svg")} | {SRC / "everyday-libraries.md"}
         wrong = [path for path in wanted if not path.exists() or path.read_text() != wanted[path]]
         wrong += there - wanted.keys()
-        sys.exit(f"python3 guide/pictures.py writes {', '.join(path.name for path in wrong)} differently" if wrong else 0)
+        sys.exit(
+            f"python3 guide/pictures.py writes {', '.join(path.name for path in wrong)} differently" if wrong else 0
+        )
     for path, text in wanted.items():
         path.write_text(text)
 

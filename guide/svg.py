@@ -28,7 +28,9 @@ class Picture:
 
     def text(self, x, y, words, size=15, anchor="middle", mono=False, fill=INK, bold=False):
         """`y` is the line that the letters stand on."""
-        family = "ui-monospace, Menlo, Consolas, monospace" if mono else "system-ui, Segoe UI, Helvetica, Arial, sans-serif"
+        family = (
+            "ui-monospace, Menlo, Consolas, monospace" if mono else "system-ui, Segoe UI, Helvetica, Arial, sans-serif"
+        )
         weight = ' font-weight="600"' if bold else ""
         left = x - {"start": 0, "middle": 0.5, "end": 1}[anchor] * self.long(words, size, mono)
         right = left + self.long(words, size, mono)
@@ -61,7 +63,14 @@ class Picture:
         for index, word in enumerate(words):
             fill = fills[index] if fills else WHITE
             self.box(x + index * width, y, width, height, fill, round=0, dash=fill == WHITE)
-            self.text(x + (index + 0.5) * width, y + height / 2 + 5, str(word), size, mono=True, fill=INK if fill != WHITE else LINE)
+            self.text(
+                x + (index + 0.5) * width,
+                y + height / 2 + 5,
+                str(word),
+                size,
+                mono=True,
+                fill=INK if fill != WHITE else LINE,
+            )
 
     def __str__(self):
         height = self.bottom + 12

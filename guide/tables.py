@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from svg import AMBER, GREEN, HUES, INK, LINE, PALE, RED, Picture
+from svg import HUES, PALE, Picture
 
 ROOT = Path(__file__).parent.parent
 CONSUMERS = (ROOT / "spec/consumers.md").read_text()
@@ -22,14 +22,35 @@ def table(text, heading, nth=0):
 
 # A column of the table for each library of the page: the newest that was tried.
 LIBRARIES = {
-    "NumPy": "numpy on 3.12", "NumPy 1.26": "numpy 1.26", "PyTorch": "torch", "JAX": "jax on 3.12", "TensorFlow": "tensorflow",
-    "PyArrow": "pyarrow", "Paddle": "paddle", "MLX": "mlx", "ONNX Runtime": "onnxruntime", "Warp": "warp", "mpi4py": "mpi4py",
-    "tvm-ffi": "tvm-ffi", "cuda.core": "cuda.core", "dpnp": "dpnp", "nanobind": "nanobind ro",
+    "NumPy": "numpy on 3.12",
+    "NumPy 1.26": "numpy 1.26",
+    "PyTorch": "torch",
+    "JAX": "jax on 3.12",
+    "TensorFlow": "tensorflow",
+    "PyArrow": "pyarrow",
+    "Paddle": "paddle",
+    "MLX": "mlx",
+    "ONNX Runtime": "onnxruntime",
+    "Warp": "warp",
+    "mpi4py": "mpi4py",
+    "tvm-ffi": "tvm-ffi",
+    "cuda.core": "cuda.core",
+    "dpnp": "dpnp",
+    "nanobind": "nanobind ro",
 }
 # The rows that a reader asks about, and how the page calls them.
 ROWS = {
-    "writable": "ndim 2", "column-major": "transposed", "`a[::2]`": "sliced", "`a[::-1]`": "reversed", "not aligned to 64 bytes": "offset by an element",
-    "read-only": "read-only", "bool": "bool", "float16": "float16", "float64": "float64", "bfloat16": "bfloat16", "complex64": "complex64",
+    "writable": "ndim 2",
+    "column-major": "transposed",
+    "`a[::2]`": "sliced",
+    "`a[::-1]`": "reversed",
+    "not aligned to 64 bytes": "offset by an element",
+    "read-only": "read-only",
+    "bool": "bool",
+    "float16": "float16",
+    "float64": "float64",
+    "bfloat16": "bfloat16",
+    "complex64": "complex64",
 }
 WORDS = {"=": "shared", "copy": "copy", "they": "refuses", "we": "refused", "bug": "wrong"}
 
@@ -94,7 +115,7 @@ def everyday_libraries():
         "  nothing is copied in any NumPy, as that goes by the buffer protocol.",
         "- **MLX always copies** on the CPU.",
         "- **matplotlib, scikit-learn** and the like call `numpy.asarray`, and see what NumPy sees. **pandas** does so for columns",
-        "  (`DataFrame({\"price\": trades.price})`); a whole table takes `DataFrame(np.asarray(x))`.",
+        '  (`DataFrame({"price": trades.price})`); a whole table takes `DataFrame(np.asarray(x))`.',
         "",
     ]
     return "\n".join(lines)
@@ -103,7 +124,12 @@ def everyday_libraries():
 def consumers():
     """A bar for each library: how many of the kinds above it shares, copies, refuses, gets wrong."""
     p = Picture("Of the kinds of arrays in the table, how many each library shares, copies and refuses")
-    kinds = [("shared", ["="], "#8fce8a"), ("copy", ["copy"], "#ffd8a8"), ("refused", ["they", "we"], PALE), ("wrong", ["bug"], "#ffa8a8")]
+    kinds = [
+        ("shared", ["="], "#8fce8a"),
+        ("copy", ["copy"], "#ffd8a8"),
+        ("refused", ["they", "we"], PALE),
+        ("wrong", ["bug"], "#ffa8a8"),
+    ]
     found = outcomes()
     x = 130
     for name, _, fill in kinds:
@@ -151,12 +177,20 @@ OURS = {"frozen", "with a borrow", "SharedBuffer", "ours"}
 
 
 def bench_exports():
-    rows = [row for row in column("Exports to Python", "`__dlpack__`") if row[0] not in {"Layout", "writable", "owner", "C, minimal"}]
+    rows = [
+        row
+        for row in column("Exports to Python", "`__dlpack__`")
+        if row[0] not in {"Layout", "writable", "owner", "C, minimal"}
+    ]
     return bars("__dlpack__() and the end of its capsule, ns", rows, "", OURS)
 
 
 def bench_from_dlpack():
-    rows = [row for row in column("Exports to Python", "`np.from_dlpack`") if row[0] not in {"Layout", "writable", "owner", "C, minimal"}]
+    rows = [
+        row
+        for row in column("Exports to Python", "`np.from_dlpack`")
+        if row[0] not in {"Layout", "writable", "owner", "C, minimal"}
+    ]
     return bars("numpy.from_dlpack(x) and its end, ns", rows, "", OURS)
 
 
@@ -196,14 +230,22 @@ def bench_sizes():
 def lines():
     """Code of a module with one class, without comments, as the programs that are measured have it; the README says the same."""
     peers = "benches/python/peers/{}/src/lib.rs"
-    paths = {"ours": "examples/python-quickstart/src/lib.rs"} | {name: peers.format(name) for name in ["dlpark", "dlpack-rs", "pyo3-dlpack"]}
+    paths = {"ours": "examples/python-quickstart/src/lib.rs"} | {
+        name: peers.format(name) for name in ["dlpark", "dlpack-rs", "pyo3-dlpack"]
+    }
     rows = []
     for name, path in paths.items():
-        code = [line for line in (ROOT / path).read_text().splitlines() if line.strip() and not line.strip().startswith("//")]
+        code = [
+            line
+            for line in (ROOT / path).read_text().splitlines()
+            if line.strip() and not line.strip().startswith("//")
+        ]
         rows.append((name, len(code)))
     said = re.search(r"^\| lines of a module .*$", (ROOT / "README.md").read_text(), re.M)[0]
     for name, count in rows:
-        assert name == "dlpack-rs" or f"| {count}" in said, f"README.md says something else than {count} lines for {name}"
+        assert (
+            name == "dlpack-rs" or f"| {count}" in said
+        ), f"README.md says something else than {count} lines for {name}"
     return bars("lines of a module with one class", rows, "", OURS)
 
 
