@@ -4,7 +4,8 @@
 //! is allocated in stream order "must not be accessed until the allocation operation completes"; freed in stream order,
 //! it "must not be accessed after stream execution reaches the free", so that either is a write of the whole block on
 //! the stream. `cuMemFree` "will not perform any implicit synchronization" for stream-ordered memory.
-//! Our reading: for other memory `cuMemFree` waits for all work of the device, where the manual says that it "may
+//! Our reading: a pool may have to grow, so to allocate from it outside of a capture is as unsafe beside one as any allocation.
+//! For other memory `cuMemFree` waits for all work of the device, where the manual says that it "may
 //! perform implicit synchronization", or with the switch `free-at-once` for nothing; `cuMemFreeHost`, of which it says nothing, waits for nothing; HIP's `hipFree` and
 //! `hipHostFree` wait for the device, whatever they free. Stream-ordered memory of no bytes is address 0, which may be freed. Freed bytes
 //! become 0xDD, and no address is used again in the process.
@@ -97,6 +98,9 @@ impl World {
             return Ok(0);
         }
         let place = self.place(host, id)?;
+        if matches!(place, Place::Running(_)) {
+            self.refuse_unsafe(host)?;
+        }
         let context = self.streams[&id.0].context;
         let address = self.add_block(context, bytes, MemoryKind::Ordered)?;
         if let Place::Captured(capture, _) = place {

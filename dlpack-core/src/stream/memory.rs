@@ -41,10 +41,11 @@ impl DeviceMemory {
         let device = visit.device;
         visit.enter(there.enter)?;
         let mut address = 0;
-        // A pool is that of the stream's device.
+        let stream = raw(stream.handle);
+        // A pool is that of the stream's device. It may have to grow, and others may capture meanwhile.
         let pooled = visit.device_of_now()? == device.device_id
             // SAFETY: a place for the result, and a stream that lives.
-            && unsafe { (visit.driver).allocate_ordered(&raw mut address, bytes, raw(stream.handle)) }?;
+            && visit.relaxed(|| unsafe { visit.driver.allocate_ordered(&raw mut address, bytes, stream) })??;
         if !pooled {
             visit.enter(visit.primary()?.enter)?;
             // SAFETY: a place for the result.

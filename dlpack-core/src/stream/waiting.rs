@@ -365,7 +365,8 @@ fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error
     visit.lasting(event).map(Some)
 }
 
-/// Drops the owners whose consumers are done, and says how many still wait for theirs.
+/// Drops the owners whose consumers are done, and says how many still wait for theirs, but for those that another thread is
+/// looking after just now.
 ///
 /// An export does the same when it can, so few programs need this: those that want memory back now, and those that export
 /// nothing any more. No stream waits for anything, and with CUDA 12.5 or later the host does not either: what is still
