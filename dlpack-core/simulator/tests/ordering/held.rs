@@ -1,12 +1,13 @@
 //! What graphs hold: an owner whose data is read in a capture lives as long as somebody can launch that.
 
 use std::sync::Arc;
+use std::thread;
 
 use dlpack_core::stream::{captured, collect};
 use dlpack_core::{DLPack, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
-use crate::simulator::{Api, BOTH, GLOBAL, RELAXED, USER_OBJECTS};
+use crate::simulator::{Api, BOTH, GLOBAL, RELAXED, THREAD_LOCAL, USER_OBJECTS, hand_over};
 use crate::tensors::{asking, assert_over, device_memory, number, written};
 
 /// A tensor that was exported to a stream that captured, and used there; and what came of the capture.
@@ -257,4 +258,64 @@ fn no_owner_is_dropped_by_the_thread_that_ends_a_graph() {
         );
         assert_over(world, &found.log);
     });
+}
+
+/// Graphs end on threads of the driver's while others export, drop and look.
+#[test]
+fn many_threads_capture_and_delete_graphs_at_once() {
+    for api in BOTH {
+        let world = World::new(api);
+        // What one thread waited for, another one knows by the lock of the list.
+        world.sim.switch("hand-over", true);
+        let (driver, first) = (world.driver, world.first);
+        let producer = world.lane(world.first, Blocks::No);
+        let threads: Vec<_> = (0..6)
+            .map(|_| {
+                let consumer = world.lane(world.first, Blocks::No);
+                let owners: Vec<_> = (0..40)
+                    .map(|_| written(&world, device_memory(api), producer))
+                    .collect();
+                thread::spawn(move || {
+                    hand_over();
+                    if api == Api::Cuda {
+                        driver.set_current(first).unwrap();
+                    }
+                    let (stream, mut logs) = (consumer.handle, Vec::new());
+                    for (turn, (owner, log)) in owners.into_iter().enumerate() {
+                        let (address, request) = (owner.address, asking(number(consumer)));
+                        // Some read in order, and look after the others on the way.
+                        let captures = turn % 4 != 0;
+                        if captures {
+                            driver.begin_capture(stream, THREAD_LOCAL).unwrap();
+                        }
+                        let mut tensor = Some(owner.into_dlpack_with(&request).unwrap());
+                        driver.read(stream, address, 8);
+                        if turn % 4 != 1 {
+                            drop(tensor.take());
+                        }
+                        if captures {
+                            let graph = driver.end_capture(stream).unwrap();
+                            let executable = driver.instantiate(graph).unwrap();
+                            driver.destroy_graph(graph).unwrap();
+                            driver.launch(executable, stream).unwrap();
+                            driver.destroy_executable(executable).unwrap();
+                        }
+                        assert!(captured() <= 6);
+                        logs.push(log);
+                    }
+                    logs
+                })
+            })
+            .collect();
+        let logs: Vec<_> = threads
+            .into_iter()
+            .flat_map(|one| one.join().unwrap())
+            .collect();
+        let early = logs.iter().filter(|log| log.drops() == 1).count();
+        assert!(api == Api::Hip || early > 100, "{early} on the way");
+        for log in &logs {
+            assert_over(&world, log);
+        }
+        assert_eq!(world.sim.live(USER_OBJECTS), 0);
+    }
 }
