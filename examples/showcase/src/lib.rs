@@ -1,5 +1,4 @@
-//! Classes as a user writes them: structs with a derive and an attribute, and no line of `unsafe`.
-#![forbid(unsafe_code)]
+//! Classes as a user writes them: structs with a derive and an attribute, and one line of `unsafe`, which maps a file.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "what is drawn and played is rounded"

@@ -1,11 +1,12 @@
-//! A file: a header that says what the rest is, and the rest as a tensor.
+//! A file: a header that says what the rest is, and the rest as a tensor, in the file's own memory.
+#![expect(unsafe_code, reason = "maps a file, which others can change")]
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
 use dlpack_pyo3::{DLPack, DataType, dlpack_pymethods};
-use memmap2::{Mmap, MmapMut};
+use memmap2::Mmap;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -28,7 +29,9 @@ pub struct Recording {
 #[dlpack_pymethods]
 #[pymethods]
 impl Recording {
-    /// Opens a file.
+    /// Maps a file, of which nothing is read before somebody looks. While the recording or an array over it lives, nobody
+    /// may write to the file or cut it: put a new one in its place by renaming, as the old one stays as it is until the
+    /// last array is gone.
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
         let map = map(path)?;
@@ -53,12 +56,12 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(*first)
 }
 
-/// The file as a map. `Mmap::map(&file)` would spare the reading, and is `unsafe`, as others may cut the file
-/// while it is mapped: a promise that only you can make of your files. The rest of this module would stay as it is.
+/// The one line of this package that the compiler cannot check. Who opens a file for others to look at promises what
+/// `Recording.__new__` says; `numpy.memmap` asks the same of its users, without a word.
 fn map(path: PathBuf) -> io::Result<Mmap> {
-    let mut file = File::open(path)?;
-    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-    let mut map = MmapMut::map_anon(length.max(1))?;
-    file.read_exact(&mut map[..length])?;
-    map.make_read_only()
+    let file = File::open(path)?;
+    // SAFETY: nobody writes to the file or cuts it while the map lives, which the documentation of `new` asks for. The
+    // map keeps its pages when the file is closed, renamed or removed. It is private to nobody, so this is a promise about
+    // other processes too: what they write would change under a `&[u8]`, and what they cut off would end this process.
+    unsafe { Mmap::map(&file) }
 }

@@ -1,6 +1,8 @@
 """NumPy reads each class where it lies: the pointer, the numbers and the flags are the ones that Rust exported."""
 
 import gc
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,6 +129,24 @@ def test_recording(tmp_path, letter, dtype):
     array = read(recording(tmp_path / "file", letter, wanted), (4, 3), dtype, (3 * wanted.itemsize, wanted.itemsize))
     assert np.array_equal(array, wanted)
     assert array.ctypes.data % 64 == 0
+
+
+def test_a_recording_is_the_file_itself(tmp_path):
+    """Nothing is read that nobody looks at, and what was mapped stays when another file takes the name."""
+    path, frames = tmp_path / "file", 1 << 25
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("no way to see what lies in memory")
+    header = b"RECORDEDd" + bytes(7) + frames.to_bytes(8, "little") + (2).to_bytes(8, "little")
+    path.write_bytes(header.ljust(64, b"\0"))
+    os.truncate(path, 64 + frames * 16)
+    before = int(statm.read_text().split()[1])
+    array = np.from_dlpack(showcase.Recording(path))
+    assert array.shape == (frames, 2) and not array[:: frames // 8].any()
+    assert int(statm.read_text().split()[1]) - before < 10_000
+    recording(tmp_path / "new", b"d", np.ones((3, 2)))
+    os.replace(tmp_path / "new", path)
+    assert not array[-1].any() and np.from_dlpack(showcase.Recording(path)).all()
 
 
 def test_a_recording_that_promises_too_much_is_refused(tmp_path):

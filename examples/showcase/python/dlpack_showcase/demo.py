@@ -109,8 +109,10 @@ def recordings() -> None:
         path.write_bytes(header.ljust(64, b"\0") + wanted.tobytes())
         array = show("Recording", Recording(path))
         assert np.array_equal(array, wanted)
-        path.write_bytes(path.read_bytes()[:-4])
-        error = refused(BufferError, lambda: np.from_dlpack(Recording(path)))
+        # Into another file: the first one is mapped.
+        short = Path(directory, "short.rec")
+        short.write_bytes(path.read_bytes()[:-4])
+        error = refused(BufferError, lambda: np.from_dlpack(Recording(short)))
     print(f"    cut short            {error}")
 
 
