@@ -246,6 +246,9 @@ def main():
                 print(f"FAIL {library.title}, {name}: {outcome}: {words}")
         for line in library.stale:
             print(f"known otherwise: {line}")
+        if library.title == "torch" and library.skipped is None:
+            # Its DataLoader, with workers that are spawned and such that are forked.
+            failed += subprocess.run([library.python, HERE.parent / "tests/carry.py"], env=library.environment).returncode
     for library in libraries:
         if library.skipped is not None:
             print(f"SKIPPED {library.title}: {library.skipped}")
