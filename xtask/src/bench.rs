@@ -25,8 +25,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::line("classes: python3 benches/classes.py"),
         Step::new("python", move |sh| {
             // What it imports, and nanobind, whose sources it compiles.
-            let packages = ["numpy", "apache-tvm-ffi", "nanobind"];
-            let venv = venv(sh, &interpreter()?, "bench", &packages)?;
+            let packages = "numpy apache-tvm-ffi nanobind";
+            let venv = venv(sh, &interpreter()?, "bench", packages)?;
             let run = venv.run(sh).arg("benches/python/run.py");
             let few = "--builds thin --processes 1 --rounds 11";
             Ok(run.line(if quick { few } else { "" }).run()?)

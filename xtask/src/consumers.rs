@@ -35,8 +35,7 @@ fn environment(sh: &Shell, [name, minor, packages, _]: [&str; 4]) -> Result<(Ven
         Ok(minor) => interpreter_of(minor).with_context(|| format!("no Python 3.{minor}"))?,
         Err(_) => interpreter()?,
     };
-    let packages: Vec<_> = packages.split(' ').collect();
-    Ok((venv(sh, &python, name, &packages)?, module(sh, &python)?))
+    Ok((venv(sh, &python, name, packages)?, module(sh, &python)?))
 }
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {

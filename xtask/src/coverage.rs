@@ -133,9 +133,7 @@ fn body(path: &str, text: &str, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const IDS: &str = "# id\tlevel\twho
-A-1\tMUST\tboth
-A-2\tMUST†\tproducer";
+    const IDS: &str = "# id\tlevel\twho\nA-1\tMUST\tboth\nA-2\tMUST†\tproducer";
     const FIRST: &str = "| A-1 | both | tested | `a` | |\n";
     const SECOND: &str = "| A-2 | producer | tested | `one.rs::b`, `ui-tests/no-data.rs` | |\n";
     const BREAKS: &str = include_str!("../cases/coverage.txt");

@@ -2,19 +2,20 @@
 //!
 //! Runs examples/quickstart, and the classes of examples/showcase in NumPy, with pictures in target/demo; both assert all.
 //! usage: `cargo xtask demo [--test]`
-//!   --test   run the tests of the Python package instead: each class, the conformance kit, the type stubs
+//!   --test   run the tests of all examples in Python instead; of the package: each class, the conformance kit, the stubs
 
 use crate::prelude::*;
 
 /// NumPy from the first that takes read-only memory without a copy.
-const PACKAGES: [&str; 2] = ["numpy>=2.1", "maturin>=1.16,<2"];
-const TESTED: &str = "pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn";
+const PACKAGES: &str = "numpy>=2.1 maturin>=1.16,<2";
+const TESTED: &str = "numpy>=2.1 maturin>=1.16,<2 pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn";
+const SHOWN: &str = "pytest numpy>=2.1 pandas ml_dtypes gymnasium distributed";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let test = args.contains("--test");
     finish(args)?;
     if test {
-        return Step::new("tests of examples/showcase", tests).alone(sh, "demo");
+        return Step::new("tests of the examples in Python", tests).alone(sh, "demo");
     }
     let rust = Step::line("structs become tensors, no copy: cargo run --quiet -p quickstart");
     let python = Step::new("Python classes become arrays, no copy", python);
@@ -22,13 +23,13 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
 }
 
 fn python(sh: &Shell) -> Result<()> {
-    let venv = venv(sh, &interpreter()?, "demo", &PACKAGES)?;
+    let venv = venv(sh, &interpreter()?, "demo", PACKAGES)?;
     let show = venv.run(sh).line("-m dlpack_showcase.demo");
     let show = show.env("PYTHONPATH", showcase(sh, &venv, "pyo3/macros")?);
     Ok(show.arg(target_dir().join("demo")).run()?)
 }
 
-/// The tests of the package; and its notebook on the oldest Python, with the module of the stable ABI.
+/// The tests of the package; its notebook on the oldest Python, with the module of the stable ABI; and of the others.
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
     let usual = (interpreter()?, "pyo3/macros", "test");
     let oldest = interpreter_of(10).map(|python| (python, "pyo3/abi3-py310", "notebook"));
@@ -38,12 +39,14 @@ pub(crate) fn tests(sh: &Shell) -> Result<()> {
         let tests = tests.env("PYTHONPATH", showcase(sh, &venv, feature)?);
         tests.args(["-k", only]).run()?;
     }
-    Ok(())
+    // The others are modules beside their tests, which build them: examples/conftest.py.
+    let others = venv(sh, &interpreter()?, "examples", SHOWN)?.run(sh);
+    let others = pytest(others, "examples").arg("--ignore=examples/showcase");
+    Ok(others.env("PYO3_PYTHON", interpreter()?).run()?)
 }
 
 pub(crate) fn environment(sh: &Shell, python: &Path) -> Result<Venv> {
-    let packages = PACKAGES.into_iter().chain(TESTED.split(' '));
-    venv(sh, python, "showcase", &Vec::from_iter(packages))
+    venv(sh, python, "showcase", TESTED)
 }
 
 /// Builds the package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.

