@@ -19,6 +19,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("unsafe only in files that say so", text::unsafe_code),
         Step::new("imports go up", floors::check),
         Step::line("formatting: cargo fmt --all --check"),
+        Step::line("style: cargo fmt --all --check --manifest-path examples/ecosystem/Cargo.toml"),
         Step::line("clippy: cargo clippy --workspace --all-targets --all-features -- -D warnings"),
         Step::new("documentation", |sh| {
             let doc = sh.line("cargo doc --workspace --no-deps --all-features");

@@ -1,0 +1,99 @@
+//! Columns of Arrow as arrays of NumPy: the values where they are, and which of them are null.
+//!
+//! | from | to | your elements |
+//! |---|---|---|
+//! | an array | a column | are copied, once: Arrow's buffers never change, and Python's arrays may |
+//! | a column, or a slice of one | an array | stay where they are: the array keeps the buffer |
+//! | the nulls, a bit each | an array of bool, a byte each | are written anew |
+//!
+//! ```text
+//! cd examples/ecosystem/arrow-column && maturin develop --release && python quotes.py
+//! ```
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_buffer::ScalarBuffer;
+use dlpack_pyo3::{DLPack, Numpy, View};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// The buffer of a column, to which an array keeps a reference. Whatever types your columns have are variants.
+#[derive(DLPack)]
+enum Values {
+    I64(ScalarBuffer<i64>),
+    F64(ScalarBuffer<f64>),
+}
+
+impl Values {
+    fn of(column: &ArrayRef) -> Option<Self> {
+        let integers = column.as_primitive_opt::<Int64Type>();
+        let floats = column.as_primitive_opt::<Float64Type>();
+        let integers = integers.map(|column| Self::I64(column.values().clone()));
+        integers.or_else(|| floats.map(|column| Self::F64(column.values().clone())))
+    }
+}
+
+/// A record batch of quotes: `time`, and a `price` that may be null.
+#[pyclass(frozen, module = "arrow_column")]
+struct Quotes(RecordBatch);
+
+#[pymethods]
+impl Quotes {
+    /// Where the price is NaN, there is none.
+    #[new]
+    fn new(time: View<i64, 1>, price: View<f64, 1>) -> PyResult<Self> {
+        let time = Int64Array::from(time.to_vec()?);
+        let price: Float64Array = price
+            .iter()
+            .map(|price| Some(price).filter(|price| !price.is_nan()))
+            .collect();
+        let columns: [(_, ArrayRef); 2] = [("time", Arc::new(time)), ("price", Arc::new(price))];
+        let batch = RecordBatch::try_from_iter(columns);
+        batch
+            .map(Self)
+            .map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The values of a column; what stands where there is none is nothing to rely on.
+    fn values(&self, name: &str) -> PyResult<Numpy<Values>> {
+        let column = self.column(name)?;
+        let other = || PyTypeError::new_err(format!("{name} has {}", column.data_type()));
+        Values::of(column).map(Numpy).ok_or_else(other)
+    }
+
+    /// Where a column has a value.
+    fn valid(&self, name: &str) -> PyResult<Numpy<Vec<bool>>> {
+        let column = self.column(name)?;
+        Ok(Numpy(
+            (0..column.len()).map(|row| column.is_valid(row)).collect(),
+        ))
+    }
+
+    /// Some of the rows; nothing is copied.
+    fn rows(&self, start: usize, count: usize) -> PyResult<Self> {
+        let rows = self.0.num_rows();
+        if start.checked_add(count).is_none_or(|end| end > rows) {
+            let text = format!("rows from {start}, {count} of them, where there are {rows}");
+            return Err(PyValueError::new_err(text));
+        }
+        Ok(Self(self.0.slice(start, count)))
+    }
+}
+
+impl Quotes {
+    fn column(&self, name: &str) -> PyResult<&ArrayRef> {
+        let column = self.0.column_by_name(name);
+        column.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+}
+
+/// What `import arrow_column` gets from Rust.
+#[pymodule(name = "arrow_column", gil_used = false)]
+mod module {
+    #[pymodule_export]
+    use super::Quotes;
+}
