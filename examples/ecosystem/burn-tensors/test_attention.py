@@ -15,6 +15,12 @@ def test_attention(turn):
     assert np.allclose(attention.attention(queries, keys, values), wanted, rtol=1e-5)
 
 
+def test_what_does_not_fit():
+    two, three = np.ones((2, 2), np.float32), np.ones((3, 2), np.float32)
+    with pytest.raises(ValueError, match=r"keys are \[2, 2\] instead of \[3, 2\]"):
+        attention.attention(two, two, three)
+
+
 def test_what_is_moved_in_and_out_stays_where_it_is():
     array, address = round_trip(3, 4, False)
     assert array.ctypes.data == address

@@ -23,10 +23,8 @@ fn decode(py: Python<'_>, path: PathBuf) -> PyResult<Numpy<RgbImage>> {
 fn decode_into(py: Python<'_>, path: PathBuf, mut out: ViewMut<u8, 3>) -> PyResult<()> {
     py.detach(|| {
         let picture = open(&path)?;
-        let [found, needed] = [
-            [picture.height() as usize, picture.width() as usize, 3],
-            out.shape(),
-        ];
+        let found = [picture.height(), picture.width(), 3].map(|extent| extent as usize);
+        let needed = out.shape();
         if found != needed {
             let text = format!("{}: {found:?} instead of {needed:?}", path.display());
             return Err(PyValueError::new_err(text));

@@ -47,15 +47,13 @@ impl Quotes {
     #[new]
     fn new(time: View<i64, 1>, price: View<f64, 1>) -> PyResult<Self> {
         let time = Int64Array::from(time.to_vec()?);
-        let price: Float64Array = price
-            .iter()
-            .map(|price| Some(price).filter(|price| !price.is_nan()))
-            .collect();
+        let known = |price: f64| (!price.is_nan()).then_some(price);
+        let price: Float64Array = price.iter().map(known).collect();
         let columns: [(_, ArrayRef); 2] = [("time", Arc::new(time)), ("price", Arc::new(price))];
-        let batch = RecordBatch::try_from_iter(columns);
-        batch
-            .map(Self)
-            .map_err(|error| PyValueError::new_err(error.to_string()))
+        match RecordBatch::try_from_iter(columns) {
+            Ok(batch) => Ok(Self(batch)),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
+        }
     }
 
     /// The values of a column; what stands where there is none is nothing to rely on.
@@ -68,9 +66,8 @@ impl Quotes {
     /// Where a column has a value.
     fn valid(&self, name: &str) -> PyResult<Numpy<Vec<bool>>> {
         let column = self.column(name)?;
-        Ok(Numpy(
-            (0..column.len()).map(|row| column.is_valid(row)).collect(),
-        ))
+        let valid = (0..column.len()).map(|row| column.is_valid(row));
+        Ok(Numpy(valid.collect()))
     }
 
     /// Some of the rows; nothing is copied.

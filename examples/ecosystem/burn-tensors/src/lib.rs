@@ -13,6 +13,7 @@
 
 use burn_tensor::{Device, Tensor, TensorData, activation};
 use dlpack_pyo3::{DLPack, Numpy, View};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// What a tensor of burn was.
@@ -40,6 +41,17 @@ fn attention(
     keys: View<f32, 2>,
     values: View<f32, 2>,
 ) -> PyResult<Numpy<Taken>> {
+    let [_, width] = queries.shape();
+    let [count, _] = values.shape();
+    if keys.shape() != [count, width] {
+        // burn panics where shapes do not fit.
+        let text = format!(
+            "keys are {:?} instead of {:?}",
+            keys.shape(),
+            [count, width]
+        );
+        return Err(PyValueError::new_err(text));
+    }
     py.detach(|| {
         let scores = tensor(&queries)?.matmul(tensor(&keys)?.transpose());
         let found = activation::softmax(scores, 1).matmul(tensor(&values)?);
@@ -50,17 +62,14 @@ fn attention(
 /// Numbers that were moved into burn and out again, transposed there or not; and the address that they began with.
 #[pyfunction]
 fn round_trip(rows: u16, columns: u16, transposed: bool) -> (Numpy<Taken>, usize) {
-    let shape = [usize::from(rows), usize::from(columns)];
-    let numbers: Vec<_> = (0..shape[0] * shape[1])
-        .map(|number| number as f32)
-        .collect();
+    let (rows, columns) = (usize::from(rows), usize::from(columns));
+    let numbers: Vec<_> = (0..rows * columns).map(|number| number as f32).collect();
     let address = numbers.as_ptr().addr();
-    let tensor = Tensor::<2>::from_data(TensorData::new(numbers, shape), &Device::flex());
-    let tensor = if transposed {
-        tensor.transpose()
-    } else {
-        tensor
-    };
+    let data = TensorData::new(numbers, [rows, columns]);
+    let mut tensor = Tensor::<2>::from_data(data, &Device::flex());
+    if transposed {
+        tensor = tensor.transpose();
+    }
     (Numpy(tensor.into()), address)
 }
 

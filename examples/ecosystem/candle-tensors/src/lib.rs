@@ -69,7 +69,7 @@ fn round_trip(rows: u16, columns: u16) -> PyResult<(Numpy<Taken>, usize)> {
     let numbers: Vec<_> = (0..rows * columns).map(|number| number as f32).collect();
     let address = numbers.as_ptr().addr();
     let tensor = Tensor::from_vec(numbers, (rows, columns), &Device::Cpu);
-    let part = tensor.and_then(|tensor| tensor.t()?.narrow(0, 1, columns - 1));
+    let part = tensor.and_then(|tensor| tensor.t()?.narrow(0, 1, columns.saturating_sub(1)));
     let taken = part.and_then(take).map_err(failed)?;
     Ok((Numpy(taken), address))
 }

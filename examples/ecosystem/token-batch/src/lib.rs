@@ -38,18 +38,14 @@ impl Batch {}
 
 impl From<Vec<Encoding>> for Batch {
     fn from(texts: Vec<Encoding>) -> Self {
-        let all = || texts.iter();
-        let offset = |(from, to): &(usize, usize)| [*from as u32, *to as u32];
+        let ids = texts.iter().flat_map(Encoding::get_ids);
+        let mask = texts.iter().flat_map(Encoding::get_attention_mask);
+        let offsets = texts.iter().flat_map(Encoding::get_offsets);
+        let place = |&(from, to): &(usize, usize)| [from as u32, to as u32];
         Self {
-            ids: all()
-                .flat_map(Encoding::get_ids)
-                .map(|&id| id.into())
-                .collect(),
-            mask: all()
-                .flat_map(Encoding::get_attention_mask)
-                .map(|&is| is == 1)
-                .collect(),
-            offsets: all().flat_map(Encoding::get_offsets).map(offset).collect(),
+            ids: ids.map(|&id| id.into()).collect(),
+            mask: mask.map(|&is| is == 1).collect(),
+            offsets: offsets.map(place).collect(),
             dims: [texts.len(), texts.first().map_or(0, Encoding::len)],
         }
     }
@@ -64,10 +60,8 @@ impl Words {
     /// The words get the numbers from 2 on; 0 is for padding, and 1 for a word that is not among them.
     #[new]
     fn new(words: Vec<String>) -> PyResult<Self> {
-        let words = ["[PAD]", "[UNK]"]
-            .map(String::from)
-            .into_iter()
-            .chain(words);
+        let special = ["[PAD]", "[UNK]"].map(String::from);
+        let words = special.into_iter().chain(words);
         let model = WordLevel::builder()
             .vocab(words.zip(0..).collect())
             .unk_token("[UNK]".into())
