@@ -45,23 +45,37 @@ pub(crate) fn tests(sh: &Shell) -> Result<()> {
     Ok(others.env("PYO3_PYTHON", interpreter()?).run()?)
 }
 
+/// The environment of the tests.
 pub(crate) fn environment(sh: &Shell, python: &Path) -> Result<Venv> {
     venv(sh, python, "showcase", TESTED)
 }
 
-/// Builds the package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.
+/// The showcase and the conformance kit, for `PYTHONPATH`.
+fn showcase(sh: &Shell, venv: &Venv, feature: &str) -> Result<std::ffi::OsString> {
+    let words = "--generate-stubs -m examples/showcase/Cargo.toml --features stubs --features";
+    let site = built(sh, venv, "showcase", &format!("{words} {feature}"))?;
+    let kit = root().join("conformance/src");
+    Ok(std::env::join_paths([site, kit])?)
+}
+
+/// Builds a package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.
 ///
 /// It is not installed into the environment, which other checkouts share.
-fn showcase(sh: &Shell, venv: &Venv, feature: &str) -> Result<PathBuf> {
-    let [wheels, site] = ["demo/wheels", "demo/site"].map(|name| target_dir().join(name));
-    sh.remove_path(&wheels)?;
-    sh.remove_path(&site)?;
-    let words = "-m maturin build --quiet --release --generate-stubs -m examples/showcase/Cargo.toml --features stubs --features";
-    let build = venv.run(sh).line(words).args([feature, "--interpreter"]);
-    let build = build.arg(venv.python()).arg("--out").arg(&wheels);
-    build.env("CARGO_TARGET_DIR", target_dir()).run()?;
-    let wheel = sh.read_dir(&wheels)?.pop().context("no wheel")?;
-    let words = "-m pip install --quiet --no-deps --no-index --disable-pip-version-check --target";
-    venv.run(sh).line(words).args([site.clone(), wheel]).run()?;
+pub(crate) fn built(sh: &Shell, venv: &Venv, name: &str, words: &str) -> Result<PathBuf> {
+    let folder = target_dir().join("wheels").join(name);
+    sh.remove_path(&folder)?;
+    let build = venv.run(sh).line("-m maturin build --quiet --release");
+    let build = build.line(words).arg("--interpreter").arg(venv.python());
+    let build = build.env("CARGO_TARGET_DIR", target_dir());
+    build.arg("--out").arg(&folder).run()?;
+    unpacked(sh, venv, &folder)
+}
+
+/// Unpacks the wheel in a folder; it needs no more to be imported.
+pub(crate) fn unpacked(sh: &Shell, venv: &Venv, folder: &Path) -> Result<PathBuf> {
+    let wheel = sh.read_dir(folder)?.pop().context("no wheel")?;
+    let site = folder.join("site");
+    let unpack = venv.run(sh).line("-m zipfile -e");
+    unpack.args([&wheel, &site]).run()?;
     Ok(site)
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dlpack_showcase as showcase
-from dlpack_showcase._answer import ask
+from dlpack_conformance import ask, check_producer
 
 
 def read(producer, shape, dtype, steps, writable=False):
@@ -216,7 +216,7 @@ def producers(tmp_path):
 
 def test_the_kit_finds_no_fault(tmp_path):
     for producer in producers(tmp_path):
-        report = showcase.check_producer(producer, hostile=True)
+        report = check_producer(producer, hostile=True)
         assert not report.faults, str(report)
         assert {finding.rule for finding in report.notes} <= {"LAY-11", "STC-12"}, str(report)
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dlpack_conformance
 import dlpack_showcase
 import pytest
 
@@ -16,6 +17,7 @@ MYPY = ["mypy", "--strict"]
 PYRIGHT = ["basedpyright", "--level", "error", "--pythonpath", sys.executable]
 
 STUB = "dlpack_showcase/_native.pyi"
+KIT = Path(dlpack_conformance.__file__).parent.parent
 
 # The one thing that only type checkers see, and the addresses that only consumers read.
 NOT_COMPARED = r"""
@@ -38,7 +40,7 @@ def package(tmp_path):
 
 def run(package, *words):
     path = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, "MYPYPATH": str(package)}
+    environment = os.environ | {"PYTHONPATH": path, "MYPYPATH": os.pathsep.join([str(package), str(KIT)])}
     command = [sys.executable, "-m", *words]
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=package, env=environment)
 
@@ -71,8 +73,8 @@ def test_a_wrong_stub_is_found(package, right, wrong):
     assert stubtest(package).returncode != 0
 
 
-def test_the_package_is_typed(package):
-    result = run(package, *MYPY, "-p", "dlpack_showcase")
+def test_the_packages_are_typed(package):
+    result = run(package, *MYPY, "-p", "dlpack_showcase", "-p", "dlpack_conformance")
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -1,20 +1,16 @@
-"""Rust structs as arrays of every library, without a copy, and a kit that checks any producer."""
+"""Rust structs as arrays of every library, without a copy."""
 
 from ._native import Batch, CartPole, Image, PointCloud, Recording, Samples, Tensor, Trace, brightness, inspect
-from .check import Finding, Report, check_producer
 
 __all__ = [
     "Batch",
     "CartPole",
-    "Finding",
     "Image",
     "PointCloud",
     "Recording",
-    "Report",
     "Samples",
     "Tensor",
     "Trace",
     "brightness",
-    "check_producer",
     "inspect",
 ]

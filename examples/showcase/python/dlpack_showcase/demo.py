@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dlpack_conformance import ask, check_producer
 
-from . import Batch, CartPole, Image, PointCloud, Recording, Samples, Trace, brightness, check_producer, inspect
-from ._answer import ask
+from . import Batch, CartPole, Image, PointCloud, Recording, Samples, Trace, brightness, inspect
 from ._picture import view, write_png
 
 Array = np.ndarray[Any, Any]

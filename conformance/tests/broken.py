@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 
-from dlpack_showcase import _abi
+from dlpack_conformance import _abi
 
 C = ctypes.pythonapi
 KEPT = []  # what C code points at

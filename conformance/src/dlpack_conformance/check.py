@@ -1,8 +1,8 @@
 """`check_producer(obj)`: asks an object for its data in every way that a consumer may, and reports what was wrong.
 
-It works on any object with `__dlpack__`, not only on those of this package, and needs nothing but the standard library.
+It works on any object with `__dlpack__`, of any library, and needs nothing but the standard library.
 
-    >>> from dlpack_showcase import check_producer
+    >>> from dlpack_conformance import check_producer
     >>> print(check_producer(numpy.arange(3)))
 
 It takes tensors, looks at them and gives them back; it never writes to the object's memory. The object should not be
@@ -12,7 +12,7 @@ in use elsewhere, since the kit counts the references to it.
 from __future__ import annotations
 
 from . import _abi, _lifetime, _table
-from ._answer import Answer, Tensor, ask
+from .answer import Answer, Tensor, ask
 from .report import Finding, Report
 
 __all__ = ["Finding", "Report", "check_producer"]

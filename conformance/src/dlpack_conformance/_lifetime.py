@@ -6,7 +6,7 @@ import sys
 import threading
 
 from . import _abi
-from ._answer import LEGACY, VERSIONED, ask
+from .answer import LEGACY, VERSIONED, ask
 from .report import Report
 
 ROUNDS = 5

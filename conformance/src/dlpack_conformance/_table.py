@@ -6,7 +6,7 @@ import ctypes
 import sys
 
 from . import _abi
-from ._answer import Tensor, ask
+from .answer import Tensor, ask
 from .report import Report
 
 NAME, OLD_NAME, CAPSULE = "__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__", b"dlpack_exchange_api"
