@@ -31,6 +31,14 @@
 //! then look at the pixels where they are. So does whatever asks for an array without a word of DLPack, as `numpy.asarray(..)`,
 //! `numpy.mean(..)`, `matplotlib`, `pandas` and `scikit-learn` do, and `memoryview(..)`.
 //!
+//! # A new project
+//!
+//! `template` in the repository is one with a class, a function, tests in Python, and wheels for Linux, macOS and Windows:
+//!
+//! ```text
+//! cargo generate https://github.com/dlpack-derive/dlpack-derive template --name my-arrays
+//! ```
+//!
 //! # What holds what
 //!
 //! An export keeps the object alive, and borrowed in PyO3's sense, until the consumer is done:
