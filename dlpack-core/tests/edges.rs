@@ -1,4 +1,4 @@
-//! What no other test noticed when it was broken on purpose, one planted bug at a time (`cargo xtask mutants`).
+//! What no other test noticed when it was broken on purpose, one planted bug at a time (`.ci/mutants`).
 
 #![expect(
     unsafe_code,

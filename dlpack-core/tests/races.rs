@@ -1,4 +1,4 @@
-//! What several threads may do at once with the same tensors and buffers; `cargo xtask asan --thread` looks on.
+//! What several threads may do at once with the same tensors and buffers; in the campaign `races` a sanitizer looks on.
 //!
 //! `DLPACK_CASES` sets how often each thread does something. `DLPACK_PLANT` adds a race, which ThreadSanitizer has to report.
 

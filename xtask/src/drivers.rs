@@ -3,14 +3,14 @@
 use crate::prelude::*;
 
 /// A library that core opens: the variable that tells the tests where it lies, the packages of Debian of which the first
-/// that there is holds it, whether without what that needs, and how its file name begins: the links beside it have longer
-/// or shorter names. The first links to the C library alone, and asks for the others when it compiles a kernel.
-type Library = (&'static str, &'static [&'static str], bool, &'static str);
+/// that there is holds it, and how its file name begins: the links beside it have longer or shorter names. The first links
+/// to the C library alone, and asks for the others when it compiles a kernel.
+type Library = (&'static str, &'static str, &'static str);
 
-const HIP: [&str; 3] = ["libamdhip64-7", "libamdhip64-6", "libamdhip64-5"];
+const HIP: &str = "libamdhip64-7 libamdhip64-6 libamdhip64-5";
 const LIBRARIES: [Library; 2] = [
-    ("DLPACK_TEST_LIBCUDA", &["libcuda1"], true, "libcuda.so.1"),
-    ("DLPACK_TEST_LIBAMDHIP64", &HIP, false, "libamdhip64.so."),
+    ("DLPACK_TEST_LIBCUDA", "--alone libcuda1", "libcuda.so.1"),
+    ("DLPACK_TEST_LIBAMDHIP64", HIP, "libamdhip64.so."),
 ];
 
 /// What `test` runs. The tests that need neither library run anywhere, with those of the workspace.
@@ -23,7 +23,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
     for library in &LIBRARIES {
         match found(sh, library) {
             Ok(path) => tests = tests.env(library.0, path),
-            Err(reason) => missing.push(format!("{}: {reason:#}", library.3)),
+            Err(reason) => missing.push(format!("{}: {reason:#}", library.2)),
         }
     }
     tests.line("--nocapture --test-threads=1").run()?;
@@ -35,36 +35,18 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
 fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
     let place = sh.create_dir(cache()?.join("drivers"))?;
     if unpacked(sh, &place, library).is_none() {
-        // A folder of this process: the package manager locks its own, and another run may be at the same work.
-        let draft = sh.create_dir(cache()?.join(format!("drivers-{}", std::process::id())))?;
-        let done = fetch(sh, &draft, &place, library);
-        // A draft that cannot be removed only costs space.
-        let _ = sh.remove_path(&draft);
-        done?;
+        sh.line(".ci/debian library")
+            .arg(&place)
+            .line(library.1)
+            .run()?;
     }
-    unpacked(sh, &place, library).with_context(|| format!("the package holds no {}", library.3))
+    unpacked(sh, &place, library).with_context(|| format!("the package holds no {}", library.2))
 }
 
 /// The library as an earlier run unpacked it, whichever version that was: the shortest name of its beginning.
 fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Option<PathBuf> {
-    let of = |package| find(sh, place, &format!("{package}_*/{}*", library.3));
-    library.1.iter().find_map(of)
-}
-
-fn fetch(sh: &Shell, draft: &Path, place: &Path, library: &Library) -> Result<()> {
-    // The release that this machine runs; its C library fits.
-    let script = ". /etc/os-release && echo $VERSION_CODENAME";
-    let suite = cmd!(sh, "sh -c {script}").quiet().read()?;
-    // NVIDIA's library lies in the second part.
-    let archive = Archive::open(sh, draft, &format!("deb {{}} {suite} main non-free\n"))?;
-    let unpacked = draft.join("unpacked");
-    let mut packages = library.1.iter();
-    let package = packages.find(|package| archive.unpack(package, library.2, &unpacked).is_ok());
-    let package = package.context("the archive sends none for this processor")?;
-    let target = place.join(format!("{package}_{suite}"));
-    let moved = std::fs::rename(&unpacked, &target);
-    // Another run may have been first, with the same files.
-    Ok(moved.or_else(|error| if target.exists() { Ok(()) } else { Err(error) })?)
+    let of = |package| find(sh, place, &format!("{package}_*/{}*", library.2));
+    library.1.split(' ').find_map(of)
 }
 
 #[cfg(all(test, unix))]

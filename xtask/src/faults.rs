@@ -2,26 +2,18 @@
 //!
 //! Every Python from 3.10 on that is found, with a module of its own and with the one of the stable ABI; debug and
 //! free-threaded ones; AddressSanitizer; valgrind; the campaigns of dlpack-pyo3/pytests/campaign, which write spec/campaign.md.
-//! usage: `cargo xtask faults [--interpreters] [--only WORD] [WORDS]`
-//!   --interpreters   first build the debug and free-threaded Pythons that are missing (on Debian; a quarter of an hour)
-//!   --only WORD      only the steps whose name contains the word, such as `campaigns`
-//!   WORDS            what the driver of the campaigns understands, such as `--scale short` or `--play threads`
+//! usage: `cargo xtask faults [--only WORD] [WORDS]`
+//!   --only WORD   only the steps whose name contains the word, such as `campaigns`
+//!   WORDS         what the driver of the campaigns understands, such as `--scale short` or `--play threads`
 
-use crate::asan::{SANITIZED, nightly};
 use crate::prelude::*;
 use crate::pytest::{Run, build};
-use crate::{interpreters, valgrind};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
-    let build = args.contains("--interpreters");
     let only: String = args.opt_value_from_str("--only")?.unwrap_or_default();
     let words = args.finish();
-    if build {
-        // What this builds is found only after it ran.
-        run_all(sh, "faults: interpreters", interpreters::steps(), true)?;
-    }
     let mut steps = Vec::new();
-    for (name, python) in interpreters::found() {
+    for (name, python) in interpreters() {
         let tests = move |sh: &Shell| Ok(Run::new(sh, &python)?.pytest(sh).run()?);
         steps.push(Step::new(format!("Python {name}"), tests));
     }
@@ -35,9 +27,19 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     run_all(sh, "faults", steps, true)
 }
 
+/// Every Python found, by name; those with a letter are built by `.ci/debian pythons`.
+fn interpreters() -> Vec<(String, PathBuf)> {
+    let usual = (10..16).map(|minor| Some((format!("3.{minor}"), interpreter_of(minor)?)));
+    let special = ["3.13d", "3.14d", "3.14t"].map(|name| {
+        let python = cache().ok()?.join(format!("python-{name}/bin/python3"));
+        python.exists().then(|| (name.to_owned(), python))
+    });
+    usual.chain(special).flatten().collect()
+}
+
 /// One module of the stable ABI, built once, on every Python that can load it.
 fn stable_abi(sh: &Shell) -> Result<()> {
-    let mut pythons = interpreters::found();
+    let mut pythons = interpreters();
     // A free-threaded Python has an ABI of its own.
     pythons.retain(|(name, _)| !name.ends_with('t'));
     let (_, oldest) = pythons.first().context("no Python is found")?;
@@ -51,7 +53,15 @@ fn stable_abi(sh: &Shell) -> Result<()> {
 const UNCAUGHT: [&str; 3] = ["-p", "no:faulthandler", "--capture=sys"];
 
 fn address_sanitizer(sh: &Shell) -> Result<()> {
-    let command = nightly(sh)?.args(["build", "--target", SANITIZED]);
+    /// Instrumented code needs an explicit target: proc macros and build scripts then stay uninstrumented.
+    const SANITIZED: &str = "x86_64-unknown-linux-gnu";
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skip(format!("it is set up for {SANITIZED} only"));
+    }
+    if !succeeds(cargo_of(sh, "nightly").arg("--version")) {
+        return skip("no nightly toolchain here; `rustup toolchain install nightly` adds it");
+    }
+    let command = cargo_of(sh, "nightly").args(["build", "--target", SANITIZED]);
     let command = command.env("RUSTFLAGS", "-Zsanitizer=address");
     let gcc = cmd!(sh, "gcc -print-file-name=libasan.so").quiet().read();
     // Without it gcc gives the name back.
@@ -72,7 +82,11 @@ fn address_sanitizer(sh: &Shell) -> Result<()> {
 const FEW: &str = "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
 
 fn under_valgrind(sh: &Shell) -> Result<()> {
-    valgrind::needed(sh)?;
+    if !succeeds(cmd!(sh, "valgrind --version")) {
+        return skip(
+            "valgrind is missing; `apt-get install valgrind` installs it on Debian and Ubuntu",
+        );
+    }
     let run = Run::new(sh, &interpreter()?)?;
     let known = "--suppressions=dlpack-pyo3/pytests/valgrind.supp";
     let valgrind = sh.line("valgrind --quiet --error-exitcode=9 --leak-check=no");
@@ -86,7 +100,7 @@ fn under_valgrind(sh: &Shell) -> Result<()> {
 fn campaigns(sh: &Shell, words: &[std::ffi::OsString]) -> Result<()> {
     let usual = interpreter()?;
     let mut driver = cmd!(sh, "{usual} dlpack-pyo3/pytests/campaign/run.py {words...}");
-    let mut pythons = interpreters::found();
+    let mut pythons = interpreters();
     pythons.retain(|(name, _)| !name.ends_with(['d', 't']));
     let (_, newest) = pythons.pop().context("no Python is found")?;
     for python in [usual, newest] {

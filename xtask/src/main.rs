@@ -1,28 +1,22 @@
 //! The workspace's own commands, run as `cargo xtask <command>`.
 
 mod api;
-mod asan;
 mod bench;
 mod ci;
 mod consumers;
 mod coverage;
-mod debian;
 mod demo;
 mod drivers;
 mod faults;
 mod floors;
-mod fuzz;
 mod gpu;
 mod guide;
-mod interpreters;
-mod mutants;
 mod place;
 mod pytest;
 mod python;
 mod step;
 mod test;
 mod text;
-mod valgrind;
 
 use std::process::ExitCode;
 
@@ -30,7 +24,7 @@ use crate::prelude::*;
 
 /// What nearly every file needs.
 mod prelude {
-    pub(crate) use crate::{debian::Archive, finish, place::*, python::*, step::*};
+    pub(crate) use crate::{finish, place::*, python::*, step::*};
     pub(crate) use anyhow::{Context as _, Result, bail, ensure};
     pub(crate) use pico_args::Arguments;
     pub(crate) use std::path::{Path, PathBuf};
@@ -46,7 +40,8 @@ macro_rules! commands {
 }
 
 /// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
-const COMMANDS: [(&str, &str, Action); 15] = commands!(demo test ci guide coverage api consumers gpu pytest faults mutants asan valgrind fuzz bench);
+const COMMANDS: [(&str, &str, Action); 11] =
+    commands!(demo test ci guide coverage api consumers gpu pytest faults bench);
 
 fn main() -> ExitCode {
     if let Err(error) = start() {
