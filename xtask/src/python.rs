@@ -89,6 +89,12 @@ pub(crate) fn venv(sh: &Shell, python: &Path, name: &str, packages: &str) -> Res
 }
 
 fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &str) -> Result<()> {
+    if succeeds(sh.line("uv --version")) {
+        let place = &venv.0;
+        cmd!(sh, "uv venv --quiet --seed --python {python} {place}").run()?;
+        let install = sh.line("uv pip install --quiet --python").arg(venv.python());
+        return Ok(install.line(packages).run()?);
+    }
     sh.cmd(python).line("-m venv").arg(&venv.0).run()?;
     let pip = "-m pip install --quiet --disable-pip-version-check";
     Ok(venv.run(sh).line(pip).line(packages).run()?)
