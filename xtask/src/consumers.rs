@@ -29,13 +29,24 @@ fn libraries(column: &str) -> impl Iterator<Item = (&str, &str)> {
     titles.map(|title| title.split_once('=').unwrap_or((title, title)))
 }
 
-/// The environment of a line, and the folder with our module, built for its Python.
-fn environment(sh: &Shell, [name, minor, packages, _]: [&str; 4]) -> Result<(Venv, PathBuf)> {
+/// The environment of a line, and its Python.
+fn installed(sh: &Shell, [name, minor, packages, _]: [&str; 4]) -> Result<(Venv, PathBuf)> {
     let python = match minor.parse() {
         Ok(minor) => interpreter_of(minor).with_context(|| format!("no Python 3.{minor}"))?,
         Err(_) => interpreter()?,
     };
-    Ok((venv(sh, &python, name, packages)?, module(sh, &python)?))
+    Ok((venv(sh, &python, name, packages)?, python))
+}
+
+/// The environment of the libraries that install quickly.
+pub(crate) fn quick(sh: &Shell) -> Result<Venv> {
+    Ok(installed(sh, groups().next().context("no libraries")?)?.0)
+}
+
+/// The environment of a line, and the folder with our module, built for its Python.
+fn environment(sh: &Shell, group: [&str; 4]) -> Result<(Venv, PathBuf)> {
+    let (venv, python) = installed(sh, group)?;
+    Ok((venv, module(sh, &python)?))
 }
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
@@ -56,9 +67,9 @@ pub(crate) fn always(sh: &Shell) -> Result<()> {
     Ok(tests.env("PYTHONPATH", module).run()?)
 }
 
-/// The environment of the libraries that install quickly.
+/// The same with our module.
 pub(crate) fn usual(sh: &Shell) -> Result<(Venv, PathBuf)> {
-    environment(sh, groups().next().context("no libraries")?)
+    Ok((quick(sh)?, module(sh, &interpreter()?)?))
 }
 
 fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {

@@ -14,6 +14,7 @@ mod guide;
 mod place;
 mod pytest;
 mod python;
+mod release;
 mod step;
 mod test;
 mod text;

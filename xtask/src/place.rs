@@ -78,11 +78,20 @@ pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> 
     path.map(PathBuf::from)
 }
 
-/// A cargo subcommand from the registry, installed into the cache folder where it is missing.
+/// Where a cargo subcommand from the registry is installed: a folder of the cache, as `cargo install` fills it.
+pub(crate) fn program(name: &str, version: &str) -> Result<PathBuf> {
+    let program = format!(
+        "{name}-{version}/bin/{name}{}",
+        std::env::consts::EXE_SUFFIX
+    );
+    Ok(cache()?.join(program))
+}
+
+/// The same, installed where it is missing.
 pub(crate) fn tool(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
-    let folder = cache()?.join(format!("{name}-{version}"));
-    let program = folder.join(format!("bin/{name}{}", std::env::consts::EXE_SUFFIX));
+    let program = program(name, version)?;
     if !program.exists() {
+        let folder = cache()?.join(format!("{name}-{version}"));
         let install = sh.line("cargo install --quiet --locked --root").arg(folder);
         install.arg(format!("{name}@{version}")).run()?;
     }

@@ -92,7 +92,9 @@ fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &str) -> Result<()>
     if succeeds(sh.line("uv --version")) {
         let place = &venv.0;
         cmd!(sh, "uv venv --quiet --seed --python {python} {place}").run()?;
-        let install = sh.line("uv pip install --quiet --python").arg(venv.python());
+        let install = sh
+            .line("uv pip install --quiet --python")
+            .arg(venv.python());
         return Ok(install.line(packages).run()?);
     }
     sh.cmd(python).line("-m venv").arg(&venv.0).run()?;
