@@ -44,6 +44,15 @@ macro_rules! commands {
 const COMMANDS: [(&str, &str, Action); 11] =
     commands!(demo test ci guide coverage api consumers gpu pytest faults bench);
 
+macro_rules! scripts {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../.ci/", $name)))),*]
+    };
+}
+
+/// Those that are scripts of `.ci`, which get the words as they are.
+const SCRIPTS: [(&str, &str); 4] = scripts!("asan" "fuzz" "mutants" "valgrind");
+
 fn main() -> ExitCode {
     if let Err(error) = start() {
         eprintln!("xtask {error:#}");
@@ -61,8 +70,19 @@ fn start() -> Result<()> {
         for (name, file, _) in COMMANDS {
             println!("  {name:<10}{}", help(file).next().unwrap_or_default());
         }
+        for (name, script) in SCRIPTS {
+            println!("  {name:<10}{}", about(script).next().unwrap_or_default());
+        }
         return Ok(());
     };
+    if let Some((_, script)) = SCRIPTS.iter().find(|script| script.0 == name) {
+        if words.len() < all {
+            about(script).for_each(|line| println!("{line}"));
+            return Ok(());
+        }
+        let (sh, words) = (shell()?, &words[1..]);
+        return Ok(cmd!(sh, ".ci/{name} {words...}").run()?);
+    }
     let command = COMMANDS.iter().find(|command| command.0 == name);
     let (_, file, action) = command.with_context(|| format!("--help does not know `{name}`"))?;
     if words.len() < all {
@@ -77,6 +97,12 @@ fn start() -> Result<()> {
 fn help(file: &str) -> impl Iterator<Item = &str> {
     let head = file.lines().map_while(|line| line.strip_prefix("//!"));
     head.map(|line| line.strip_prefix(' ').unwrap_or(line))
+}
+
+/// What the head of a script says.
+fn about(script: &str) -> impl Iterator<Item = &str> {
+    let head = script.lines().skip(1);
+    head.map_while(|line| line.strip_prefix("# "))
 }
 
 /// Refuses whatever nobody asked for.
