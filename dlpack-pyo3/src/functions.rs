@@ -18,7 +18,7 @@
 //! }
 //! ```
 //!
-//! [`stream::release_captured`](crate::stream::release_captured) is not among them: it is `unsafe`, and Python has no word for that.
+//! [`stream::release_captured`] is not among them: it is `unsafe`, and Python has no word for that.
 
 use dlpack_core::stream;
 use pyo3::prelude::*;
