@@ -5,9 +5,10 @@ use core::ffi::{CStr, c_char};
 
 use crate::access::Work;
 use crate::codes::Code;
-use crate::entry::{host, with_world};
+use crate::entry::{Shown, host, with_world};
 use crate::gate;
 use crate::raw::Out;
+use crate::record::Call;
 use crate::world::{Api, World};
 
 /// Begins a new world with so many devices. What a process cannot undo stays: `cuInit`, retained primary contexts, and
@@ -32,17 +33,38 @@ extern "C" fn sim_kernel(api: i32, stream: usize, address: usize, bytes: usize, 
         write: write != 0,
     };
     let host = host();
-    match with_world(|world| world.work(api, host, stream, work, "a kernel")) {
-        Ok(()) => 0,
-        Err(Code(code)) => code,
-    }
+    let arguments = [
+        u64::from(api == Api::Hip),
+        stream as u64,
+        address as u64,
+        bytes as u64,
+        u64::from(write != 0),
+    ];
+    with_world(|world| {
+        let done = world.work(api, host, stream, work, "a kernel");
+        let code = done.err().map_or(0, |Code(code)| code);
+        world.write_down(Call {
+            thread: host.0,
+            entry: "sim_kernel".into(),
+            arguments: arguments.to_vec(),
+            places: Vec::new(),
+            code,
+            planned: false,
+            faults: 0,
+        });
+        code
+    })
 }
 
 /// An access by the calling thread itself. The bytes stay as they are.
 #[unsafe(no_mangle)]
 extern "C" fn sim_host(address: usize, bytes: usize, write: i32) {
     let host = host();
-    with_world(|world| world.touch_on_host(host, address, bytes, write != 0));
+    with_world(|world| {
+        world.touch_on_host(host, address, bytes, write != 0);
+        let arguments = [address as u64, bytes as u64, u64::from(write != 0)];
+        world.did("sim_host", &arguments);
+    });
 }
 
 /// All host threads have waited for each other, by means that the simulator cannot see: a channel, a lock, a join.
@@ -52,6 +74,7 @@ extern "C" fn sim_hand_over() {
     with_world(|world| {
         world.host(host);
         world.hand_over();
+        world.did("sim_hand_over", &[]);
     });
 }
 
@@ -72,14 +95,26 @@ fn lines(lines: &[String], buffer: Out<u8>, bytes: usize) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn sim_faults(buffer: Out<u8>, bytes: usize) -> usize {
     let bytes = if buffer.is_null() { 0 } else { bytes };
-    with_world(|world| lines(&world.faults, buffer, bytes))
+    with_world(|world| lines(&world.verdicts(), buffer, bytes))
 }
 
 /// The entry points that were called since the last reset or `sim_forget_calls`, one a line, and how many they are.
 #[unsafe(no_mangle)]
 extern "C" fn sim_calls(buffer: Out<u8>, bytes: usize) -> usize {
     let bytes = if buffer.is_null() { 0 } else { bytes };
-    with_world(|world| lines(&world.calls, buffer, bytes))
+    with_world(|world| {
+        let line = |(entry, arguments): &(&str, Vec<Option<Shown>>)| {
+            arguments
+                .iter()
+                .flatten()
+                .fold((*entry).to_owned(), |line, one| format!("{line}{one}"))
+        };
+        lines(
+            &world.calls.iter().map(line).collect::<Vec<_>>(),
+            buffer,
+            bytes,
+        )
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::codes::{Answer, Code};
 use crate::gate;
+use crate::record::{Call, Noted, noted};
 use crate::user_object::Due;
 use crate::world::{Api, HostId, Lasting, World};
 
@@ -41,8 +42,8 @@ pub(crate) enum Waits {
 /// waits at all, and does its work.
 pub(crate) fn call(
     api: Api,
-    entry: &str,
-    arguments: &str,
+    entry: &'static str,
+    arguments: &[Option<Shown>],
     waits: &Waits,
     body: impl FnOnce(&mut World, HostId) -> Answer,
 ) -> i32 {
@@ -51,6 +52,7 @@ pub(crate) fn call(
             world.fault(format!(
                 "{entry} is called by the destructor of a user object"
             ));
+            world.did("sim_called_by_destructor", &[]);
         }
         world.admit(entry, arguments)?;
         let needs_nothing = entry == "cuInit" || entry.starts_with("cuGetError");
@@ -68,15 +70,32 @@ pub(crate) fn call(
         gate::pass();
     }
     let host = host();
-    let done = waiting.and_then(|_| {
-        with_world(|world| {
+    let planned = waiting.is_err();
+    let done = with_world(|world| {
+        noted();
+        let done = waiting.and_then(|_| {
             if world.is_switched("hand-over") {
                 world.hand_over();
             }
             let done = body(world, host);
             world.let_go_of_ended(host);
             done
-        })
+        });
+        let code = done.as_ref().err().map_or(0, |code| code.0);
+        world.write_down(Call {
+            thread: host.0,
+            entry: entry.into(),
+            arguments: arguments
+                .iter()
+                .flatten()
+                .map(|argument| argument.value)
+                .collect(),
+            places: noted(),
+            code,
+            planned,
+            faults: 0,
+        });
+        done
     });
     let due = with_world(|world| core::mem::take(&mut world.due));
     if !due.is_empty() {
@@ -101,9 +120,38 @@ fn end(due: Due) {
     }
 }
 
-/// An argument, as the list of calls shows it: streams, events and contexts with their handles, others not at all.
+/// An argument in the record of calls. The list of calls shows those that have a name: streams, events, contexts.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    name: &'static str,
+    value: u64,
+}
+
+impl Shown {
+    pub(crate) const fn of(value: u64) -> Self {
+        let name = "";
+        Self { name, value }
+    }
+}
+
+impl Display for Shown {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            "" => Ok(()),
+            name => write!(out, " {name}={:#x}", self.value),
+        }
+    }
+}
+
+/// What is passed to an entry point: numbers, or places for results.
 pub(crate) trait Argument {
-    fn show(&self, _line: &mut String) {}
+    fn shown(&self) -> Option<Shown>;
+}
+
+impl<T: Noted> Argument for T {
+    fn shown(&self) -> Option<Shown> {
+        self.noted().map(Shown::of)
+    }
 }
 
 macro_rules! handles {
@@ -113,15 +161,10 @@ macro_rules! handles {
         #[derive(Clone, Copy)]
         pub(crate) struct $type(pub(crate) usize);
 
-        impl Display for $type {
-            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(out, concat!(" ", $name, "={:#x}"), self.0)
-            }
-        }
-
         impl Argument for $type {
-            fn show(&self, line: &mut String) {
-                line.push_str(&self.to_string());
+            fn shown(&self) -> Option<Shown> {
+                let (name, value) = ($name, self.0 as u64);
+                Some(Shown { name, value })
             }
         }
     )*};
@@ -133,8 +176,9 @@ macro_rules! handles {
 pub(crate) struct Flags(u32);
 
 impl Argument for Flags {
-    fn show(&self, line: &mut String) {
-        line.push_str(&format!(" flags={:#x}", self.0));
+    fn shown(&self) -> Option<Shown> {
+        let (name, value) = ("flags", u64::from(self.0));
+        Some(Shown { name, value })
     }
 }
 
@@ -147,13 +191,17 @@ handles! {
     ContextHandle "context",
 }
 
-impl Argument for usize {}
-impl Argument for i32 {}
-impl Argument for u32 {}
-impl Argument for u64 {}
-impl Argument for u8 {}
-impl Argument for Option<crate::user_object::Destructor> {}
-impl<T> Argument for crate::raw::Out<T> {}
+impl Argument for Option<crate::user_object::Destructor> {
+    fn shown(&self) -> Option<Shown> {
+        None
+    }
+}
+
+impl<T> Argument for crate::raw::Out<T> {
+    fn shown(&self) -> Option<Shown> {
+        None
+    }
+}
 
 /// Defines entry points, in C's words on the left and in the simulator's on the right. `waits` marks those that may
 /// wait on the host.
@@ -162,12 +210,11 @@ macro_rules! entries {
         |$world:ident, $host:ident, $label:ident| $body:expr;)*) => {$(
         #[unsafe(no_mangle)]
         extern "C" fn $entry($($argument: $type),*) -> i32 {
-            #[allow(unused_mut, reason = "most entry points have arguments to show")]
-            let mut line = String::new();
-            $($crate::entry::Argument::show(&$argument, &mut line);)*
+            let arguments: &[Option<$crate::entry::Shown>] =
+                &[$($crate::entry::Argument::shown(&$argument)),*];
             let waits = entries!(@waits $($waits)?);
             let $label = stringify!($entry);
-            $crate::entry::call($crate::world::Api::$api, $label, &line, &waits, |$world, $host| {
+            $crate::entry::call($crate::world::Api::$api, $label, arguments, &waits, |$world, $host| {
                 $body
             })
         }

@@ -23,6 +23,8 @@ mod graph;
 mod hip;
 mod memory;
 mod raw;
+mod record;
+mod second;
 mod stream;
 mod user_object;
 mod world;

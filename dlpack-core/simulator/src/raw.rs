@@ -8,6 +8,8 @@ use core::alloc::Layout;
 use core::ptr::{self, with_exposed_provenance, with_exposed_provenance_mut};
 use std::alloc::alloc_zeroed;
 
+use crate::record::{Noted, note};
+
 /// What `cuMemAlloc` aligns to: "suitably aligned for any kind of variable", and 256 in practice.
 const ALIGNMENT: usize = 256;
 
@@ -41,13 +43,14 @@ pub(crate) fn fill(to: usize, value: u8, bytes: usize) {
 #[derive(Clone, Copy)]
 pub(crate) struct Out<T>(*mut T);
 
-impl<T: Copy> Out<T> {
+impl<T: Noted> Out<T> {
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
 
     /// Writes the result, if there is a place for it.
     pub(crate) fn give(self, value: T) {
+        note(value);
         if !self.0.is_null() {
             // SAFETY: the caller of the driver promises that the place is null or may be written.
             unsafe { self.0.write(value) }
@@ -60,7 +63,9 @@ impl<T: Copy> Out<T> {
             return None;
         }
         // SAFETY: the caller of the driver promises that what is not null may be read.
-        Some(unsafe { self.0.read() })
+        let value = unsafe { self.0.read() };
+        note(value);
+        Some(value)
     }
 
     /// The place of one element of an array.

@@ -1,5 +1,6 @@
 //! The state of both drivers: which things exist, what each line of work knows, what went wrong.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::capture::{Capture, CaptureId};
@@ -7,9 +8,12 @@ use crate::clock::{Clock, Line};
 use crate::codes::{Answer, Code};
 use crate::context::Context;
 use crate::copy::Pending;
+use crate::entry::Shown;
 use crate::event::Event;
 use crate::graph::{Executable, Graph};
 use crate::memory::Block;
+use crate::record::Call;
+use crate::second::Second;
 use crate::stream::Stream;
 use crate::user_object::{Due, UserObject};
 
@@ -74,7 +78,11 @@ pub(crate) struct World {
     pub(crate) blocks: BTreeMap<usize, Block>,
     pub(crate) pending: Vec<Pending>,
     pub(crate) faults: Vec<String>,
-    pub(crate) calls: Vec<String>,
+    /// What was called since somebody last wanted to forget it, with its arguments.
+    pub(crate) calls: Vec<(&'static str, Vec<Option<Shown>>)>,
+    /// All that was called and has returned, and who reads it.
+    record: Vec<Call>,
+    second: Second,
     /// By entry point: after how many calls of it one fails (1: the next), and with which code.
     failures: BTreeMap<String, VecDeque<(u64, Code)>>,
     switches: BTreeSet<String>,
@@ -88,10 +96,13 @@ impl World {
             ..Self::default()
         };
         world.lasting.retained.retain(|device, _| *device < devices);
+        world.did("sim_reset", &[devices.unsigned_abs().into()]);
         for device in 0..devices {
             world.open_context(Api::Hip, device, true);
-            if world.lasting.retained.contains_key(&device) {
-                world.open_context(Api::Cuda, device, true);
+            if let Some(&count) = world.lasting.retained.get(&device) {
+                let context = world.open_context(Api::Cuda, device, true);
+                let retained = [device.unsigned_abs().into(), context as u64, count as u64];
+                world.did("sim_retained", &retained);
             }
         }
         world
@@ -166,6 +177,30 @@ impl World {
         self.faults.push(what);
     }
 
+    /// What went wrong, and what the two oracles see differently.
+    pub(crate) fn verdicts(&mut self) -> Vec<String> {
+        let disagreements = self.second.read(&self.record);
+        self.faults.iter().chain(disagreements).cloned().collect()
+    }
+
+    pub(crate) fn write_down(&mut self, call: Call) {
+        let faults = self.faults.len();
+        self.record.push(Call { faults, ..call });
+    }
+
+    /// Writes down what a test has done beside the drivers' calls.
+    pub(crate) fn did(&mut self, what: impl Into<Cow<'static, str>>, arguments: &[u64]) {
+        self.write_down(Call {
+            thread: crate::entry::host().0,
+            entry: what.into(),
+            arguments: arguments.to_vec(),
+            places: Vec::new(),
+            code: 0,
+            planned: false,
+            faults: 0,
+        });
+    }
+
     pub(crate) fn fail(&mut self, entry: &str, nth: u64, code: Code) {
         let planned = self.failures.entry(entry.to_owned()).or_default();
         if nth == 0 {
@@ -176,8 +211,8 @@ impl World {
     }
 
     /// Writes the call down, and fails if that is planned.
-    pub(crate) fn admit(&mut self, entry: &str, arguments: &str) -> Answer {
-        self.calls.push(format!("{entry}{arguments}"));
+    pub(crate) fn admit(&mut self, entry: &'static str, arguments: &[Option<Shown>]) -> Answer {
+        self.calls.push((entry, arguments.to_vec()));
         let Some(planned) = self.failures.get_mut(entry) else {
             return Ok(());
         };
@@ -191,6 +226,7 @@ impl World {
     }
 
     pub(crate) fn set_switch(&mut self, what: &str, on: bool) {
+        self.did(format!("switch {what}"), &[on.into()]);
         if on {
             self.switches.insert(what.to_owned());
         } else {

@@ -4,6 +4,7 @@ mod capture;
 mod context;
 mod entry;
 mod memory;
+mod oracles;
 mod order;
 mod refused;
 #[path = "../simulator/mod.rs"]

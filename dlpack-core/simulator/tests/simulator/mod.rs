@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test needs a part of it")]
 
 use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::PathBuf;
@@ -99,6 +100,8 @@ pub(crate) struct Sim {
     _alone: MutexGuard<'static, ()>,
     /// CUDA's primary context of device 0, which `Sim` retains for good.
     primary: usize,
+    /// Whether a test looks at that itself.
+    may_disagree: AtomicBool,
 }
 
 impl Drop for Sim {
@@ -107,6 +110,9 @@ impl Drop for Sim {
         if !std::thread::panicking() {
             dlpack_core::stream::collect();
             dlpack_core::stream::collect();
+            let (_, disagreements) = verdicts();
+            let expected = self.may_disagree.load(Ordering::Relaxed);
+            assert!(expected || disagreements.is_empty(), "{disagreements:?}");
         }
     }
 }
@@ -127,6 +133,7 @@ impl Sim {
         Self {
             _alone: alone,
             primary,
+            may_disagree: AtomicBool::new(false),
         }
     }
 
@@ -163,8 +170,18 @@ impl Sim {
         hand_over();
     }
 
+    /// What went wrong. Ends the test if the two oracles do not agree on that.
+    #[track_caller]
     pub(crate) fn faults(&self) -> Vec<String> {
-        lines("sim_faults")
+        let (faults, disagreements) = verdicts();
+        assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
+        faults
+    }
+
+    /// What the two oracles see differently, for a test in which they do.
+    pub(crate) fn disagreements(&self) -> Vec<String> {
+        self.may_disagree.store(true, Ordering::Relaxed);
+        verdicts().1
     }
 
     /// Ends the test if anything went wrong so far.
@@ -257,6 +274,12 @@ pub(crate) fn hand_over() {
 /// An access of the calling thread itself, for those who have no `Sim`.
 pub(crate) fn on_host(address: usize, bytes: usize, write: bool) {
     call!("sim_host", (address => usize, bytes => usize, i32::from(write) => i32) -> ());
+}
+
+/// What went wrong, and what the two oracles see differently.
+fn verdicts() -> (Vec<String>, Vec<String>) {
+    let lines = lines("sim_faults").into_iter();
+    lines.partition(|line| !line.starts_with("disagreement"))
 }
 
 fn lines(function: &str) -> Vec<String> {

@@ -1,0 +1,502 @@
+//! What each call in the record means.
+
+use super::captures::Spot;
+use super::graph::Node;
+use super::memory::{Deed, Way};
+use super::things::{Context, Event, INVALID_HANDLE, Moment, Of, Sort};
+use super::{Outcome, Second};
+use crate::record::Call;
+
+const NOT_READY: i32 = 600;
+const NOT_SUPPORTED: i32 = 801;
+
+/// Whose function it is, and its name without what the two APIs do not share.
+fn name(entry: &str) -> Option<(Of, &str)> {
+    let (of, name) = match (entry.strip_prefix("cu"), entry.strip_prefix("hip")) {
+        (Some(name), _) => (Of::Cuda, name),
+        (_, Some(name)) => (Of::Hip, name),
+        (None, None) => return None,
+    };
+    let name = name.split_once("_v").map_or(name, |(name, _)| name);
+    Some((
+        of,
+        name.trim_end_matches("WithFlags")
+            .trim_end_matches("WithPriority"),
+    ))
+}
+
+impl Second {
+    /// What it should have given; none of those of which nothing is said here.
+    pub(super) fn call(&mut self, call: &Call) -> Option<Outcome> {
+        if self.is_switched("hand-over") && !call.entry.starts_with("sim") {
+            self.all_threads_wait();
+        }
+        let Some((of, name)) = name(&call.entry) else {
+            self.control(call);
+            return (call.entry == "sim_kernel").then(|| self.kernel(call));
+        };
+        // Every thread of which anything was heard waits where all wait.
+        self.thread(call.thread);
+        let place = || call.places.last().copied().unwrap_or(0);
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        let outcome = match name {
+            _ if name.starts_with("Ctx") || name.contains("Device") || name == "GreenCtxCreate" => {
+                return self.about_contexts(of, name, call);
+            }
+            _ if name.starts_with("Mem") || name.ends_with("Free") || name.contains("lloc") => {
+                return self.about_memory(of, name, call);
+            }
+            "FreeAsync" => return self.about_memory(of, name, call),
+            _ if name.starts_with("Event") => return self.about_events(of, name, call),
+            "GreenCtxStreamCreate" => self.context_by(given(0)).ok_or(201).map(|context| {
+                self.new_stream(of, context, given(1), place());
+            }),
+            "StreamCreate" => self.current(of, call.thread).and_then(|context| {
+                let known = given(0) < 2;
+                known
+                    .then(|| self.new_stream(of, context, given(0), place()))
+                    .ok_or(1)
+            }),
+            "ThreadExchangeStreamCaptureMode" => {
+                let (wanted, before) =
+                    (call.places.first().copied(), self.thread(call.thread).mode);
+                match wanted {
+                    Some(mode @ 0..=2) => {
+                        self.thread(call.thread).mode = mode;
+                        match place() == before {
+                            true => Ok(()),
+                            false => Err(-1),
+                        }
+                    }
+                    _ => Err(1),
+                }
+            }
+            "GraphInstantiate" => self.instantiate(given(0), place(), {
+                call.entry.ends_with("WithFlags") && given(1) & 1 != 0
+            }),
+            "GraphLaunch" => self
+                .stream(of, call.thread, given(1))
+                .and_then(|stream| self.launch(call.thread, given(0), stream)),
+            "GraphDestroy" => self.destroy_graph(call.thread, given(0), false),
+            "GraphExecDestroy" => self.destroy_graph(call.thread, given(0), true),
+            "GraphRetainUserObject" => {
+                self.hold(given(0));
+                return None;
+            }
+            _ if name.starts_with("Stream") => {
+                let stream = self.stream(of, call.thread, given(0));
+                return stream.map_or_else(
+                    |code| Some(Err(code)),
+                    |stream| self.about_stream(of, name, stream, call),
+                );
+            }
+            _ => return None,
+        };
+        Some(outcome)
+    }
+
+    fn new_stream(&mut self, of: Of, context: usize, flags: u64, handle: u64) {
+        let sort = match flags {
+            0 => Sort::Blocking,
+            _ => Sort::NonBlocking,
+        };
+        self.add_stream(of, context, sort, handle);
+    }
+
+    /// What a test does beside the drivers' calls.
+    fn control(&mut self, call: &Call) {
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        match &*call.entry {
+            "sim_reset" => {
+                self.devices = given(0);
+                for device in 0..self.devices {
+                    self.open(Of::Hip, device, device, true);
+                }
+            }
+            // A context that an earlier world has left.
+            "sim_retained" => {
+                let context = self.open(Of::Cuda, given(1), given(0), true);
+                self.contexts[context].retained = given(2);
+            }
+            "sim_called_by_destructor" => self.misuse("a destructor that calls the driver"),
+            "sim_hand_over" => {
+                self.thread(call.thread);
+                self.all_threads_wait();
+            }
+            "sim_host" => self.host_touches(call.thread, given(0), given(1), given(2) == 0),
+            other => {
+                if let Some(what) = other.strip_prefix("switch ") {
+                    self.switch(what, given(0) != 0);
+                }
+            }
+        }
+    }
+
+    fn kernel(&mut self, call: &Call) -> Outcome {
+        let [api, stream, address, bytes, write] = call.arguments[..] else {
+            return Err(-1);
+        };
+        let of = if api == 0 { Of::Cuda } else { Of::Hip };
+        let deed = match write {
+            0 => Deed::Read(address, bytes),
+            _ => Deed::Write(address, bytes),
+        };
+        let stream = self.stream(of, call.thread, stream)?;
+        self.step(call.thread, stream, deed)
+    }
+
+    fn open(&mut self, of: Of, handle: u64, device: u64, primary: bool) -> usize {
+        self.add_context(Context {
+            of,
+            handle,
+            device,
+            green: false,
+            primary,
+            retained: 0,
+            gone: false,
+        })
+    }
+
+    fn about_contexts(&mut self, of: Of, name: &str, call: &Call) -> Option<Outcome> {
+        let (thread, place) = (call.thread, call.places.last().copied().unwrap_or(0));
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        let device =
+            |second: &Self, device: u64| (device < second.devices).then_some(()).ok_or(101);
+        Some(match name {
+            "DevicePrimaryCtxRetain" => device(self, given(0)).map(|()| {
+                let known = self.primary(given(0));
+                let context = known.unwrap_or_else(|| self.open(of, place, given(0), true));
+                // A green one may have been there first.
+                self.contexts[context].handle = place;
+                self.contexts[context].retained += 1;
+            }),
+            "DevicePrimaryCtxRelease" => device(self, given(0)).and_then(|()| {
+                let known = self
+                    .primary(given(0))
+                    .filter(|&at| self.contexts[at].retained > 0);
+                let at = known.ok_or(201)?;
+                self.contexts[at].retained -= 1;
+                if self.contexts[at].retained == 0 {
+                    self.end_context(at);
+                }
+                Ok(())
+            }),
+            "CtxCreate" => {
+                let which = call.arguments.last().copied().unwrap_or(0);
+                device(self, which).map(|()| {
+                    self.open(of, place, which, false);
+                    self.thread(thread).context = place;
+                })
+            }
+            "GreenCtxCreate" => device(self, given(1)).map(|()| {
+                let known = self.primary(given(1));
+                let primary = known.unwrap_or_else(|| self.open(of, u64::MAX, given(1), true));
+                self.contexts[primary].retained += 1;
+                let green = self.open(of, place, given(1), false);
+                self.contexts[green].green = true;
+            }),
+            "CtxDestroy" => {
+                let found = self
+                    .context_by(given(0))
+                    .filter(|&at| !self.contexts[at].primary);
+                found.ok_or(201).map(|at| {
+                    self.end_context(at);
+                    if self.thread(thread).context == given(0) {
+                        self.thread(thread).context = 0;
+                    }
+                })
+            }
+            "CtxSetCurrent" => match (given(0), self.context_by(given(0))) {
+                (1.., None) => Err(201),
+                (handle, found) => {
+                    let green = found.is_some_and(|at| self.contexts[at].green);
+                    let elsewhere = |(id, one): (&u64, &super::things::Thread)| {
+                        *id != thread && one.context == handle
+                    };
+                    if green && self.threads.iter().any(elsewhere) {
+                        self.misuse("a green context is current twice");
+                    }
+                    self.thread(thread).context = handle;
+                    Ok(())
+                }
+            },
+            "SetDevice" => device(self, given(0)).map(|()| self.thread(thread).device = given(0)),
+            "CtxSynchronize" | "DeviceSynchronize" => {
+                let context = match self.current(of, thread) {
+                    Ok(context) => context,
+                    Err(code) => return Some(Err(code)),
+                };
+                self.whole(context)
+                    .and_then(|()| self.allow(thread))
+                    .map(|()| {
+                        if !self.ignores("synchronize-all") {
+                            let over: Vec<_> = self
+                                .ends(|one| self.is_part(one.context, context))
+                                .collect();
+                            self.thread_waits(thread, &over);
+                        }
+                    })
+            }
+            "CtxRecordEvent" if self.is_switched("no-ctx-record-event") => Err(NOT_SUPPORTED),
+            "CtxRecordEvent" => self.record_whole(thread, given(0), given(1)),
+            _ => return None,
+        })
+    }
+
+    fn record_whole(&mut self, thread: u64, context: u64, event: u64) -> Outcome {
+        let context = self.context_by(context).ok_or(201)?;
+        let made_in = self.event(Of::Cuda, event)?.context;
+        if !self.are_related(made_in, context) {
+            return Err(INVALID_HANDLE);
+        }
+        self.whole(context)?;
+        if !self.ignores("ctx-record") {
+            let mut before: Vec<Node> = self.thread(thread).last.into_iter().collect();
+            before.extend(self.ends(|one| self.is_part(one.context, context)));
+            let node = self.graph.join(before);
+            self.event(Of::Cuda, event)?.moment = Moment::After(node);
+        }
+        Ok(())
+    }
+
+    fn about_events(&mut self, of: Of, name: &str, call: &Call) -> Option<Outcome> {
+        let (thread, place) = (call.thread, call.places.last().copied().unwrap_or(0));
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        let current = self.current(of, thread);
+        Some(match name {
+            "EventCreate" => current.map(|context| {
+                let event = Event {
+                    of,
+                    context,
+                    moment: Moment::Always,
+                    gone: false,
+                    timed: given(0) & 2 == 0,
+                };
+                self.events.insert(place, event);
+            }),
+            "EventDestroy" => current
+                .and_then(|_| self.event(of, given(0)))
+                .map(|event| event.gone = true),
+            "EventRecord" => self.stream(of, thread, given(1)).and_then(|stream| {
+                let made_in = self.event(of, given(0))?.context;
+                if !self.are_related(made_in, self.streams[stream].context) {
+                    return Err(INVALID_HANDLE);
+                }
+                let moment = self.moment(thread, stream)?;
+                self.event(of, given(0)).map(|event| event.moment = moment)
+            }),
+            "EventSynchronize" | "EventQuery" => current.and_then(|_| {
+                let moment = self.event(of, given(0))?.moment.clone();
+                self.meet_event(thread, &moment, name == "EventQuery")
+            }),
+            _ => return None,
+        })
+    }
+
+    fn meet_event(&mut self, thread: u64, moment: &Moment, asks: bool) -> Outcome {
+        let Moment::After(node) = *moment else {
+            // To ask for what has not been recorded is to ask for what is over, whatever the driver leaves out.
+            return self.meet(thread, moment);
+        };
+        if asks && self.is_switched("slow") {
+            self.allow(thread)?;
+            let last = self.thread(thread).last;
+            let known = last.is_some_and(|last| self.graph.is_over(node, last));
+            return known.then_some(()).ok_or(NOT_READY);
+        }
+        let ignored = if asks { "query" } else { "event-synchronize" };
+        match self.ignores(ignored) {
+            true => self.allow(thread),
+            false => self.meet(thread, moment),
+        }
+    }
+
+    fn about_stream(&mut self, of: Of, name: &str, stream: usize, call: &Call) -> Option<Outcome> {
+        let thread = call.thread;
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        Some(match name {
+            "StreamDestroy" if matches!(self.streams[stream].sort, Sort::Legacy | Sort::Own(_)) => {
+                Err(INVALID_HANDLE)
+            }
+            "StreamDestroy" => {
+                self.streams[stream].gone = true;
+                if let Some(capture) = self.streams[stream].capture {
+                    self.captures[capture].broken = true;
+                }
+                Ok(())
+            }
+            "StreamSynchronize" | "StreamQuery" => self.meet_stream(thread, stream),
+            "StreamWaitEvent" if given(2) != 0 => Err(NOT_SUPPORTED),
+            "StreamWaitEvent" => self
+                .event(of, given(1))
+                .map(|event| event.moment.clone())
+                .and_then(|moment| self.stream_waits(thread, stream, moment)),
+            "StreamBeginCapture" => self.begin_capture(thread, stream, given(1)),
+            "StreamEndCapture" => {
+                let graph = call.places.last().copied().unwrap_or(0);
+                self.end_capture(thread, stream, graph)
+            }
+            "StreamIsCapturing" | "StreamGetCaptureInfo" => {
+                self.state(stream)
+                    .and_then(|state| match call.places.first() {
+                        Some(told) if *told == state => Ok(()),
+                        _ => Err(-1),
+                    })
+            }
+            _ => return None,
+        })
+    }
+
+    fn about_memory(&mut self, of: Of, name: &str, call: &Call) -> Option<Outcome> {
+        let (thread, place) = (call.thread, call.places.last().copied().unwrap_or(0));
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        let bytes = given(0);
+        let new = |way: Way| (way, bytes, place);
+        let (way, bytes, start) = match name {
+            "MemAlloc" | "Malloc" => new(Way::Plain),
+            "MemAllocManaged" | "MallocManaged" => new(Way::Managed),
+            "MemHostAlloc" | "MemAllocHost" | "HostMalloc" => new(Way::Pinned),
+            "MemAllocAsync" | "MallocAsync" => {
+                return Some(self.allocate_in_order(of, thread, [bytes, given(1), place]));
+            }
+            "MemFree" | "Free" => return Some(self.free(of, thread, given(0), false)),
+            "MemFreeHost" | "HostFree" => return Some(self.free(of, thread, given(0), true)),
+            "MemFreeAsync" | "FreeAsync" => {
+                return Some(self.free_in_order(of, thread, given(0), given(1)));
+            }
+            _ => return self.about_copies(of, name, call),
+        };
+        Some(self.current(of, thread).and_then(|context| {
+            if bytes == 0 {
+                return Err(1);
+            }
+            self.allow(thread)?;
+            self.add_block(start, bytes, context, way);
+            Ok(())
+        }))
+    }
+
+    fn allocate_in_order(&mut self, of: Of, thread: u64, call: [u64; 3]) -> Outcome {
+        let [bytes, stream, start] = call;
+        let stream = self.stream(of, thread, stream)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let spot = self.spot(thread, stream)?;
+        self.add_block(start, bytes, self.streams[stream].context, Way::Ordered);
+        match spot {
+            Spot::Now(node) => self.done(node, Deed::Allocate(start)),
+            Spot::Inside(capture) => {
+                self.captures[capture].allocated.insert(start);
+                self.write_down(capture, stream, Deed::Allocate(start));
+                Ok(())
+            }
+        }
+    }
+
+    fn free(&mut self, of: Of, thread: u64, start: u64, pinned: bool) -> Outcome {
+        self.current(of, thread)?;
+        if start == 0 {
+            return Ok(());
+        }
+        let way = self.living(of, start)?;
+        if (way == Way::Pinned) != pinned {
+            return Err(1);
+        }
+        self.allow(thread)?;
+        self.free_on_host(of, thread, start, way)
+    }
+
+    fn free_in_order(&mut self, of: Of, thread: u64, start: u64, stream: u64) -> Outcome {
+        let stream = self.stream(of, thread, stream)?;
+        if start == 0 {
+            return Ok(());
+        }
+        if !matches!(self.living(of, start)?, Way::Plain | Way::Ordered) {
+            return Err(1);
+        }
+        match self.spot(thread, stream)? {
+            Spot::Now(node) => self.done(node, Deed::Free(start)),
+            // A graph frees what it has allocated.
+            Spot::Inside(capture) if self.captures[capture].allocated.contains(&start) => {
+                self.write_down(capture, stream, Deed::Free(start));
+                Ok(())
+            }
+            Spot::Inside(_) => Err(1),
+        }
+    }
+
+    fn about_copies(&mut self, of: Of, name: &str, call: &Call) -> Option<Outcome> {
+        let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
+        // Which side is the device's, and on which stream; those without one wait.
+        let (devices, deed, stream) = match name {
+            "MemcpyHtoDAsync" | "MemcpyHtoD" => (
+                vec![given(0)],
+                Deed::Copy(given(0), given(1), given(2)),
+                given(3),
+            ),
+            "MemcpyDtoHAsync" | "MemcpyDtoH" => (
+                vec![given(1)],
+                Deed::Copy(given(0), given(1), given(2)),
+                given(3),
+            ),
+            "MemcpyDtoDAsync" | "MemcpyDtoD" => (
+                vec![given(0), given(1)],
+                Deed::Copy(given(0), given(1), given(2)),
+                given(3),
+            ),
+            "MemcpyPeerAsync" => (
+                vec![given(0), given(2)],
+                Deed::Copy(given(0), given(2), given(4)),
+                given(5),
+            ),
+            // The byte is not in the record.
+            "MemsetD8Async" | "MemsetD8" => (vec![], Deed::Write(given(0), given(1)), given(2)),
+            _ => return None,
+        };
+        let waits = matches!(name, "MemcpyHtoD" | "MemcpyDtoH");
+        Some(self.copies(of, call.thread, &devices, deed, stream, waits))
+    }
+
+    fn copies(
+        &mut self,
+        of: Of,
+        thread: u64,
+        devices: &[u64],
+        deed: Deed,
+        stream: u64,
+        waits: bool,
+    ) -> Outcome {
+        if waits {
+            self.current(of, thread)?;
+            self.allow(thread)?;
+        }
+        if let Deed::Copy(_, _, 1..) = deed {
+            for address in devices {
+                if self.block(*address).is_none() {
+                    self.misuse("a copy of what is not there");
+                    return Err(1);
+                }
+            }
+        }
+        let stream = self.stream(of, thread, stream)?;
+        let spot = self.spot(thread, stream)?;
+        match (spot, deed) {
+            (Spot::Inside(capture), Deed::Copy(to, from, _))
+                if devices.len() == 1
+                    && (self.block(to).is_none() || self.block(from).is_none()) =>
+            {
+                // The host's own memory stays out of captures.
+                self.captures[capture].broken = true;
+                return Err(super::captures::UNSUPPORTED);
+            }
+            (Spot::Inside(capture), deed) => self.write_down(capture, stream, deed),
+            (Spot::Now(node), deed) => self.done(node, deed)?,
+        }
+        if waits {
+            let over = self.streams[stream].last;
+            self.thread_waits(thread, &over.into_iter().collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+}
