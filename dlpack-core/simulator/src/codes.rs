@@ -43,6 +43,8 @@ codes! {
     /// A capture begins where one is, or ends where none is.
     ILLEGAL_STATE = 401, c"CUDA_ERROR_ILLEGAL_STATE", c"hipErrorIllegalState";
     NOT_READY = 600, c"CUDA_ERROR_NOT_READY", c"hipErrorNotReady";
+    PEER_ALREADY = 704, c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"hipErrorPeerAccessAlreadyEnabled";
+    PEER_NOT_ENABLED = 705, c"CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", c"hipErrorPeerAccessNotEnabled";
     CONTEXT_IS_DESTROYED = 709, c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"hipErrorContextIsDestroyed";
     NOT_SUPPORTED = 801, c"CUDA_ERROR_NOT_SUPPORTED", c"hipErrorNotSupported";
     /// "The operation is not permitted when the stream is capturing."

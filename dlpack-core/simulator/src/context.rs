@@ -8,6 +8,8 @@
 //! even where the handle would say which context is meant; a context that has ended gives 201 when it is made current.
 //! A green context is a part of the primary one with streams of its own, default ones too: "a green context can be current
 //! to only one thread at a time".
+//! A kernel reaches what was allocated on another device only with peer access, which a context has to another one, in one
+//! direction; managed and pinned memory it always reaches, and copies need none.
 //! The stack of contexts (push, pop) is left out. HIP has one context per device, which is always there. A machine
 //! without devices gives 100 to `cuInit`, `hipInit` and `hipGetDeviceCount` and 101 to others, as the real libraries
 //! were seen to.
@@ -216,6 +218,38 @@ impl World {
         } else {
             Err(Code::CONTEXT_IS_DESTROYED)
         }
+    }
+
+    /// Lets the current context, or HIP device, reach the memory of another one, or not.
+    pub(crate) fn set_peer(&mut self, api: Api, host: HostId, peer: usize, on: bool) -> Answer {
+        let current = self.current(api, host)?;
+        let (own, other) = (self.device_of(current), self.device_of(peer));
+        if own == other || other.is_none_or(|(of, _)| of != api) {
+            return Err(Code::INVALID_CONTEXT);
+        }
+        let pair = (self.root(current), self.root(peer));
+        match (on, on == self.peers.contains(&pair)) {
+            (true, true) => return Err(Code::PEER_ALREADY),
+            (false, true) => return Err(Code::PEER_NOT_ENABLED),
+            (true, false) => self.peers.insert(pair),
+            (false, false) => self.peers.remove(&pair),
+        };
+        Ok(())
+    }
+
+    /// Whether a kernel on a stream of this context reaches memory that was allocated in the other one.
+    pub(crate) fn reaches(&self, context: usize, owner: usize) -> bool {
+        let pair = (self.root(context), self.root(owner));
+        let same_device = self.device_of(context) == self.device_of(owner);
+        let of_other_api =
+            self.device_of(context).map(|of| of.0) != self.device_of(owner).map(|of| of.0);
+        same_device || of_other_api || self.peers.contains(&pair)
+    }
+
+    /// The handle in `contexts` of a device of HIP.
+    pub(crate) fn hip_device(&self, device: i32) -> Answer<usize> {
+        self.check_device(device)?;
+        Ok(primary_handle(Api::Hip, device))
     }
 
     pub(crate) fn device_of(&self, context: usize) -> Option<(Api, i32)> {

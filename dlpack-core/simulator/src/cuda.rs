@@ -97,6 +97,16 @@ entries! { Cuda
         let current = world.current(Cuda, host);
         current.map(|handle| device.give(world.contexts[&handle].device))
     };
+    fn cuCtxEnablePeerAccess(peer: ContextHandle, flags: u32) |world, host, _label| match flags {
+        0 => world.set_peer(Cuda, host, peer.0, true),
+        _ => Err(Code::INVALID_VALUE),
+    };
+    fn cuCtxDisablePeerAccess(peer: ContextHandle) |world, host, _label| {
+        world.set_peer(Cuda, host, peer.0, false)
+    };
+    fn cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) |world, _host, _label| {
+        world.check_device(device).and(world.check_device(peer)).map(|()| can.give(i32::from(device != peer)))
+    };
     #[waits(Waits::Yes)]
     fn cuCtxSynchronize() |world, host, _label| {
         world.synchronize_all(Cuda, host)
@@ -163,8 +173,8 @@ entries! { Cuda
         world.create_stream_in(Cuda, green, flags).map(|handle| stream.give(handle))
     };
 
-    fn cuEventCreate(event: Out<usize>, _flags: Flags) |world, host, _label| {
-        world.create_event(Cuda, host).map(|handle| event.give(handle))
+    fn cuEventCreate(event: Out<usize>, flags: Flags) |world, host, _label| {
+        world.create_event(Cuda, host, flags.0).map(|handle| event.give(handle))
     };
     fn cuEventDestroy_v2(event: EventHandle) |world, host, _label| world.destroy_event(Cuda, host, event.0);
     fn cuEventRecord(event: EventHandle, stream: StreamHandle) |world, host, _label| {
@@ -174,15 +184,13 @@ entries! { Cuda
     fn cuEventSynchronize(event: EventHandle)
         |world, host, _label| world.synchronize_event(Cuda, host, event.0);
     fn cuEventQuery(event: EventHandle) |world, host, _label| world.query_event(Cuda, host, event.0);
-    fn cuEventElapsedTime(milliseconds: Out<f32>, _start: EventHandle, _end: EventHandle)
-        |_world, _host, _label| {
-        milliseconds.give(0.0);
-        Ok(())
+    fn cuEventElapsedTime(milliseconds: Out<f32>, start: EventHandle, end: EventHandle)
+        |world, _host, _label| {
+        world.elapsed(Cuda, [start.0, end.0]).map(|()| milliseconds.give(0.0))
     };
-    fn cuEventElapsedTime_v2(milliseconds: Out<f32>, _start: EventHandle, _end: EventHandle)
-        |_world, _host, _label| {
-        milliseconds.give(0.0);
-        Ok(())
+    fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: EventHandle, end: EventHandle)
+        |world, _host, _label| {
+        world.elapsed(Cuda, [start.0, end.0]).map(|()| milliseconds.give(0.0))
     };
 
     fn cuStreamBeginCapture_v2(stream: StreamHandle, mode: i32) |world, host, _label| {

@@ -173,7 +173,7 @@ macro_rules! handles {
 /// The flags of an event.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub(crate) struct Flags(u32);
+pub(crate) struct Flags(pub(crate) u32);
 
 impl Argument for Flags {
     fn shown(&self) -> Option<Shown> {

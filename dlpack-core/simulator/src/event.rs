@@ -5,6 +5,8 @@
 //! never recorded is complete. An event recorded on a capturing stream is a captured event, which nobody can wait for
 //! on the host (907); a stream that waits for it joins the capture. `cuCtxRecordEvent` records what all streams of the
 //! context have begun, and invalidates a capture on any of them (900).
+//! Events are made with flags: one for other processes must not take the time, and between events that do not take it,
+//! or were not recorded, there is none (400).
 //! An event of a green context's stream may be made in its primary context, whose record has the work of its green ones.
 //! Our reading: a query finds the work finished, since there is no time here, and the thread then knows it; a dead
 //! handle gives 400 and is a fault. Waits with CU_EVENT_WAIT_EXTERNAL are not there (801).
@@ -15,8 +17,13 @@ use crate::codes::{Answer, Code};
 use crate::stream::{Kind, Place};
 use crate::world::{Api, HostId, World};
 
+/// `CU_EVENT_DISABLE_TIMING` and `CU_EVENT_INTERPROCESS`, as in HIP.
+const NO_TIMING: u32 = 2;
+const INTERPROCESS: u32 = 4;
+
 pub(crate) struct Event {
     pub(crate) api: Api,
+    flags: u32,
     pub(crate) context: usize,
     pub(crate) state: State,
     pub(crate) destroyed: bool,
@@ -31,11 +38,15 @@ pub(crate) enum State {
 }
 
 impl World {
-    pub(crate) fn create_event(&mut self, api: Api, host: HostId) -> Answer<usize> {
+    pub(crate) fn create_event(&mut self, api: Api, host: HostId, flags: u32) -> Answer<usize> {
         let context = self.current(api, host)?;
+        if flags > 7 || (flags & INTERPROCESS != 0 && flags & NO_TIMING == 0) {
+            return Err(Code::INVALID_VALUE);
+        }
         let handle = self.new_handle();
         let event = Event {
             api,
+            flags,
             context,
             state: State::Never,
             destroyed: false,
@@ -57,6 +68,17 @@ impl World {
             Some(event) if problem.is_none() => Ok(event),
             _ => Err(Code::INVALID_HANDLE),
         }
+    }
+
+    /// The time between two events; there is none here.
+    pub(crate) fn elapsed(&mut self, api: Api, events: [usize; 2]) -> Answer {
+        for event in events {
+            let event = self.event(api, event)?;
+            if event.flags & NO_TIMING != 0 || !matches!(event.state, State::Recorded(_)) {
+                return Err(Code::INVALID_HANDLE);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn destroy_event(&mut self, api: Api, host: HostId, handle: usize) -> Answer {

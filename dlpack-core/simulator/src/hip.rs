@@ -36,6 +36,11 @@ entries! { Hip
     fn hipSetDevice(device: i32) |world, host, _label| {
         world.check_device(device).map(|()| world.host(host).device = device)
     };
+    fn hipDeviceEnablePeerAccess(peer: i32, flags: u32) |world, host, _label| match (world.hip_device(peer), flags) {
+        (Ok(peer), 0) => world.set_peer(Hip, host, peer, true),
+        (Ok(_), _) => Err(Code::INVALID_VALUE),
+        (Err(code), _) => Err(code),
+    };
     #[waits(Waits::Yes)]
     fn hipDeviceSynchronize() |world, host, _label| {
         world.synchronize_all(Hip, host)
@@ -58,8 +63,8 @@ entries! { Hip
         world.wait(Hip, host, stream.0, event.0, flags)
     };
 
-    fn hipEventCreateWithFlags(event: Out<usize>, _flags: Flags) |world, host, _label| {
-        world.create_event(Hip, host).map(|handle| event.give(handle))
+    fn hipEventCreateWithFlags(event: Out<usize>, flags: Flags) |world, host, _label| {
+        world.create_event(Hip, host, flags.0).map(|handle| event.give(handle))
     };
     fn hipEventDestroy(event: EventHandle) |world, host, _label| world.destroy_event(Hip, host, event.0);
     fn hipEventRecord(event: EventHandle, stream: StreamHandle) |world, host, _label| {

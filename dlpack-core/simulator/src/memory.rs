@@ -196,6 +196,24 @@ impl World {
         self.run(&stamp, label, &Work::Free { address })
     }
 
+    /// A kernel that does not reach its memory breaks its context for good.
+    fn expect_reach(&mut self, context: usize, address: usize) {
+        let on_device =
+            |block: &&Block| matches!(block.kind, MemoryKind::Plain | MemoryKind::Ordered);
+        let Some(owner) = self
+            .block(address)
+            .filter(on_device)
+            .map(|block| block.context)
+        else {
+            return;
+        };
+        if !self.reaches(context, owner) {
+            self.fault(format!(
+                "a kernel of context {context:#x} has no peer access to {address:#x}"
+            ));
+        }
+    }
+
     /// A step on a stream.
     pub(crate) fn work(
         &mut self,
@@ -206,6 +224,9 @@ impl World {
         label: &'static str,
     ) -> Answer {
         let id = self.stream(api, host, stream)?;
+        if let Work::Touch { address, .. } | Work::Fill { to: address, .. } = work {
+            self.expect_reach(self.streams[&id.0].context, address);
+        }
         let place = self.place(host, id)?;
         self.put(place, label, work)
     }

@@ -47,6 +47,8 @@ pub(crate) struct Second {
     blocks: BTreeMap<u64, memory::Block>,
     /// Copies to memory that no driver gave out.
     copies: Vec<memory::Pending>,
+    /// By their places in `contexts`: whose kernels reach whose memory.
+    peers: BTreeSet<(usize, usize)>,
     switches: BTreeSet<String>,
     /// What went wrong in the call that is being read.
     wrong: Vec<String>,

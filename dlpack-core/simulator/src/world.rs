@@ -77,6 +77,8 @@ pub(crate) struct World {
     pub(crate) ending: Vec<(Clock, Vec<usize>)>,
     pub(crate) blocks: BTreeMap<usize, Block>,
     pub(crate) pending: Vec<Pending>,
+    /// Contexts, or devices of HIP, whose kernels reach the memory of another one.
+    pub(crate) peers: BTreeSet<(usize, usize)>,
     pub(crate) faults: Vec<String>,
     /// What was called since somebody last wanted to forget it, with its arguments.
     pub(crate) calls: Vec<(&'static str, Vec<Option<Shown>>)>,

@@ -142,6 +142,7 @@ impl Second {
             _ => Deed::Write(address, bytes),
         };
         let stream = self.stream(of, call.thread, stream)?;
+        self.expect_access(stream, address);
         self.step(call.thread, stream, deed)
     }
 
@@ -221,6 +222,21 @@ impl Second {
                 }
             },
             "SetDevice" => device(self, given(0)).map(|()| self.thread(thread).device = given(0)),
+            "CtxEnablePeerAccess" | "CtxDisablePeerAccess" => {
+                let (on, other) = (name == "CtxEnablePeerAccess", self.context_by(given(0)));
+                match (on, given(1)) {
+                    (true, 1..) => Err(1),
+                    _ => self.peer(of, thread, other, on),
+                }
+            }
+            "DeviceEnablePeerAccess" => device(self, given(0)).and_then(|()| {
+                let mut all = self.contexts.iter();
+                let other = all.position(|one| one.of == of && one.device == given(0));
+                match given(1) {
+                    0 => self.peer(of, thread, other, true),
+                    _ => Err(1),
+                }
+            }),
             "CtxSynchronize" | "DeviceSynchronize" => {
                 let context = match self.current(of, thread) {
                     Ok(context) => context,
@@ -264,7 +280,7 @@ impl Second {
         let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
         let current = self.current(of, thread);
         Some(match name {
-            "EventCreate" => current.map(|context| {
+            "EventCreate" => current.and_then(|context| {
                 let event = Event {
                     of,
                     context,
@@ -272,7 +288,19 @@ impl Second {
                     gone: false,
                     timed: given(0) & 2 == 0,
                 };
+                // What other processes see takes no time.
+                if given(0) >= 8 || (event.timed && given(0) & 4 != 0) {
+                    return Err(1);
+                }
                 self.events.insert(place, event);
+                Ok(())
+            }),
+            "EventElapsedTime" => (0..2).try_for_each(|at| {
+                let event = self.event(of, given(at))?;
+                let recorded = matches!(event.moment, Moment::After(_));
+                (event.timed && recorded)
+                    .then_some(())
+                    .ok_or(INVALID_HANDLE)
             }),
             "EventDestroy" => current
                 .and_then(|_| self.event(of, given(0)))
@@ -480,6 +508,9 @@ impl Second {
             }
         }
         let stream = self.stream(of, thread, stream)?;
+        if let Deed::Write(address, _) = deed {
+            self.expect_access(stream, address);
+        }
         let spot = self.spot(thread, stream)?;
         match (spot, deed) {
             (Spot::Inside(capture), Deed::Copy(to, from, _))

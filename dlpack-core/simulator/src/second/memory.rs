@@ -72,6 +72,17 @@ impl Second {
         (address < start + block.bytes).then_some(*start)
     }
 
+    /// Notes it if a kernel on a stream does not reach its memory.
+    pub(super) fn expect_access(&mut self, stream: usize, address: u64) {
+        let Some(block) = self.block(address).map(|start| &self.blocks[&start]) else {
+            return;
+        };
+        let everywhere = matches!(block.way, Way::Managed | Way::Pinned);
+        if !everywhere && !self.has_access(self.streams[stream].context, block.context) {
+            self.misuse("memory of a device to which there is no access");
+        }
+    }
+
     /// Does a deed at a moment.
     pub(super) fn done(&mut self, node: Node, deed: Deed) -> Outcome {
         match deed {

@@ -169,6 +169,42 @@ impl Second {
         self.free_all_of(context, node);
     }
 
+    /// The context whose memory it is, and which has access to others': of a green one, the primary one.
+    fn regular(&self, context: usize) -> usize {
+        let Context { green, device, .. } = self.contexts[context];
+        let primary = self.primary(device).filter(|_| green);
+        primary.unwrap_or(context)
+    }
+
+    /// The current context reaches another one's memory from now on, or no more.
+    pub(super) fn peer(&mut self, of: Of, thread: u64, other: Option<usize>, on: bool) -> Outcome {
+        let own = self.current(of, thread)?;
+        let other = other.filter(|&other| self.contexts[other].device != self.contexts[own].device);
+        let pair = (
+            self.regular(own),
+            self.regular(other.ok_or(INVALID_CONTEXT)?),
+        );
+        match (on, self.peers.contains(&pair)) {
+            (true, true) => Err(704),
+            (false, false) => Err(705),
+            (true, false) => {
+                self.peers.insert(pair);
+                Ok(())
+            }
+            (false, true) => {
+                self.peers.remove(&pair);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a kernel of one context reaches what was allocated on a device by another.
+    pub(super) fn has_access(&self, one: usize, owner: usize) -> bool {
+        let (own, other) = (&self.contexts[one], &self.contexts[owner]);
+        let pair = (self.regular(one), self.regular(owner));
+        own.device == other.device || own.of != other.of || self.peers.contains(&pair)
+    }
+
     // Streams.
 
     /// The last moments of these streams.

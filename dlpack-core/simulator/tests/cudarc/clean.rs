@@ -1,7 +1,9 @@
 //! Programs that leave the order to cudarc.
 #![expect(unsafe_code, reason = "some functions of cudarc trust their caller")]
 
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode, CUstreamCaptureStatus};
+use cudarc::driver::sys::{
+    CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
+};
 use cudarc::driver::{CudaContext, DevicePtr, PinnedHostSlice, UnifiedSlice};
 
 use crate::simulator::Sim;
@@ -36,10 +38,9 @@ fn a_program_of_allocations_copies_and_events_is_clean() {
         second.wait(&event).unwrap();
         event.synchronize().unwrap();
         assert!(event.is_complete());
-        assert_eq!(
-            event.elapsed_ms(&second.record_event(None).unwrap()),
-            Ok(0.0)
-        );
+        let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let [start, end] = [&first, &second].map(|stream| stream.record_event(timed).unwrap());
+        assert_eq!(start.elapsed_ms(&end), Ok(0.0));
         let third = first.fork().unwrap();
         third.join(&second).unwrap();
         for stream in [

@@ -1,6 +1,6 @@
 //! Contexts and devices: what is current on which thread, and what may cross from one to another.
 
-use crate::simulator::{Driver, LEGACY, Sim, answer_of};
+use crate::simulator::{Api, BOTH, Driver, LEGACY, Sim, answer_of};
 
 type Call<'a> = &'a (dyn Fn(Driver) -> Result<(), i32> + Sync);
 
@@ -153,4 +153,41 @@ fn a_machine_without_devices_says_so() {
     assert_eq!(answer_of("hipGetDeviceCount", 1), 100);
     assert_eq!(sim.hip().create_event(), Err(101));
     assert_eq!(sim.hip().set_device(0), Err(101));
+}
+
+#[test]
+fn a_kernel_reaches_another_devices_memory_only_with_peer_access() {
+    for api in BOTH {
+        for allowed in [false, true] {
+            let sim = Sim::new(2);
+            let driver = sim.driver(api);
+            let (first, second) = match api {
+                Api::Cuda => (sim.current_context(), driver.retain(1).unwrap()),
+                Api::Hip => (0, 1),
+            };
+            let enter = |place| match api {
+                Api::Cuda => driver.set_current(place).unwrap(),
+                Api::Hip => driver.set_device(i32::try_from(place).unwrap()).unwrap(),
+            };
+            let memory = [
+                driver.alloc(8),
+                driver.alloc_managed(8),
+                driver.alloc_pinned(8),
+            ];
+            enter(second);
+            if allowed {
+                assert_eq!(driver.enable_peer(first), Ok(()));
+                assert_eq!(driver.enable_peer(first), Err(704));
+                assert_eq!(driver.enable_peer(second), Err(201));
+            }
+            let stream = driver.non_blocking();
+            for address in memory {
+                driver.write(stream, address, 8);
+            }
+            match allowed {
+                true => sim.assert_clean(),
+                false => sim.assert_one_fault(&["no peer access"]),
+            }
+        }
+    }
 }

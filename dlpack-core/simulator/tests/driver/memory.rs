@@ -104,8 +104,9 @@ fn a_plain_free_does_not_wait_for_another_device() {
     let sim = Sim::new(2);
     let cuda = sim.cuda();
     let memory = cuda.alloc(8);
-    let there = cuda.retain(1).unwrap();
+    let (here, there) = (sim.current_context(), cuda.retain(1).unwrap());
     cuda.set_current(there).unwrap();
+    cuda.enable_peer(here).unwrap();
     cuda.read(0, memory, 8);
     assert_eq!(cuda.free(memory), Ok(()));
     sim.assert_one_fault(&["race: free"]);

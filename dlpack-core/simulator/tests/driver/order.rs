@@ -307,3 +307,24 @@ fn recording_a_context_takes_all_its_streams() {
     cuda.write(later, memory, 8);
     sim.assert_clean();
 }
+
+#[test]
+fn flags_of_an_event_say_what_it_is_good_for() {
+    let sim = Sim::new(1);
+    let cuda = sim.cuda();
+    let stream = cuda.non_blocking();
+    assert_eq!(cuda.create_event_with(8), Err(1));
+    assert_eq!(
+        cuda.create_event_with(4),
+        Err(1),
+        "for others, and with times"
+    );
+    let [timed, other, untimed] = [0, 1, 6].map(|flags| cuda.create_event_with(flags).unwrap());
+    assert_eq!(cuda.elapsed(timed, other), Err(400), "not recorded");
+    for event in [timed, other, untimed] {
+        cuda.record(event, stream).unwrap();
+    }
+    assert_eq!(cuda.elapsed(timed, other), Ok(()));
+    assert_eq!(cuda.elapsed(timed, untimed), Err(400));
+    sim.assert_clean();
+}

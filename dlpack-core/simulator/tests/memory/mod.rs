@@ -122,7 +122,13 @@ impl World {
             other,
             green,
         };
+        // Streams of either device work on the memory of both.
+        for (place, peer) in [(first, second), (second, first)] {
+            world.enter(place);
+            assert_eq!(driver.enable_peer(peer), Ok(()));
+        }
         world.enter(first);
+        world.sim.forget_calls();
         world
     }
 

@@ -94,6 +94,18 @@ impl Driver {
         result(code, context)
     }
 
+    /// Kernels of the current context (CUDA) or device (HIP) reach another one's memory.
+    pub(crate) fn enable_peer(self, peer: usize) -> Answer {
+        let name = self.name("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess");
+        match self.api {
+            Api::Cuda => answer(call!(name, (peer => usize, 0 => u32) -> i32)),
+            Api::Hip => {
+                let device = i32::try_from(peer).expect("a small number");
+                answer(call!(name, (device => i32, 0 => u32) -> i32))
+            }
+        }
+    }
+
     pub(crate) fn set_device(self, device: i32) -> Answer {
         let name = self.name("", "hipSetDevice");
         answer(call!(name, (device => i32) -> i32))
@@ -167,10 +179,24 @@ impl Driver {
     // Events.
 
     pub(crate) fn create_event(self) -> Answer<usize> {
+        self.create_event_with(2)
+    }
+
+    pub(crate) fn create_event_with(self, flags: u32) -> Answer<usize> {
         let mut event = 0;
         let name = self.name("cuEventCreate", "hipEventCreateWithFlags");
-        let code = call!(name, (&raw mut event => *mut usize, 2 => u32) -> i32);
+        let code = call!(name, (&raw mut event => *mut usize, flags => u32) -> i32);
         result(code, event)
+    }
+
+    /// The time between two events.
+    pub(crate) fn elapsed(self, start: usize, end: usize) -> Answer {
+        let mut milliseconds = 0_f32;
+        let name = self.name("cuEventElapsedTime", "");
+        answer(call!(
+            name,
+            (&raw mut milliseconds => *mut f32, start => usize, end => usize) -> i32
+        ))
     }
 
     #[track_caller]
