@@ -316,6 +316,12 @@ impl Queue {
         Self { context, ..self }
     }
 
+    /// Whether the number stands for a default stream.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_default(self) -> bool {
+        self.handle <= PER_THREAD
+    }
+
     /// Whether its context is said: a default stream can be another one than what is the default on this thread.
     pub(crate) fn is_placed(self) -> bool {
         self.context != UNSAID

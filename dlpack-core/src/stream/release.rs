@@ -127,10 +127,18 @@ pub(super) fn settle(
             return Ok(Settlement::At(event));
         }
     }
-    visit.enter_that_of(own)?;
+    let here = visit.place(own)?;
+    let primary = visit.primary()?;
+    visit.enter(here.enter)?;
     if producer(device, freeing.origin.queue).is_some() {
         // What is freed in a capture is freed by the graph, and again at every launch.
         uncaptured(&visit, own)?;
+        if own.is_default() && !own.is_placed() && here != primary {
+            // Where it was exported the primary context may have been current.
+            visit.enter(primary.enter)?;
+            uncaptured(&visit, own)?;
+            visit.enter(here.enter)?;
+        }
     }
     Ok(Settlement::Free(visit))
 }

@@ -220,7 +220,7 @@ impl World {
     }
 }
 
-fn try_enter(driver: Driver, place: usize) -> Answer {
+pub(crate) fn try_enter(driver: Driver, place: usize) -> Answer {
     match driver.api {
         Api::Cuda => driver.set_current(place),
         Api::Hip => driver.set_device(i32::try_from(place).expect("a small number")),

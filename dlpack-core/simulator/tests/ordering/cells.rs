@@ -53,6 +53,8 @@ pub(crate) enum Captures {
     Both,
     /// Both, each in its own.
     Two,
+    /// That of the consumer, and something has broken it.
+    Broken,
     /// A stream that has nothing to do with the tensor.
     Blocking,
     NonBlocking,
@@ -77,6 +79,8 @@ pub(crate) enum Drops {
     After,
     /// On a thread that did nothing else before; only without captures.
     Elsewhere,
+    /// When the consumer's stream is gone, and another one has its handle; only without captures.
+    Gone,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +91,11 @@ pub(crate) struct Cell {
     pub(crate) captures: Captures,
     pub(crate) mode: i32,
     pub(crate) immediate: bool,
+    /// Whether another thread captures, and not the one that exports and drops.
+    pub(crate) captor: bool,
     pub(crate) current: Current,
+    /// What is current where the tensor is dropped.
+    pub(crate) dropping: Current,
     pub(crate) drops: Drops,
     pub(crate) driver: Abilities,
 }
@@ -131,8 +139,19 @@ const ASKS: [Ask; 11] = [
     Ask::Green,
 ];
 
-const CAPTURES: [Captures; 6] = [
+const CURRENTS: [Current; 5] = [
+    Current::First,
+    Current::Nothing,
+    Current::Second,
+    Current::Other,
+    Current::Green,
+];
+
+const MODES: [i32; 3] = [GLOBAL, THREAD_LOCAL, RELAXED];
+
+const CAPTURES: [Captures; 7] = [
     Captures::Consumer,
+    Captures::Broken,
     Captures::Producer,
     Captures::Both,
     Captures::Two,
@@ -154,7 +173,9 @@ impl Cell {
             captures: Captures::Nobody,
             mode: GLOBAL,
             immediate: false,
+            captor: false,
             current: Current::First,
+            dropping: Current::First,
             drops: Drops::After,
             driver: Abilities::Quick,
         };
@@ -189,28 +210,27 @@ impl Cell {
         producer && ask
     }
 
+    /// What is not the subject of a case differs from one to the next, so that in the end everything meets everything.
     pub(crate) fn all_without_captures() -> impl Iterator<Item = Self> {
-        let with = |cell: Self| {
+        let with = |(number, cell): (usize, Self)| {
             let mut cells = Vec::new();
             for immediate in [false, true] {
-                for current in [
-                    Current::First,
-                    Current::Nothing,
-                    Current::Second,
-                    Current::Other,
-                    Current::Green,
-                ] {
+                for (turn, current) in CURRENTS.into_iter().enumerate() {
                     for (drops, driver) in [
                         (Drops::After, Abilities::Quick),
                         (Drops::Elsewhere, Abilities::Quick),
+                        (Drops::Gone, Abilities::Quick),
                         (Drops::After, Abilities::Slow),
+                        (Drops::Gone, Abilities::Slow),
                         (Drops::Elsewhere, Abilities::Old),
                     ] {
                         // Who frees at once asks the driver nothing.
                         if !immediate || driver == Abilities::Quick {
+                            let more = number + turn + cells.len();
                             cells.push(Self {
                                 immediate,
                                 current,
+                                dropping: CURRENTS[more % CURRENTS.len()],
                                 drops,
                                 driver,
                                 ..cell
@@ -221,11 +241,28 @@ impl Cell {
             }
             cells
         };
-        let in_hip = [Current::First, Current::Second];
         Self::exports()
+            .enumerate()
             .flat_map(with)
-            .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver != Abilities::Old)
-            .filter(move |cell| cell.kind.api() == Api::Cuda || in_hip.contains(&cell.current))
+            .filter(Self::is_known)
+            .filter(Self::can_be_gone)
+    }
+
+    /// HIP has no contexts, and always numbers its streams alike.
+    fn is_known(&self) -> bool {
+        let places = [self.current, self.dropping];
+        let has = |place: &Current| matches!(place, Current::First | Current::Second);
+        let plain = self.driver != Abilities::Old && places.iter().all(has);
+        self.kind.api() == Api::Cuda || plain
+    }
+
+    /// The producer's stream lives as long as the tensor, and default streams for ever.
+    fn can_be_gone(&self) -> bool {
+        let made = !matches!(
+            self.ask,
+            Ask::Absent | Ask::Default | Ask::PerThread | Ask::Same
+        );
+        self.drops != Drops::Gone || made
     }
 
     /// The plainest of those, for drivers that do not order.
@@ -237,30 +274,31 @@ impl Cell {
         Self::all_without_captures()
             .filter(|cell| !cell.immediate && cell.driver == Abilities::Quick)
             .filter(|cell| cell.current == Current::First && cell.drops == Drops::After)
+            .map(|cell| Self {
+                dropping: Current::First,
+                ..cell
+            })
             .flat_map(old)
             .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver == Abilities::Quick)
     }
 
     pub(crate) fn all_with_captures(drops: Drops) -> impl Iterator<Item = Self> {
-        let with = move |cell: Self| {
+        let with = move |(number, cell): (usize, Self)| {
             let mut cells = Vec::new();
             for captures in CAPTURES {
-                // What is current has nothing to do with the mode: both differ at once, for fewer cases.
-                for (mode, current) in [
-                    (GLOBAL, Current::First),
-                    (THREAD_LOCAL, Current::Nothing),
-                    (RELAXED, Current::Second),
-                    (GLOBAL, Current::Other),
-                ] {
+                for (turn, current) in CURRENTS.into_iter().enumerate() {
                     for immediate in [false, true] {
                         for driver in [Abilities::Quick, Abilities::Slow, Abilities::Old] {
                             if immediate && driver != Abilities::Quick {
                                 continue;
                             }
+                            let more = number + turn + cells.len();
                             cells.push(Self {
                                 captures,
-                                mode,
+                                mode: MODES[more % MODES.len()],
+                                captor: more % 4 == 0,
                                 current,
+                                dropping: CURRENTS[more / 2 % CURRENTS.len()],
                                 immediate,
                                 drops,
                                 driver,
@@ -273,9 +311,9 @@ impl Cell {
             cells
         };
         Self::exports()
+            .enumerate()
             .flat_map(with)
-            .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver != Abilities::Old)
-            .filter(|cell| cell.kind.api() == Api::Cuda || cell.current != Current::Other)
+            .filter(Self::is_known)
             .filter(Self::can_capture)
     }
 
@@ -292,7 +330,7 @@ impl Cell {
         let same = self.ask == Ask::Same
             || (self.ask == Ask::PerThread && self.producer == Producer::PerThread);
         let possible = match self.captures {
-            Captures::Consumer => consumer && !same,
+            Captures::Consumer | Captures::Broken => consumer && !same,
             Captures::Producer => producer,
             Captures::Both | Captures::Two => producer && consumer && !same,
             Captures::Nobody | Captures::Blocking | Captures::NonBlocking => true,

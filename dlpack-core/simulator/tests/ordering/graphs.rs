@@ -1,27 +1,74 @@
 //! The captures of a case, and the graphs that come of them.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
 use crate::cells::Captures;
-use crate::memory::Lane;
+use crate::memory::{Lane, try_enter};
 use crate::run::Stage;
+use crate::simulator::{Answer, Driver};
+
+/// A thread that captures: where, and in which mode; or whose capture ends.
+pub(crate) struct Captor {
+    orders: Sender<(Lane, Option<i32>)>,
+    done: Receiver<Answer<usize>>,
+}
+
+fn capture(driver: Driver, lane: Lane, mode: Option<i32>) -> Answer<usize> {
+    match mode {
+        Some(mode) => driver.begin_capture(lane.handle, mode).map(|()| 0),
+        None => driver.end_capture(lane.handle),
+    }
+}
+
+impl Captor {
+    pub(crate) fn new(driver: Driver) -> Self {
+        let (orders, due) = channel::<(Lane, Option<i32>)>();
+        let (answers, done) = channel();
+        // It ends with the last order.
+        thread::spawn(move || {
+            for (lane, mode) in due {
+                let entered = try_enter(driver, lane.place);
+                let answer = entered.and_then(|()| capture(driver, lane, mode));
+                answers.send(answer).expect("somebody waits for it");
+            }
+        });
+        Self { orders, done }
+    }
+}
 
 impl Stage<'_> {
+    fn capture(&self, lane: Lane, mode: Option<i32>) -> Answer<usize> {
+        let Some(captor) = &self.captor else {
+            let world = self.world();
+            return world.within(lane.place, |driver| capture(driver, lane, mode));
+        };
+        captor
+            .orders
+            .send((lane, mode))
+            .expect("it waits for orders");
+        captor.done.recv().expect("it answers each")
+    }
+
     pub(crate) fn begin_captures(&self) -> Result<(), String> {
         let (world, mode) = (self.world(), self.cell().mode);
         for capture in self.rules.captures {
             let origin = capture[0];
-            world
-                .within(origin.place, |driver| {
-                    driver.begin_capture(origin.handle, mode)
-                })
+            self.capture(origin, Some(mode))
                 .map_err(|code| format!("the capture does not begin: {code}"))?;
             for &joining in &capture[1..] {
                 world.order(origin, joining);
+            }
+            if self.rules.is_broken() {
+                let broken =
+                    world.within(origin.place, |driver| driver.query_stream(origin.handle));
+                assert_eq!(broken, Err(900));
             }
         }
         Ok(())
     }
 
-    /// Ends the captures, all of them whole.
+    /// Ends the captures, all of them whole, or broken by us.
     pub(crate) fn end_captures(&self) -> Result<Vec<usize>, String> {
         let world = self.world();
         let mut graphs = Vec::new();
@@ -30,8 +77,12 @@ impl Stage<'_> {
             for &joining in &capture[1..] {
                 world.order(joining, origin);
             }
-            let ended = world.within(origin.place, |driver| driver.end_capture(origin.handle));
-            graphs.push(ended.map_err(|code| format!("the end of a capture gives {code}"))?);
+            match self.capture(origin, None) {
+                Err(901) if self.rules.is_broken() => {}
+                other => {
+                    graphs.push(other.map_err(|code| format!("the end of a capture gives {code}"))?)
+                }
+            }
         }
         Ok(graphs)
     }
@@ -44,7 +95,7 @@ impl Stage<'_> {
         let executable = driver
             .instantiate(graphs[0])
             .map_err(|code| code.to_string())?;
-        for launch in 0..10 {
+        for launch in 0..3 {
             // The first one has what was pending at the export.
             if let (1.., Some(producer)) = (launch, lanes.producer) {
                 world.order(reader, producer);

@@ -99,7 +99,7 @@ impl Lanes {
         let both = (self.freed_on, self.reader.unwrap_or(self.freed_on));
         match captures {
             Captures::Nobody => vec![],
-            Captures::Consumer => vec![vec![both.1]],
+            Captures::Consumer | Captures::Broken => vec![vec![both.1]],
             Captures::Producer => vec![vec![both.0]],
             Captures::Both => vec![vec![both.0, both.1]],
             Captures::Two => vec![vec![both.0], vec![both.1]],
@@ -111,12 +111,19 @@ impl Lanes {
 }
 
 impl Cell {
-    /// The context in which the numbers of default streams have their meaning.
+    /// That of the export.
     pub(crate) fn home(&self, world: &World) -> usize {
-        match self.current {
-            Current::Other => world.other,
-            Current::Green => world.green,
-            Current::First | Current::Nothing | Current::Second => world.first,
+        self.current.home(world)
+    }
+}
+
+impl Current {
+    /// The context in which the numbers of default streams have their meaning, for the first device.
+    pub(crate) fn home(self, world: &World) -> usize {
+        match self {
+            Self::Other => world.other,
+            Self::Green => world.green,
+            Self::First | Self::Nothing | Self::Second => world.first,
         }
     }
 }

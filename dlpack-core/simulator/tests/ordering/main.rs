@@ -47,6 +47,7 @@ fn check(cells: impl Iterator<Item = Cell>) -> usize {
             break;
         }
     }
+    println!("{count} cases");
     assert!(
         wrong.is_empty(),
         "wrong in {count} cases:\n{}",

@@ -1,6 +1,6 @@
 //! What has to come of a case: the rules, once more.
 
-use crate::cells::{Abilities, Ask, Cell, Drops, Producer};
+use crate::cells::{Abilities, Ask, Captures, Cell, Current, Drops, Producer};
 use crate::lanes::Lanes;
 use crate::memory::{Blocks, Lane, World};
 use crate::simulator::Api;
@@ -79,6 +79,11 @@ impl Rules<'_> {
         self.capture(lane).is_some() || self.is_blocked(lane)
     }
 
+    /// Whether the capture is broken on which the consumer works.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.cell.captures == Captures::Broken
+    }
+
     pub(crate) fn is_same(&self) -> bool {
         self.lanes.producer.is_some() && self.lanes.producer == self.lanes.reader
     }
@@ -145,12 +150,28 @@ impl Rules<'_> {
         }
     }
 
-    /// What comes of a drop while the captures go on.
-    pub(crate) fn fate(&self, release: Release) -> Fate {
+    /// Whether the owner cannot free on its stream, as far as core can know: of a default stream nobody said in which
+    /// context it is, so that it is perhaps the one that is current now, or the primary one.
+    fn is_own_busy(&self, current: Current) -> bool {
+        let Some(own) = self.lanes.producer else {
+            return false;
+        };
+        let places = match self.cell.producer {
+            Producer::Unsaid | Producer::Default | Producer::One | Producer::PerThread => {
+                vec![self.world.first, current.home(self.world)]
+            }
+            _ => vec![own.place],
+        };
+        let mut places = places.into_iter();
+        places.any(|place| self.is_busy(Lane { place, ..own }))
+    }
+
+    /// What comes of a drop while the captures go on, where this is current.
+    pub(crate) fn fate(&self, release: Release, current: Current) -> Fate {
         if self.cell.immediate {
             return Fate::Dropped;
         }
-        let busy = self.lanes.producer.is_some_and(|lane| self.is_busy(lane));
+        let busy = self.is_own_busy(current);
         let slow = self.cell.driver == Abilities::Slow;
         // The events of the owner's own work are for the owner.
         let dropped = match release {
@@ -167,7 +188,8 @@ impl Rules<'_> {
 
     /// Whether the context is certain to live when the tensor is dropped.
     fn is_known(&self, place: usize) -> bool {
-        let current = self.cell.drops != Drops::Elsewhere && self.cell.home(self.world) == place;
+        let dropping = self.cell.dropping.home(self.world);
+        let current = self.cell.drops != Drops::Elsewhere && dropping == place;
         let own = self.cell.producer;
         let owned = place == self.world.other
             && matches!(

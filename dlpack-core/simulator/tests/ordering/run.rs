@@ -6,8 +6,9 @@ use std::sync::Arc;
 use dlpack_core::{DLPack, Error, ExportRequest, Managed};
 
 use crate::cells::{Abilities, Ask, Cell, Current, Drops};
+use crate::graphs::Captor;
 use crate::lanes::Lanes;
-use crate::memory::{Lane, Log, Owner, World};
+use crate::memory::{Blocks, Lane, Log, Owner, World};
 use crate::oracle::{Export, Fate, Release, Rules};
 use crate::simulator::{ALLOCATIONS, Api, EVENTS, hand_over};
 
@@ -25,6 +26,8 @@ pub(crate) enum Run {
 pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
     let world = World::new(cell.kind.api());
     cell.driver.set(&world);
+    // The manual says that it may wait, and nobody relies on it.
+    world.sim.switch("free-at-once", true);
     let lanes = Lanes::of(cell, &world);
     let captures = lanes.captures(cell.captures);
     let rules = Rules {
@@ -33,8 +36,13 @@ pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
         world: &world,
         captures: &captures,
     };
+    // By that name another thread has another stream.
+    let of_thread = captures
+        .iter()
+        .any(|one| one[0].blocks == Blocks::PerThread);
     let stage = Stage {
         address: world.alloc(cell.kind),
+        captor: (cell.captor && !of_thread).then(|| Captor::new(world.driver)),
         log: Arc::default(),
         how,
         rules: &rules,
@@ -48,6 +56,7 @@ pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
 
 pub(crate) struct Stage<'a> {
     pub(crate) address: usize,
+    pub(crate) captor: Option<Captor>,
     log: Arc<Log>,
     how: Run,
     pub(crate) rules: &'a Rules<'a>,
@@ -68,13 +77,19 @@ impl Abilities {
 }
 
 impl Cell {
-    /// Makes current what has to be.
+    /// Makes current what has to be for the export.
     pub(crate) fn enter(&self, world: &World) {
-        world.enter(match (self.current, world.driver.api) {
-            (Current::Second, _) => world.second,
-            (Current::Nothing, Api::Cuda) => 0,
-            (Current::First | Current::Nothing, _) => world.first,
-            (Current::Other | Current::Green, _) => self.home(world),
+        self.current.enter(world);
+    }
+}
+
+impl Current {
+    pub(crate) fn enter(self, world: &World) {
+        world.enter(match (self, world.driver.api) {
+            (Self::Second, _) => world.second,
+            (Self::Nothing, Api::Cuda) => 0,
+            (Self::First | Self::Nothing, _) => world.first,
+            (Self::Other | Self::Green, _) => self.home(world),
         });
     }
 }
@@ -123,7 +138,7 @@ impl Stage<'_> {
 
         let exported = self.export(written)?;
         let Some(tensor) = exported else {
-            let fate = rules.fate(Release::Free);
+            let fate = rules.fate(Release::Free, cell.current);
             self.check_drops("after the refusal", fate == Fate::Dropped)?;
             self.end_captures()?;
             self.collect();
@@ -134,7 +149,7 @@ impl Stage<'_> {
         if self.how == Run::Whole {
             self.check_clean("after the read")?;
         }
-        let fate = rules.fate(rules.release());
+        let fate = rules.fate(rules.release(), cell.dropping);
         let in_graph = rules.release() == Release::Graphs;
         let mut graphs = Vec::new();
         if cell.drops == Drops::Before {
@@ -151,7 +166,7 @@ impl Stage<'_> {
             let fate = if in_graph {
                 fate
             } else {
-                over.fate(rules.release())
+                over.fate(rules.release(), cell.dropping)
             };
             self.check_drops("at the drop", fate == Fate::Dropped)?;
         }
@@ -159,13 +174,18 @@ impl Stage<'_> {
         self.check_drops("after all", fate != Fate::KeptForGraphs)?;
         if fate == Fate::KeptForGraphs {
             same("owners kept", dlpack_core::stream::captured(), 1)?;
-            let executable = self.launch(&graphs)?;
+            // Of a capture that was broken there is no graph.
+            let executable = match rules.is_broken() {
+                true => None,
+                false => Some(self.launch(&graphs)?),
+            };
             self.check_drops("after the launches", false)?;
             self.destroy(&core::mem::take(&mut graphs));
             self.collect();
             self.check_drops("while it can be launched", false)?;
-            assert_eq!(world.driver.destroy_executable(executable), Ok(()));
-            if cell.driver == Abilities::Old {
+            let over = executable.map(|executable| world.driver.destroy_executable(executable));
+            assert_eq!(over.unwrap_or(Ok(())), Ok(()));
+            if cell.driver == Abilities::Old || executable.is_none() {
                 self.collect();
                 self.check_drops("where nobody knows of the end", false)?;
                 // SAFETY: the graphs are not launched again.
@@ -203,7 +223,11 @@ impl Stage<'_> {
 
     /// Does something with what has to be current, and with the driver as it is told to be.
     fn at_work<T>(&self, body: impl FnOnce() -> T) -> T {
-        self.cell().enter(self.world());
+        self.at_work_in(self.cell().current, body)
+    }
+
+    fn at_work_in<T>(&self, current: Current, body: impl FnOnce() -> T) -> T {
+        current.enter(self.world());
         self.quietly(body)
     }
 
@@ -221,10 +245,14 @@ impl Stage<'_> {
     }
 
     /// The same, and afterwards the thread has to be as before.
-    fn unnoticed<T>(&self, body: impl FnOnce() -> T) -> Result<(T, Vec<String>), String> {
+    fn unnoticed<T>(
+        &self,
+        current: Current,
+        body: impl FnOnce() -> T,
+    ) -> Result<(T, Vec<String>), String> {
         let world = self.world();
         let events = world.sim.live(EVENTS);
-        let (done, before, after, calls) = self.at_work(|| {
+        let (done, before, after, calls) = self.at_work_in(current, || {
             let before = world.current();
             world.sim.forget_calls();
             let done = body();
@@ -257,7 +285,8 @@ impl Stage<'_> {
             stream: lanes.number,
             ..ExportRequest::versioned()
         };
-        let (exported, calls) = self.unnoticed(|| owner.into_dlpack_with(&request))?;
+        let (exported, calls) =
+            self.unnoticed(cell.current, || owner.into_dlpack_with(&request))?;
         let expected = self.rules.export();
         let by_owner = written.map(|event| format!("event={event:#x}"));
         let by_core = |call: &&String| by_owner.as_ref().is_none_or(|own| !call.contains(own));
@@ -299,12 +328,29 @@ impl Stage<'_> {
         if export == Export::Silent && !calls.is_empty() {
             return Err(format!("calls for nothing: {calls:?}"));
         }
+        // Nobody waits but the consumer, and for nobody but the producer.
+        let Lanes {
+            producer, reader, ..
+        } = *self.rules.lanes;
+        for (call, lane) in [("EventRecord", producer), ("StreamWaitEvent", reader)] {
+            let on = lane.map(|lane| format!(" stream={:#x}", lane.handle));
+            let on = on.unwrap_or_default();
+            let mut found = calls.iter().filter(|line| line.contains(call));
+            let elsewhere = |line: &&String| {
+                let mut words = line.split(' ').map(|word| format!(" {word}"));
+                !words.any(|word| word == on)
+            };
+            same("another stream is used", found.find(elsewhere), None)?;
+        }
         Ok(())
     }
 
     /// The consumer's first use of the data; whether there is one.
     fn read(&self) -> bool {
         let (world, rules) = (self.world(), self.rules);
+        if rules.is_broken() {
+            return false;
+        }
         let Lanes {
             producer, reader, ..
         } = *rules.lanes;
@@ -328,11 +374,27 @@ impl Stage<'_> {
         true
     }
 
+    /// The consumer's stream goes, and another one comes by its handle. What was queued goes on.
+    fn replace_reader(&self) -> Result<(), String> {
+        let world = self.world();
+        let reader = self.rules.lanes.reader.ok_or("nobody reads on the host")?;
+        world.within(reader.place, |driver| {
+            assert_eq!(driver.destroy_stream(reader.handle), Ok(()));
+        });
+        world.sim.switch("reuse-handles", true);
+        let next = world.lane(reader.place, Blocks::No);
+        world.sim.switch("reuse-handles", false);
+        same("the next handle", next.handle, reader.handle)
+    }
+
     fn drop(&self, tensor: Managed) -> Result<(), String> {
         let cell = self.cell();
         let world = self.world();
+        if cell.drops == Drops::Gone {
+            self.replace_reader()?;
+        }
         if cell.drops != Drops::Elsewhere {
-            let ((), calls) = self.unnoticed(|| drop(tensor))?;
+            let ((), calls) = self.unnoticed(cell.dropping, || drop(tensor))?;
             let by_owner = |call: &&String| {
                 ["EventSynchronize", "Free"]
                     .iter()
@@ -380,12 +442,8 @@ impl Stage<'_> {
     /// After a case that went wrong: what core keeps of it must not come up in the next one.
     fn clear_away(&self) {
         self.log.forget();
-        let world = self.world();
-        for capture in self.rules.captures {
-            let origin = capture[0];
-            // Most have ended.
-            let _ = world.within(origin.place, |driver| driver.end_capture(origin.handle));
-        }
+        // Most have ended.
+        let _ = self.end_captures();
         // SAFETY: what was kept is not freed any more.
         unsafe { dlpack_core::stream::release_captured() };
         self.collect();
