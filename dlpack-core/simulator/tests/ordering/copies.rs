@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use dlpack_core::{DLPack, Device, Error, ExportRequest};
 
-use crate::cells::{Abilities, Ask, Captures, Cell, Drops, Producer};
+use crate::cells::{Abilities, Ask, Captures, Cell, Drops};
 use crate::lanes::Lanes;
 use crate::memory::{BYTES, Blocks, Kind, Log, Owner, World};
 use crate::oracle::Rules;
