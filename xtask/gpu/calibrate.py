@@ -284,6 +284,48 @@ def the_same_by_a_thread_that_relaxed_its_mode(driver):
 
 
 @scenario
+def to_ask_for_outside_work_by_a_thread_that_relaxed_its_mode(driver):
+    stream, other, event = driver.stream(), driver.stream(), driver.event()
+    driver.want(0, "cuEventRecord", event, other)
+    for mode in (GLOBAL, THREAD, RELAXED):
+        driver.begin(stream, mode)
+        driver.mode(RELAXED)
+        driver.want(0, "cuEventSynchronize", event)
+        driver.want(0, "cuEventQuery", event)
+        driver.want(0, "cuStreamSynchronize", other)
+        driver.want(0, "cuStreamQuery", other)
+        driver.mode(GLOBAL)
+        driver.status(stream, 1)
+        driver.end(stream)
+
+
+@scenario
+def the_same_on_another_thread_than_the_capture(driver):
+    stream, other, event = driver.stream(), driver.stream(), driver.event()
+    driver.want(0, "cuEventRecord", event, other)
+    driver.begin(stream, GLOBAL)
+
+    def body():
+        driver.raw("cuCtxSetCurrent", driver.primary)
+        driver.mode(RELAXED)
+        driver.want(0, "cuEventSynchronize", event)
+        driver.want(0, "cuStreamSynchronize", other)
+
+    driver.on_a_thread(body)
+    driver.status(stream, 1)
+    driver.end(stream)
+
+
+@scenario
+def to_ask_for_outside_work_under_a_global_capture(driver):
+    stream, other, event = driver.stream(), driver.stream(), driver.event()
+    driver.want(0, "cuEventRecord", event, other)
+    driver.begin(stream, GLOBAL)
+    driver.want(UNSUPPORTED, "cuEventQuery", event)
+    driver.end(stream, INVALIDATED)
+
+
+@scenario
 def to_allocate_under_a_global_capture(driver):
     stream, address = driver.stream(), c_uint64()
     driver.begin(stream, GLOBAL)

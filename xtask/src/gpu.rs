@@ -41,7 +41,7 @@ fn build(sh: &Shell) -> Result<PathBuf> {
     build.env("CARGO_TARGET_DIR", &target).run()?;
     let release = target.join("release");
     let folder = place_module(&release, "dlpack_gpu", &target.join("carry"))?;
-    for script in ["run.py", "calibrate.py"] {
+    for script in ["run.py", "beside.py", "calibrate.py"] {
         let source = root().join("xtask/gpu").join(script);
         replace(sh, &source, &folder.join(script))?;
     }

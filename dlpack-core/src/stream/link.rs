@@ -74,10 +74,11 @@ impl Link {
     /// Drops the owner, or keeps it where the consumer's work may not be over.
     pub(crate) fn release<O: Send + 'static>(&mut self, owner: O) {
         match self.fate() {
-            Fate::Drop(visit) => {
-                drop(owner);
-                drop(visit);
+            Fate::Drop(Some(visit)) => {
+                let mut owner = Some(owner);
+                visit.let_go(&mut || drop(owner.take()));
             }
+            Fate::Drop(None) => drop(owner),
             Fate::Keep(event, graph) => keep(&self.freeing, event, graph, owner),
         }
     }

@@ -128,16 +128,18 @@ pub(super) fn settle(
         }
     }
     let here = visit.place(own)?;
-    let primary = visit.primary()?;
     visit.enter(here.enter)?;
     if producer(device, freeing.origin.queue).is_some() {
         // What is freed in a capture is freed by the graph, and again at every launch.
         uncaptured(&visit, own)?;
-        if own.is_default() && !own.is_placed() && here != primary {
+        if own.is_default() && !own.is_placed() {
             // Where it was exported the primary context may have been current.
-            visit.enter(primary.enter)?;
-            uncaptured(&visit, own)?;
-            visit.enter(here.enter)?;
+            let primary = visit.primary()?;
+            if here != primary {
+                visit.enter(primary.enter)?;
+                uncaptured(&visit, own)?;
+                visit.enter(here.enter)?;
+            }
         }
     }
     Ok(Settlement::Free(visit))

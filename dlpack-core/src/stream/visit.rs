@@ -7,7 +7,7 @@ use core::{cell::Cell, ptr};
 use std::sync::OnceLock;
 
 use crate::stream::driver::{CudaCalls, Driver, Handle, Own};
-use crate::{Device, Error};
+use crate::{Device, Error, panics::contain_panic};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and nobody reads the time.
 const NO_TIMING: c_uint = 2;
@@ -267,6 +267,14 @@ impl Visit {
         // SAFETY: the mode of before. It cannot fail where it went well just now.
         let _ = unsafe { self.driver.exchange_mode(&raw mut mode) };
         Ok(done)
+    }
+
+    /// Drops an owner. It has nothing to do with what the caller is doing, perhaps in a capture, which forbids most ways
+    /// to free memory; and one that panics must not leave the thread in another mode.
+    pub(super) fn let_go(self, release: &mut dyn FnMut()) {
+        let _ = self.relaxed(|| contain_panic(&mut *release));
+        // Where that could not be done; else nothing is left.
+        contain_panic(release);
     }
 }
 

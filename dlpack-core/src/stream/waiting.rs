@@ -32,7 +32,7 @@ use crate::stream::graph::{a_graph_is_gone, is_any_gone, reads};
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
-use crate::{Device, Error, device::Api, memory::counted::Counted, panics::contain_panic};
+use crate::{Device, Error, device::Api, memory::counted::Counted};
 
 /// How many owners may wait for no event, and how many bytes of theirs.
 const MANY: usize = 64;
@@ -222,9 +222,7 @@ impl Waiting {
         match settle(&self.freeing, |device| visit.nested(device)) {
             Ok(Settlement::Free(visit)) => {
                 let owner = &mut self.owner;
-                // Whoever is dropped here has nothing to do with what the caller is doing, perhaps beside a capture.
-                let _ = visit.relaxed(|| contain_panic(|| drop(owner.take())));
-                contain_panic(|| drop(owner.take()));
+                visit.let_go(&mut || drop(owner.take()));
                 true
             }
             Ok(Settlement::At(event)) => {

@@ -20,7 +20,7 @@ mod dlpack_gpu {
     #[pymodule_export]
     use crate::kernels::faults;
     #[pymodule_export]
-    use crate::producers::{Immediate, Managed, Pinned, Prod, release_captured};
+    use crate::producers::{Immediate, Managed, Pinned, Prod, captured, collect, release_captured};
     #[pymodule_export]
     use crate::queue::Stream;
     #[pymodule_export]

@@ -135,11 +135,21 @@ impl Managed {
     }
 }
 
+/// How many owners are kept since a graph may read their data.
+#[pyfunction]
+pub(crate) fn captured() -> usize {
+    dlpack_pyo3::stream::captured()
+}
+
+/// Drops the owners whose consumers are done; how many still wait.
+#[pyfunction]
+pub(crate) fn collect() -> usize {
+    dlpack_pyo3::stream::collect()
+}
+
 /// Frees what was read in captures. No graph that reads it may be launched any more.
 #[pyfunction]
-pub(crate) fn release_captured() -> usize {
-    let kept = dlpack_pyo3::stream::captured();
+pub(crate) fn release_captured() {
     // SAFETY: the script says so.
     unsafe { dlpack_pyo3::stream::release_captured() };
-    kept
 }

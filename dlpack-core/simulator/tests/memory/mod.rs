@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, Loan, Parts, StreamHandle};
 
-use crate::simulator::{Answer, Api, Driver, PER_THREAD, RELAXED, Sim, on_host};
+use crate::simulator::{Answer, Api, Driver, PER_THREAD, Sim, on_host};
 
 pub(crate) const BYTES: usize = 64;
 
@@ -293,7 +293,6 @@ impl Drop for Owner {
         // Like cudarc, it leaves its own context behind.
         let mut outcome = twice(|| try_enter(driver, self.freed_on.place));
         if self.kind.is_on_host() {
-            let mode = driver.exchange_mode(RELAXED).unwrap_or(RELAXED);
             if let Some(event) = self.written {
                 outcome = outcome.and(twice(|| driver.synchronize_event(event)));
             }
@@ -303,8 +302,7 @@ impl Drop for Owner {
                 Kind::CudaManaged => driver.free(address),
                 _ => driver.free_pinned(address),
             });
-            let before = twice(|| driver.exchange_mode(mode).map(drop));
-            outcome = outcome.and(freed).and(before);
+            outcome = outcome.and(freed);
         } else {
             outcome = outcome.and(twice(|| driver.free_async(address, self.freed_on.handle)));
         }
