@@ -4,6 +4,7 @@
 
 #[path = "../../../tests/allocator/mod.rs"]
 mod allocator;
+mod loaded;
 #[path = "../memory/mod.rs"]
 mod memory;
 mod once;

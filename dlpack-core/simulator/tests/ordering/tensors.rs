@@ -1,12 +1,13 @@
 //! What happens to a tensor beside being exported once and dropped.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use dlpack_core::binding::current_stream;
 use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
 
 use crate::memory::{Blocks, Kind, Lane, Log, Owner, World};
-use crate::simulator::{ALLOCATIONS, Api, BOTH, EVENTS};
+use crate::simulator::{ALLOCATIONS, Api, BOTH, Driver, EVENTS};
 
 pub(crate) fn device_memory(api: Api) -> Kind {
     match api {
@@ -318,6 +319,54 @@ fn an_owner_that_panics_leaves_the_thread_as_it_was() {
             drop(tensor);
             assert_eq!(world.current(), world.second);
             assert_over(&world, &log);
+        }
+    }
+}
+
+/// An owner that looks at what is current before it frees anything.
+struct Looks {
+    owner: Owner,
+    current: fn(Driver) -> usize,
+    found: Arc<AtomicUsize>,
+}
+
+impl DLPack for Looks {
+    fn describe(&self) -> Result<dlpack_core::Descriptor<'_>, Error> {
+        self.owner.describe()
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        let found = (self.current)(self.owner.driver);
+        self.found.store(found, Ordering::SeqCst);
+    }
+}
+
+/// It may name its stream, or its memory, by nothing but what is current.
+#[test]
+fn an_owner_is_dropped_where_its_context_is_current() {
+    for kind in Kind::ALL {
+        for said in [true, false] {
+            let world = World::new(kind.api());
+            let lane = world.lane(world.first, Blocks::Legacy);
+            let (mut owner, log) = written(&world, kind, lane);
+            world.driver.synchronize_stream(lane.handle).unwrap();
+            owner.said = owner.said.filter(|_| said);
+            let found = Arc::new(AtomicUsize::new(usize::MAX));
+            let owner = Looks {
+                owner,
+                current: match kind.api() {
+                    Api::Cuda => |driver| driver.current().unwrap(),
+                    Api::Hip => |driver| driver.device().unwrap().unsigned_abs() as usize,
+                },
+                found: Arc::clone(&found),
+            };
+            let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+            world.enter(world.second);
+            drop(tensor);
+            assert_over(&world, &log);
+            assert_eq!(found.load(Ordering::SeqCst), world.first, "{kind:?}");
         }
     }
 }

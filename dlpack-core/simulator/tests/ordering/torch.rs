@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use dlpack_core::stream::{captured, collect};
-use dlpack_core::{DLPack, Managed};
+use dlpack_core::{DLPack, Error, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
-use crate::simulator::{Api, BOTH, GLOBAL};
+use crate::simulator::{Api, BOTH, GLOBAL, RELAXED};
 use crate::tensors::{asking, assert_over, device_memory, number, written};
 
 /// `torch.from_dlpack(x)` where this stream is the current one, and a use of the result.
@@ -72,12 +72,50 @@ fn a_name_is_bound_again_inside_torch_cuda_graph() {
     }
 }
 
+/// Who is refused, or captures, has other things to do than to free what others have let go of.
+#[test]
+fn who_captures_looks_after_nobody() {
+    for api in BOTH {
+        let world = World::new(api);
+        let [producer, pool, fork] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
+        let legacy = world.lane(world.first, Blocks::Legacy);
+        world.sim.switch("slow", true);
+        let (tensor, log) = from_dlpack(&world, producer, legacy);
+        drop(tensor);
+        world.driver.synchronize_stream(legacy.handle).unwrap();
+        let (captured, captured_log) = written(&world, device_memory(api), producer);
+        let (within, within_log) = written(&world, device_memory(api), pool);
+        let (refused, refused_log) = written(&world, device_memory(api), pool);
+        world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+        let tensor = use_it(&world, captured, pool);
+        assert_eq!(log.drops(), 0, "by an export into a capture");
+        world.order(pool, fork);
+        let inside = use_it(&world, within, fork);
+        world.order(fork, pool);
+        assert_eq!(log.drops(), 0, "by one inside of it");
+        let refused = refused.into_dlpack_with(&asking(number(producer)));
+        assert!(matches!(refused, Err(Error::Capturing { .. })));
+        assert_eq!(log.drops(), 0, "by one that is refused");
+        let graph = world.driver.end_capture(pool.handle).unwrap();
+        drop((tensor, inside));
+        let (tensor, last_log) = from_dlpack(&world, producer, legacy);
+        assert_eq!(log.drops(), 1);
+        drop(tensor);
+        world.driver.destroy_graph(graph).unwrap();
+        world.sim.switch("slow", false);
+        forget_graphs();
+        for log in [&log, &captured_log, &within_log, &refused_log, &last_log] {
+            assert_over(&world, log);
+        }
+    }
+}
+
 /// Whatever waits, later captures are none of its business.
 #[test]
 fn tensors_that_wait_break_no_later_capture() {
     for api in BOTH {
         let world = World::new(api);
-        let [producer, side, other, pool] = [(); 4].map(|()| world.lane(world.first, Blocks::No));
+        let [producer, other, pool] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
         let (owner, graph_log) = written(&world, device_memory(api), producer);
         world.driver.begin_capture(pool.handle, GLOBAL).unwrap();
         // From now on it is known that there are captures.
@@ -85,7 +123,9 @@ fn tensors_that_wait_break_no_later_capture() {
         let first = world.driver.end_capture(pool.handle).unwrap();
         let mut logs = Vec::new();
         for _ in 0..70 {
-            let (tensor, log) = from_dlpack(&world, producer, side);
+            // Of streams that do not come again, so that nobody knows when they are done.
+            let consumer = world.lane(world.first, Blocks::No);
+            let (tensor, log) = from_dlpack(&world, producer, consumer);
             logs.push(log);
             drop(tensor);
         }
@@ -170,6 +210,30 @@ fn a_training_loop_frees_what_the_turn_before_let_go_of() {
     for log in &logs {
         assert_over(&world, log);
     }
+}
+
+/// On a busy device: what an owner waits for is the work before its own drop, however often its stream comes again.
+#[test]
+fn later_work_of_a_consumer_keeps_no_earlier_owner() {
+    let world = World::new(Api::Cuda);
+    let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    world.sim.switch("slow", true);
+    let (first, log) = from_dlpack(&world, producer, consumer);
+    drop(first);
+    let (second, second_log) = from_dlpack(&world, producer, consumer);
+    assert_eq!(log.drops(), 0, "its work goes on");
+    let synchronized = world.driver.synchronize_stream(consumer.handle);
+    assert_eq!(synchronized, Ok(()));
+    world.read(consumer, world.alloc(device_memory(Api::Cuda)));
+    let (third, third_log) = from_dlpack(&world, producer, consumer);
+    assert_eq!(log.drops(), 1, "it was over");
+    world.sim.switch("slow", false);
+    drop((second, third));
+    assert_eq!(collect(), 0);
+    for log in [log, second_log, third_log] {
+        assert_eq!((log.drops(), log.problems().len()), (1, 0));
+    }
+    world.sim.assert_clean();
 }
 
 /// A stream that has the handle of one that is gone is another stream.
