@@ -30,6 +30,8 @@ pub(crate) enum Producer {
 pub(crate) enum Ask {
     Absent,
     NoOrder,
+    /// The same, and it works in the context beside the primary one, which is the producer's.
+    NoOrderBeside,
     Default,
     PerThread,
     /// The producer's own stream.
@@ -125,9 +127,10 @@ const PRODUCERS: [Producer; 11] = [
     Producer::Green,
 ];
 
-const ASKS: [Ask; 11] = [
+const ASKS: [Ask; 12] = [
     Ask::Absent,
     Ask::NoOrder,
+    Ask::NoOrderBeside,
     Ask::Default,
     Ask::PerThread,
     Ask::Same,
@@ -158,6 +161,12 @@ const CAPTURES: [Captures; 7] = [
     Captures::Blocking,
     Captures::NonBlocking,
 ];
+
+impl Ask {
+    pub(crate) fn is_unordered(self) -> bool {
+        matches!(self, Self::NoOrder | Self::NoOrderBeside)
+    }
+}
 
 impl Cell {
     fn exports() -> impl Iterator<Item = Self> {
@@ -200,6 +209,10 @@ impl Cell {
         };
         let ask = match self.ask {
             Ask::PerThread | Ask::OtherBlocking | Ask::OtherStream | Ask::Green => cuda,
+            Ask::NoOrderBeside => matches!(
+                self.producer,
+                Producer::OtherDefault | Producer::OtherStream | Producer::OtherStreamSaid
+            ),
             // No number stands for the default stream of another context; and of no stream.
             Ask::Same => {
                 let unsaid = self.kind.is_pinned() && self.producer == Producer::Unsaid;

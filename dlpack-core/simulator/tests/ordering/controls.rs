@@ -1,6 +1,6 @@
 //! Drivers in which one call orders nothing, and consumers that do not wait: what is seen then.
 
-use crate::cells::{Ask, Cell};
+use crate::cells::Cell;
 use crate::lanes::Lanes;
 use crate::memory::World;
 use crate::oracle::Rules;
@@ -86,7 +86,7 @@ fn without_the_order_of_default_streams() {
 fn who_asks_for_no_order_and_makes_none_reads_too_early() {
     let (found, _) = exactly(Run::Hasty, |rules| {
         let pending = rules.lanes.producer.zip(rules.lanes.reader);
-        rules.cell.ask == Ask::NoOrder
+        rules.cell.ask.is_unordered()
             && pending.is_some_and(|(producer, reader)| !producer.is_ordered_with(reader))
     });
     assert!(found > 0);

@@ -65,6 +65,7 @@ impl Lanes {
             Ask::Absent if cell.kind.is_on_host() => (None, None),
             Ask::Absent => (Some(legacy), None),
             Ask::NoOrder => (made(first, Blocks::No).0, Some(-1)),
+            Ask::NoOrderBeside => (made(other, Blocks::No).0, Some(-1)),
             Ask::Default => (Some(legacy), Some(default)),
             Ask::PerThread => made(home, Blocks::PerThread),
             Ask::Same if lane.blocks == Blocks::Legacy => (Some(legacy), Some(default)),

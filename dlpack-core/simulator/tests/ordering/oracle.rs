@@ -1,6 +1,6 @@
 //! What has to come of a case: the rules, once more.
 
-use crate::cells::{Abilities, Ask, Captures, Cell, Current, Drops, Producer};
+use crate::cells::{Abilities, Captures, Cell, Current, Drops, Producer};
 use crate::lanes::Lanes;
 use crate::memory::{Blocks, Lane, World};
 use crate::simulator::Api;
@@ -93,7 +93,7 @@ impl Rules<'_> {
             producer, reader, ..
         } = *self.lanes;
         let said = self.cell.producer == Producer::OtherDefault;
-        if self.cell.ask == Ask::NoOrder {
+        if self.cell.ask.is_unordered() {
             return Export::Silent;
         }
         match (producer, reader) {
@@ -128,7 +128,7 @@ impl Rules<'_> {
         };
         let numbered = self.cell.kind.api() == Api::Cuda && self.cell.driver != Abilities::Old;
         match self.cell.ask {
-            Ask::NoOrder => Release::All,
+            ask if ask.is_unordered() => Release::All,
             _ if self.capture(reader).is_some() => Release::Graphs,
             _ if self.is_same()
                 && reader.blocks == Blocks::Legacy

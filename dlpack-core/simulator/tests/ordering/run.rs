@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dlpack_core::{DLPack, Error, ExportRequest, Managed};
 
-use crate::cells::{Abilities, Ask, Cell, Current, Drops};
+use crate::cells::{Abilities, Cell, Current, Drops};
 use crate::graphs::Captor;
 use crate::lanes::Lanes;
 use crate::memory::{Blocks, Lane, Log, Owner, World};
@@ -361,7 +361,7 @@ impl Stage<'_> {
         if rules.is_blocked(reader) {
             return false;
         }
-        if self.cell().ask == Ask::NoOrder && self.how != Run::Hasty {
+        if self.cell().ask.is_unordered() && self.how != Run::Hasty {
             let busy = |lane| rules.is_busy(lane);
             if busy(reader) || producer.is_some_and(busy) {
                 return false;
