@@ -44,6 +44,8 @@ pub(crate) struct Second {
     executables: BTreeMap<u64, captures::Captured>,
     /// Graphs that hold objects of the user's.
     holding: BTreeSet<u64>,
+    /// The last launches of those that are gone, which nobody has seen to be over.
+    ending: Vec<graph::Node>,
     blocks: BTreeMap<u64, memory::Block>,
     /// Copies to memory that no driver gave out.
     copies: Vec<memory::Pending>,
@@ -68,6 +70,9 @@ impl Second {
                 true => None,
                 false => self.call(call),
             };
+            if !call.entry.starts_with("s") {
+                self.see_ends(call.thread);
+            }
             let words = || {
                 let Call {
                     thread,

@@ -77,8 +77,8 @@ impl Second {
             "GraphLaunch" => self
                 .stream(of, call.thread, given(1))
                 .and_then(|stream| self.launch(call.thread, given(0), stream)),
-            "GraphDestroy" => self.destroy_graph(call.thread, given(0), false),
-            "GraphExecDestroy" => self.destroy_graph(call.thread, given(0), true),
+            "GraphDestroy" => self.destroy_graph(of, call.thread, given(0), false),
+            "GraphExecDestroy" => self.destroy_graph(of, call.thread, given(0), true),
             "GraphRetainUserObject" => {
                 self.hold(given(0));
                 return None;
@@ -407,6 +407,9 @@ impl Second {
     fn allocate_in_order(&mut self, of: Of, thread: u64, call: [u64; 3]) -> Outcome {
         let [bytes, stream, start] = call;
         let stream = self.stream(of, thread, stream)?;
+        if self.is_switched("no-memory-pools") {
+            return Err(NOT_SUPPORTED);
+        }
         if bytes == 0 {
             return Ok(());
         }

@@ -348,17 +348,31 @@ impl Second {
         Ok(())
     }
 
-    /// What the graph held is let go when its launches are over, which the thread sees.
-    pub(super) fn destroy_graph(&mut self, thread: u64, handle: u64, executable: bool) -> Outcome {
-        let of = match executable {
+    /// What the graph held is let go when its launches are over, which the thread sees; in HIP at once.
+    pub(super) fn destroy_graph(
+        &mut self,
+        of: Of,
+        thread: u64,
+        handle: u64,
+        executable: bool,
+    ) -> Outcome {
+        let graphs = match executable {
             true => &mut self.executables,
             false => &mut self.graphs,
         };
-        let graph = of.remove(&handle).ok_or(1)?;
-        if let (true, Some(last), false) = (graph.holds, graph.last, self.is_switched("slow")) {
-            self.thread_waits(thread, &[last]);
-        }
+        let graph = graphs.remove(&handle).ok_or(1)?;
+        let last = graph.last.filter(|_| graph.holds && of == Of::Cuda);
+        self.ending.extend(last);
+        self.see_ends(thread);
         Ok(())
+    }
+
+    /// On a slow device nobody sees the end of a launch that did not wait for it.
+    pub(super) fn see_ends(&mut self, thread: u64) {
+        if !self.is_switched("slow") && !self.ending.is_empty() {
+            let over = core::mem::take(&mut self.ending);
+            self.thread_waits(thread, &over);
+        }
     }
 
     /// A graph, or a capture that becomes one, holds objects from now on.

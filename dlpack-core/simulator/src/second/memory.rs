@@ -199,8 +199,7 @@ impl Second {
     fn waits_for_device(&self, of: Of, way: Way) -> bool {
         match way {
             Way::Plain | Way::Managed => !self.is_switched("free-at-once"),
-            Way::Pinned => of == Of::Hip,
-            Way::Ordered => false,
+            Way::Pinned | Way::Ordered => of == Of::Hip,
         }
     }
 
