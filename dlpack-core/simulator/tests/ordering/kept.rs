@@ -115,3 +115,52 @@ fn a_stream_that_captures_what_is_written_on_it_keeps_the_owner() {
     end(&world, executable, graph);
     assert_over(&world, &log);
 }
+
+/// Of two owners that wait for events, each is dropped behind its own.
+#[test]
+fn owners_wait_for_their_own_events() {
+    for done in [0, 1] {
+        let world = World::new(Api::Cuda);
+        let producer = world.lane(world.first, Blocks::No);
+        let consumers = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+        world.sim.switch("slow", true);
+        let mut logs = Vec::new();
+        // The second turn records what the first one waits for.
+        for _ in 0..2 {
+            for consumer in consumers {
+                let (owner, log) = written(&world, Kind::Cuda, producer);
+                let address = owner.address;
+                let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+                world.read(consumer, address);
+                drop(tensor);
+                logs.push(log);
+            }
+        }
+        let synchronized = world.driver.synchronize_stream(consumers[done].handle);
+        assert_eq!(synchronized, Ok(()));
+        collect();
+        assert_eq!((logs[done].drops(), logs[1 - done].drops()), (1, 0));
+        world.sim.switch("slow", false);
+        for log in &logs {
+            assert_over(&world, log);
+        }
+    }
+}
+
+/// Where the default stream says that a stream of its context captures, `collect` leaves the context alone.
+#[test]
+fn to_collect_beside_a_blocking_stream_that_captures_breaks_nothing() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let pool = world.lane(world.first, Blocks::Yes);
+        let (owner, log) = written(&world, device_memory(api), producer);
+        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+        assert_eq!(collect(), 1);
+        let graph = world.driver.end_capture(pool.handle);
+        let graph = graph.expect("the capture is whole");
+        world.driver.destroy_graph(graph).unwrap();
+        assert_over(&world, &log);
+    }
+}
