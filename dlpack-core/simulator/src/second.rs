@@ -12,12 +12,13 @@
 //! | `things` | threads, contexts, streams and events, by the numbers in the record |
 //! | `captures` | what may not be done while streams capture, and what becomes of captures |
 //! | `memory` | blocks, accesses, and which of them are ordered |
-//! | `calls` | what each call means |
+//! | `calls`, `allocations` | what each call means |
 //!
 //! The switches of `sim_switch` that change what a driver does are in the record as well. With `deaf` the second oracle
 //! does not hear of them, nor of failures that a test asked for, and with `misread-..` it alone leaves that out: so either
 //! can be given a rule that is wrong, and a test sees that the other notices.
 
+mod allocations;
 mod calls;
 mod captures;
 mod graph;

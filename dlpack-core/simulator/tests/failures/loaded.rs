@@ -1,13 +1,20 @@
-//! Which copy of a driver core takes where there are several.
-#![expect(unsafe_code, reason = "opens libraries")]
+//! Which copy of a driver core takes where there are several, and what it does where there is a driver and yet none.
+#![expect(
+    unsafe_code,
+    reason = "opens libraries, and lends memory by its address"
+)]
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
-use dlpack_core::{Device, stream};
+use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Loan, Parts, stream};
 use libloading::Library;
 
-use crate::simulator::library_path;
+use crate::memory::{BYTES, Blocks, Kind, World};
+use crate::simulator::{Api, Sim, library_path};
+use crate::{CODE, Owner};
 
 /// The folder in which a process of its own finds two copies.
 const COPIES: &str = "DLPACK_TEST_COPIES";
@@ -55,4 +62,96 @@ fn in_a_process_with_two_copies() {
     };
     assert!(calls(&loaded) > 0, "what is loaded was asked");
     assert_eq!(calls(&open(NAMES[0])), 0, "and nothing else");
+}
+
+/// What a process of its own finds.
+const CASE: &str = "DLPACK_TEST_DEVICE";
+
+#[test]
+fn a_device_that_is_not_there_or_comes_late_is_no_reason_to_leak_or_to_race() {
+    for case in ["none", "late"] {
+        let test = std::env::current_exe().expect("a test knows its own file");
+        let output = Command::new(test)
+            .args([
+                "--exact",
+                "loaded::in_a_process_with_such_a_device",
+                "--nocapture",
+            ])
+            .env(CASE, case)
+            .output()
+            .expect("a test can be started");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{case}:\n{text}");
+    }
+}
+
+/// Memory that nobody touches.
+struct Bare(Arc<AtomicUsize>, [u8; BYTES]);
+
+impl DLPack for Bare {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        let start = self.1.as_ptr().cast_mut();
+        // SAFETY: so many bytes are there, and no device reads them.
+        let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES, Device::cuda(0)) };
+        Parts::new().describe(loan)
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn asking(stream: i64) -> ExportRequest {
+    ExportRequest {
+        stream: Some(stream),
+        ..ExportRequest::versioned()
+    }
+}
+
+#[test]
+fn in_a_process_with_such_a_device() {
+    match std::env::var(CASE).as_deref() {
+        // Nothing was ever queued there.
+        Ok("none") => {
+            let _sim = Sim::new(0);
+            let drops = Arc::<AtomicUsize>::default();
+            let bare = Bare(Arc::clone(&drops), [0; BYTES]);
+            drop(
+                bare.into_dlpack_with(&asking(-1))
+                    .expect("no driver is needed"),
+            );
+            assert_eq!(drops.load(Ordering::SeqCst), 1);
+        }
+        // Somebody else had found the driver, and used the tensor.
+        Ok("late") => {
+            let world = World::new(Api::Cuda);
+            let consumer = world.lane(world.first, Blocks::No);
+            let log = Arc::default();
+            let owner = Owner {
+                driver: world.driver,
+                kind: Kind::CudaHost,
+                address: world.alloc(Kind::CudaHost),
+                said: None,
+                freed_on: consumer,
+                written: None,
+                immediate: false,
+                log: Arc::clone(&log),
+            };
+            let address = owner.address;
+            world.sim.fail("cuInit", 1, CODE);
+            let number = i64::try_from(consumer.handle).expect("a handle is no large number");
+            let tensor = owner
+                .into_dlpack_with(&asking(number))
+                .expect("nothing is pending");
+            world.read(consumer, address);
+            drop(tensor);
+            assert_eq!(log.drops(), 0, "it is being read");
+            assert_eq!(stream::collect(), 0);
+            assert_eq!(log.drops(), 1);
+            world.sim.assert_clean();
+        }
+        _ => {}
+    }
 }

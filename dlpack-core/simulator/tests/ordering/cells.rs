@@ -60,6 +60,8 @@ pub(crate) enum Captures {
     /// A stream that has nothing to do with the tensor.
     Blocking,
     NonBlocking,
+    /// One of the second device, which in HIP is in the way of every default stream.
+    BlockingElsewhere,
 }
 
 /// What is current on the thread that exports and drops.
@@ -152,7 +154,7 @@ const CURRENTS: [Current; 5] = [
 
 const MODES: [i32; 3] = [GLOBAL, THREAD_LOCAL, RELAXED];
 
-const CAPTURES: [Captures; 7] = [
+const CAPTURES: [Captures; 8] = [
     Captures::Consumer,
     Captures::Broken,
     Captures::Producer,
@@ -160,6 +162,7 @@ const CAPTURES: [Captures; 7] = [
     Captures::Two,
     Captures::Blocking,
     Captures::NonBlocking,
+    Captures::BlockingElsewhere,
 ];
 
 impl Ask {
@@ -346,7 +349,10 @@ impl Cell {
             Captures::Consumer | Captures::Broken => consumer && !same,
             Captures::Producer => producer,
             Captures::Both | Captures::Two => producer && consumer && !same,
-            Captures::Nobody | Captures::Blocking | Captures::NonBlocking => true,
+            Captures::Nobody
+            | Captures::Blocking
+            | Captures::NonBlocking
+            | Captures::BlockingElsewhere => true,
         };
         // Who frees at once sees to it himself that his own stream can be freed on.
         possible && (!self.immediate || self.captures == Captures::Consumer)

@@ -83,6 +83,7 @@ impl Lanes {
         let bystander = match cell.captures {
             Captures::Blocking => Some(world.lane(first, Blocks::Yes)),
             Captures::NonBlocking => Some(world.lane(first, Blocks::No)),
+            Captures::BlockingElsewhere => Some(world.lane(world.second, Blocks::Yes)),
             _ => None,
         };
         Self {
@@ -104,7 +105,7 @@ impl Lanes {
             Captures::Producer => vec![vec![both.0]],
             Captures::Both => vec![vec![both.0, both.1]],
             Captures::Two => vec![vec![both.0], vec![both.1]],
-            Captures::Blocking | Captures::NonBlocking => {
+            Captures::Blocking | Captures::NonBlocking | Captures::BlockingElsewhere => {
                 vec![self.bystander.into_iter().collect()]
             }
         }
