@@ -199,7 +199,7 @@ impl<T, L> Drop for Place<T, L> {
         // Nobody is there to hear of a failure, but the tensor stays.
         let _ = self.finish();
         if let Some(tensor) = self.tensor.take().filter(|_| self.unordered) {
-            free_later(self.device, Release::AfterAll, tensor);
+            free_later(self.device, Release::AfterAll(None), tensor);
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn order(
         return Ok(Release::Free.into());
     };
     if consumer == Consumer::Unordered {
-        return Ok(Release::AfterAll.into());
+        return Ok(Release::AfterAll(None).into());
     }
     let Some(producer) = producer(device, queue) else {
         return unpending(device, api, consumer);
@@ -126,7 +126,7 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Erro
         return Ok(Release::Free.into());
     };
     let Ok(driver) = driver(api) else {
-        return Ok(Release::AfterAll.into());
+        return Ok(Release::AfterAll(None).into());
     };
     let visit = driver.visit(device)?;
     let there = visit.place(reader)?;

@@ -21,8 +21,8 @@ pub(crate) enum Release {
     AfterDefault(Place),
     /// It is on the stream of this number, or on one that has none, in this context.
     AfterStream(Option<u64>, usize),
-    /// It may be on any stream of the device's primary context and of the producer's.
-    AfterAll,
+    /// It may be on any stream of the device's primary context and of this one; none stands for the producer's.
+    AfterAll(Option<usize>),
     /// It is in a graph, which may be launched at any time from now on, and whose streams are in this context; and nobody
     /// says when that is gone.
     Captured(usize),
@@ -34,7 +34,7 @@ impl Release {
     pub(crate) fn behind(visit: &Visit, consumer: Consumer, place: Place) -> Result<Self, Error> {
         let handle = match consumer {
             Consumer::Host => return Ok(Self::Free),
-            Consumer::Unordered => return Ok(Self::AfterAll),
+            Consumer::Unordered => return Ok(Self::AfterAll(Some(place.whole))),
             Consumer::Legacy => return Ok(Self::AfterDefault(place)),
             Consumer::PerThread => PER_THREAD,
             Consumer::Stream(handle) => handle,
@@ -106,7 +106,7 @@ pub(super) fn settle(
     }
     match freeing.release {
         // These without a call.
-        Release::AfterStream(..) | Release::AfterAll | Release::Captured(_) => {
+        Release::AfterStream(..) | Release::AfterAll(_) | Release::Captured(_) => {
             return Ok(Settlement::Unknown);
         }
         Release::Free | Release::AfterOwn | Release::AfterDefault(_) => {}

@@ -180,7 +180,7 @@ impl Waiting {
     fn is_open(&self) -> bool {
         let unknown = matches!(
             self.freeing.release,
-            Release::AfterStream(..) | Release::AfterAll | Release::AfterDefault(_)
+            Release::AfterStream(..) | Release::AfterAll(_) | Release::AfterDefault(_)
         );
         unknown && self.event.is_none()
     }
@@ -188,10 +188,13 @@ impl Waiting {
     /// What is left to wait for when the work that was recorded is over, of the whole context or the stream.
     fn pass(&mut self, outer: &Visit) -> Result<(), Error> {
         let rest = match self.freeing.release {
-            Release::AfterAll => {
+            Release::AfterAll(context) => {
                 let visit = outer.nested(self.freeing.origin.device)?;
                 // The consumer can have been at work in the producer's own context too.
-                let own = visit.place(self.freeing.own())?.whole;
+                let own = match context {
+                    Some(context) => context,
+                    None => visit.place(self.freeing.own())?.whole,
+                };
                 let elsewhere = own != visit.primary()?.whole;
                 elsewhere.then_some(Release::AfterStream(None, own))
             }
@@ -439,7 +442,8 @@ pub unsafe fn release_captured() {
                 Release::AfterStream(None, context)
             }
             Release::AfterDefault(place) => Release::AfterStream(None, place.whole),
-            Release::Free | Release::AfterOwn | Release::AfterAll => Release::AfterAll,
+            Release::AfterAll(context) => Release::AfterAll(context),
+            Release::Free | Release::AfterOwn => Release::AfterAll(None),
         };
         put_back(&WAITING, one);
     }

@@ -145,8 +145,6 @@ fn over(world: &World, log: &Log) -> Result<(), String> {
 #[track_caller]
 fn check(cells: impl Iterator<Item = Cell>) {
     let on_device = |cell: &Cell| !cell.kind.is_on_host() && !cell.immediate;
-    // A limit: a copy lies in the primary context, and whoever asks for no order is waited for there alone.
-    let cells = cells.filter(|cell| cell.ask != Ask::NoOrderBeside);
     let (mut wrong, mut count) = (Vec::new(), 0);
     for cell in cells.filter(on_device) {
         count += 1;
