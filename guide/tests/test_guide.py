@@ -258,5 +258,14 @@ def test_numbers_of_the_readme_are_the_benchmarks():
     assert row("a call with an array, ns") == [count for _, count in tables.calls()]
 
 
+def test_calls_of_the_driver_are_those_that_were_counted():
+    head = "| written on | read on |"
+    page, counted = (
+        re.search(re.escape(head) + r"(.*\n(?:\|.*\n)+)", (ROOT / path).read_text())[1]
+        for path in ["guide/src/gpus.md", "spec/stream-calls.md"]
+    )
+    assert page == counted
+
+
 def test_pictures_are_what_the_program_writes():
     subprocess.run([sys.executable, ROOT / "guide/pictures.py", "--check"], check=True)
