@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "frees a value behind the last who holds it")]
 
 use alloc::{alloc::alloc, boxed::Box};
+#[cfg(feature = "std")]
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::{alloc::Layout, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
@@ -50,6 +51,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
     }
 
     /// A hold that C can keep, for [`from_raw`](Counted::from_raw).
+    #[cfg(feature = "std")]
     pub(crate) fn into_raw(self) -> *mut c_void {
         ManuallyDrop::new(self).0.as_ptr().cast()
     }
@@ -65,6 +67,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
     }
 }
 
+#[cfg(feature = "std")]
 impl Counted {
     /// The hold that was given to C.
     ///
