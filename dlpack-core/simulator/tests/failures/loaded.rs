@@ -14,7 +14,7 @@ use libloading::Library;
 
 use crate::memory::{BYTES, Blocks, Kind, World};
 use crate::simulator::{Api, Sim, library_path};
-use crate::{CODE, Owner};
+use crate::{CODE, Owner, said};
 
 /// The folder in which a process of its own finds two copies.
 const COPIES: &str = "DLPACK_TEST_COPIES";
@@ -154,4 +154,80 @@ fn in_a_process_with_such_a_device() {
         }
         _ => {}
     }
+}
+
+/// Says that the driver has only the older question for a stream's context, as that of CUDA 12.4, which cannot answer for a
+/// stream of a green context.
+const OLDER: &str = "DLPACK_TEST_OLDER";
+
+#[test]
+fn streams_of_green_contexts_are_ordered_where_their_context_cannot_be_asked() {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    let folder = test.with_extension(format!("older-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // The simulator is looked for beside the test.
+    let (moved, path) = (folder.join("test"), library_path());
+    std::fs::copy(&test, &moved).unwrap();
+    let mut library = std::fs::read(&path).unwrap();
+    let (name, other) = (b"cuStreamGetCtx_v2\0", b"cuStreamGetCtx_v0\0");
+    let places = 0..library.len() - name.len();
+    for at in places
+        .filter(|at| library[*at..].starts_with(name))
+        .collect::<Vec<_>>()
+    {
+        library[at..][..other.len()].copy_from_slice(other);
+    }
+    std::fs::write(folder.join(path.file_name().unwrap()), library).unwrap();
+    let output = Command::new(&moved)
+        .args(["--exact", "loaded::in_a_process_with_the_older_question"])
+        .arg("--nocapture")
+        .env(OLDER, "yes")
+        .output()
+        .expect("a test can be started");
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+}
+
+#[test]
+fn in_a_process_with_the_older_question() {
+    if std::env::var_os(OLDER).is_none() {
+        return;
+    }
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let consumer = world.lane(world.green, Blocks::No);
+    let log = Arc::default();
+    let owner = Owner {
+        driver: world.driver,
+        kind: Kind::Cuda,
+        address: world.alloc(Kind::Cuda),
+        said: Some(said(producer)),
+        freed_on: producer,
+        written: None,
+        immediate: false,
+        log: Arc::clone(&log),
+    };
+    let address = owner.address;
+    world.write(producer, address);
+    world.sim.forget_calls();
+    let number = i64::try_from(consumer.handle).expect("a handle is no large number");
+    let tensor = owner
+        .into_dlpack_with(&asking(number))
+        .expect("it is ordered");
+    let names = world.sim.call_names();
+    assert!(
+        names.iter().any(|name| name == "cuStreamGetCtx"),
+        "{names:?}"
+    );
+    world.read(consumer, address);
+    drop(tensor);
+    assert_eq!(log.drops(), 0, "it is being read");
+    stream::collect();
+    world
+        .within(world.first, |driver| driver.synchronize())
+        .unwrap();
+    assert_eq!(stream::collect(), 0);
+    assert_eq!(log.drops(), 1);
+    world.sim.assert_clean();
 }
