@@ -189,9 +189,9 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
                     .wrapping_offset(start)
                     .wrapping_add(done * size_of::<T>());
                 let count = min(most, run - done);
+                let room = block.as_mut_ptr().cast();
                 // SAFETY: a block has room for so many, aligned; nothing need be there yet.
-                let elements =
-                    unsafe { slice::from_raw_parts_mut(block.as_mut_ptr().cast(), count) };
+                let elements = unsafe { slice::from_raw_parts_mut(room, count) };
                 body(place, elements);
                 // SAFETY: `body` has written each; nobody else has the block.
                 let elements = unsafe { &*(&raw const *elements as *const [T]) };

@@ -130,40 +130,15 @@ impl Reads for Shared {
     }
 }
 
-/// How to move one item, and how to move many.
+/// How to move many items of one kind.
 pub(super) trait Item {
-    /// Moves one item.
-    ///
-    /// # Safety
-    ///
-    /// 1. The item at `src` is readable, in the way of [`Reads`] that `Self` has.
-    /// 2. The item at `dst` is writable and has no byte in common with the other.
-    unsafe fn one(&self, src: *const u8, dst: *mut u8)
-    where
-        Self: Sized;
-
-    /// Moves the items of one loop.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Item::one`] at each turn, for all items together; the destination has no gaps.
-    #[inline(always)]
-    unsafe fn row(&self, axis: Axis, src: *const u8, dst: *mut u8)
-    where
-        Self: Sized,
-    {
-        for i in 0..axis.extent {
-            // SAFETY: the caller's promises for this turn.
-            unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
-        }
-    }
-
     /// Moves the items of two loops, row by row.
     ///
     /// # Safety
     ///
-    /// As for [`Item::one`] at each turn of both, for all items together; the destination has no gaps
-    /// along `inner`.
+    /// 1. The item of each turn of both is readable, in the way of [`Reads`] that `Self` has.
+    /// 2. That of the destination is writable and has no byte in common with one of the source; these have no gaps along
+    ///    `inner`.
     unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8);
 
     /// Moves the items of two loops, in any order.
@@ -182,16 +157,14 @@ pub(super) trait Item {
 pub(super) struct Bytes<R>(pub(super) usize, pub(super) R);
 
 impl<R: Reads> Item for Bytes<R> {
-    #[inline(always)]
-    unsafe fn one(&self, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller's promises.
-        unsafe { self.1.bytes(src, dst, self.0) }
-    }
-
     unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+        let Self(bytes, reads) = *self;
         for j in 0..second.extent {
-            // SAFETY: the caller's promises for this turn.
-            unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
+            let (src, dst) = (second.read(src, j), second.write(dst, j));
+            for i in 0..inner.extent {
+                // SAFETY: the caller's promises for this item.
+                unsafe { reads.bytes(inner.read(src, i), inner.write(dst, i), bytes) };
+            }
         }
     }
 }
@@ -226,11 +199,43 @@ impl<T: Copy, R: Reads> Unit<T, R> {
         unsafe { dst.cast::<U>().write_unaligned(value) }
     }
 
+    /// Moves one item.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::rows`], of this one.
+    #[inline(always)]
+    unsafe fn one(&self, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller's promise.
+        let item: T = unsafe { self.1.number(src) };
+        // SAFETY: the caller's promise.
+        unsafe { Self::store(item, dst) }
+    }
+
+    /// Moves the items of one loop.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::rows`], of this one row.
+    #[inline(always)]
+    unsafe fn row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
+        // A large item fills a register: nothing is gained by joining several.
+        if axis.extent < 8 || Self::SIZE >= 16 {
+            for i in 0..axis.extent {
+                // SAFETY: the caller's promises for this turn.
+                unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
+            }
+        } else {
+            // SAFETY: the caller's promises.
+            unsafe { self.long_row(axis, src, dst) }
+        }
+    }
+
     /// Moves the items of a loop `N` at a time; `read` gets the address of the first and returns them all.
     ///
     /// # Safety
     ///
-    /// As for [`Item::row`].
+    /// As for [`Unit::row`].
     #[inline(always)]
     unsafe fn chunks<const N: usize>(
         &self,
@@ -251,13 +256,13 @@ impl<T: Copy, R: Reads> Unit<T, R> {
         }
     }
 
-    /// [`Item::row`] for 8 items and more.
+    /// [`Unit::row`] for 8 items and more.
     ///
-    /// Never inlined: it is called from four places, and inside of some callers' loops the stores of a chunk are not merged.
+    /// Never inlined: inside of some callers' loops the stores of a chunk are not merged.
     ///
     /// # Safety
     ///
-    /// As for [`Item::row`].
+    /// As for [`Unit::row`].
     #[inline(never)]
     unsafe fn long_row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
         if Self::FILLS_WORDS && axis.src == -signed(Self::SIZE) {
@@ -387,28 +392,6 @@ pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SID
 }
 
 impl<T: Copy, R: Reads> Item for Unit<T, R> {
-    #[inline(always)]
-    unsafe fn one(&self, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller's promise.
-        let item: T = unsafe { self.1.number(src) };
-        // SAFETY: the caller's promise.
-        unsafe { Self::store(item, dst) }
-    }
-
-    #[inline(always)]
-    unsafe fn row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
-        // A large item fills a register: nothing is gained by joining several.
-        if axis.extent < 8 || Self::SIZE >= 16 {
-            for i in 0..axis.extent {
-                // SAFETY: the caller's promises for this turn.
-                unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
-            }
-        } else {
-            // SAFETY: the caller's promises.
-            unsafe { self.long_row(axis, src, dst) }
-        }
-    }
-
     unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         for j in 0..second.extent {
             // SAFETY: the caller's promises for this turn.
