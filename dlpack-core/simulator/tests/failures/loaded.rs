@@ -5,7 +5,7 @@
 )]
 
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -21,6 +21,13 @@ const COPIES: &str = "DLPACK_TEST_COPIES";
 /// Core looks for the first one first.
 const NAMES: [&str; 2] = ["libamdhip64.so", "libamdhip64.so.6"];
 
+/// One test, in a process of its own.
+fn alone(program: &Path, test: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--exact", test, "--nocapture"]);
+    command
+}
+
 /// Two copies of a runtime do not know each other's streams.
 #[test]
 fn the_copy_that_the_program_has_loaded_is_taken() {
@@ -30,12 +37,7 @@ fn the_copy_that_the_program_has_loaded_is_taken() {
     for name in NAMES {
         std::fs::copy(library_path(), folder.join(name)).unwrap();
     }
-    let output = Command::new(&test)
-        .args([
-            "--exact",
-            "loaded::in_a_process_with_two_copies",
-            "--nocapture",
-        ])
+    let output = alone(&test, "loaded::in_a_process_with_two_copies")
         .env("LD_LIBRARY_PATH", &folder)
         .env(COPIES, &folder)
         .env_remove("DLPACK_LIBAMDHIP64")
@@ -71,12 +73,7 @@ const CASE: &str = "DLPACK_TEST_DEVICE";
 fn a_device_that_is_not_there_or_comes_late_is_no_reason_to_leak_or_to_race() {
     for case in ["none", "late"] {
         let test = std::env::current_exe().expect("a test knows its own file");
-        let output = Command::new(test)
-            .args([
-                "--exact",
-                "loaded::in_a_process_with_such_a_device",
-                "--nocapture",
-            ])
+        let output = alone(&test, "loaded::in_a_process_with_such_a_device")
             .env(CASE, case)
             .output()
             .expect("a test can be started");
@@ -178,9 +175,7 @@ fn streams_of_green_contexts_are_ordered_where_their_context_cannot_be_asked() {
         library[at..][..other.len()].copy_from_slice(other);
     }
     std::fs::write(folder.join(path.file_name().unwrap()), library).unwrap();
-    let output = Command::new(&moved)
-        .args(["--exact", "loaded::in_a_process_with_the_older_question"])
-        .arg("--nocapture")
+    let output = alone(&moved, "loaded::in_a_process_with_the_older_question")
         .env(OLDER, "yes")
         .output()
         .expect("a test can be started");
