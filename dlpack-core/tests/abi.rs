@@ -4,12 +4,17 @@
 //! real header), and C declarations written below, which a C compiler lays out for the platform at hand.
 //! What one of the first two has and the other has not is a failure.
 
-#![expect(
-    unsafe_code,
-    reason = "the last test calls C code and is called back by it"
+#![cfg_attr(
+    target_os = "linux",
+    expect(
+        unsafe_code,
+        reason = "the last test calls C code and is called back by it"
+    )
 )]
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int};
+#[cfg(target_os = "linux")]
+use core::ffi::{c_char, c_void};
 use core::mem::{align_of, offset_of, size_of};
 use dlpack_core::abi::{self, *};
 use serde_json::Value;

@@ -6,12 +6,12 @@ mod made;
 
 use core::ptr::{NonNull, null_mut, without_provenance_mut};
 use dlpack_core::abi::{
-    DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
-    DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLPackVersion,
+    DLDevice, DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
+    DLPACK_FLAG_BITMASK_READ_ONLY,
 };
 use dlpack_core::request::Transfer;
 use dlpack_core::{DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Version};
-use made::{BOOL, F32, Foreign, I32, U8, dtype};
+use made::{BOOL, Foreign, I32, U8, dtype};
 use std::sync::Arc;
 
 /// Memory that outlives the tensors over it.
@@ -125,6 +125,7 @@ mod forbidden {
 fn another_major_is_released_and_not_looked_at() {
     use core::mem::offset_of;
     use core::sync::atomic::{AtomicUsize, Ordering};
+    use dlpack_core::abi::{DLManagedTensorVersioned, DLPackVersion};
     type Deleter = unsafe extern "C" fn(*mut DLManagedTensorVersioned);
     static DELETED: AtomicUsize = AtomicUsize::new(0);
     unsafe extern "C" fn delete(_: *mut DLManagedTensorVersioned) {
@@ -178,6 +179,8 @@ fn another_major_is_released_and_not_looked_at() {
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn data_is_not_read_until_it_is_asked_for() {
+    use made::F32;
+
     let pages = forbidden::Pages::new();
     let good = Foreign::new(pages.end(), F32, &[4, 5]);
     refused(&Foreign {

@@ -1,7 +1,7 @@
 //! The libraries of the drivers: where they are looked for, and functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
-use alloc::vec::Vec;
+use alloc::{format, string::String, vec::Vec};
 use core::ffi::c_void;
 use core::{mem::transmute_copy, ptr::NonNull};
 
@@ -70,7 +70,7 @@ impl OpenLibrary {
         for name in candidates {
             match load(&name, by_name) {
                 Ok(library) => return Ok(Self { library, name }),
-                Err(error) => failures.push(why(&error)),
+                Err(error) => failures.push(why(&name, &error)),
             }
         }
         Err(Error::NoDriver {
@@ -103,9 +103,18 @@ impl OpenLibrary {
     }
 }
 
-/// What the system says. From version 0.9 on, an error of `libloading` keeps that behind a text of its own.
-fn why(error: &dyn core::error::Error) -> alloc::string::String {
-    alloc::format!("{}", error.source().unwrap_or(error))
+/// What the system says. From version 0.9 on, an error of `libloading` keeps that behind a text of its own. Windows does
+/// not say which library it is about.
+fn why(name: &OsString, error: &dyn core::error::Error) -> String {
+    let (name, why) = (
+        name.to_string_lossy(),
+        format!("{}", error.source().unwrap_or(error)),
+    );
+    if why.contains(&*name) {
+        why
+    } else {
+        format!("{name}: {why}")
+    }
 }
 
 /// Loads a library: by its name, or from where somebody says that it is.

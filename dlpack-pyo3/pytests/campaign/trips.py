@@ -144,6 +144,9 @@ def no_producer():
 
 
 def resident():
+    """The bytes of memory of this process; 0 where the system does not say it so."""
+    if sys.platform != "linux":
+        return 0
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

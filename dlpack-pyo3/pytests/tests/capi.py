@@ -79,7 +79,7 @@ USED_VERSIONED = c.c_char_p(b"used_dltensor_versioned")
 EXCHANGE = c.c_char_p(b"dlpack_exchange_api")
 USED = {LEGACY.value: USED_LEGACY, VERSIONED.value: USED_VERSIONED}
 
-libc = c.CDLL(None)
+libc = c.CDLL("msvcrt" if sys.platform == "win32" else None)
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
@@ -144,7 +144,9 @@ COUNTS_MEMORY = hasattr(libc, "mallinfo2")
 
 
 def memory_in_use():
-    """The bytes that malloc has handed out."""
+    """The bytes that malloc has handed out; 0 where the C library does not say."""
+    if not COUNTS_MEMORY:
+        return 0
     libc.mallinfo2.restype = _Mallinfo2
     info = libc.mallinfo2()
     return info.uordblks + info.hblkhd
@@ -238,11 +240,25 @@ def call_deleter(deleter, address, gil=True):
 
 def on_foreign_thread(function, argument):
     """Runs a C function on a new thread of the operating system, and waits for it without the GIL."""
+    if sys.platform == "win32":
+        kernel = c.WinDLL("kernel32")
+        kernel.CreateThread.restype = c.c_void_p
+        kernel.CreateThread.argtypes = [c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p, c.c_ulong, c.c_void_p]
+        kernel.WaitForSingleObject.argtypes = [c.c_void_p, c.c_ulong]
+        kernel.CloseHandle.argtypes = [c.c_void_p]
+        thread = kernel.CreateThread(None, 0, function, argument, 0, None)
+        assert kernel.WaitForSingleObject(thread, 0xFFFFFFFF) == 0
+        kernel.CloseHandle(thread)
+        return
     thread = c.c_ulong()
     start = libc.pthread_create
     start.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p]
     assert start(c.addressof(thread), None, function, argument) == 0
     assert libc.pthread_join(c.c_ulong(thread.value), None) == 0
+
+
+# Windows calls functions without an argument only.
+CALLS_AT_EXIT = hasattr(libc, "__cxa_atexit")
 
 
 def at_exit(function, argument):

@@ -105,7 +105,7 @@ ODD = [
         (lambda: memoryview(b"ab").cast("c"), '"c" of 1 bytes'),
         (lambda: (Pair * 2)(), r'"T\{.*" of 8 bytes'),
         (lambda: (c.c_void_p * 2)(), '"<?P" of 8 bytes'),
-        (lambda: (c.c_int.__ctype_be__ * 2)() if sys.byteorder == "little" else (c.c_int.__ctype_le__ * 2)(), '"[<>]i" of 4 bytes'),
+        (lambda: (c.c_int.__ctype_be__ * 2)() if sys.byteorder == "little" else (c.c_int.__ctype_le__ * 2)(), '"[<>][il]" of 4 bytes'),
 ]
 if np:
     ODD += [

@@ -198,6 +198,8 @@ def test_parts_on_any_device(kind):
     """No memory is touched. Where an address is a handle, the part lies further behind it."""
     if kind in (5, 6):
         pytest.skip("no device")
+    if kind == 13 and not os.environ.get("DLPACK_SIMULATOR"):
+        pytest.skip("the processor reads managed memory when the driver says that it may")
     producer = p.Elsewhere(kind) if kind not in (1, 3, 11, 13) else capi.Foreign(device=(kind, 0), shape=(4,))
     tensor = p.take(producer)
     part = tensor[3:0:-2]
@@ -273,8 +275,7 @@ def test_an_import_of_an_import_is_no_chain(way, make):
     before = capi.memory_in_use()
     for _ in range(10_000):
         tensor = step(tensor)
-    if capi.COUNTS_MEMORY:
-        assert capi.memory_in_use() - before < 200_000
+    assert capi.memory_in_use() - before < 200_000
     assert capi.references(producer) == held and tensor.data_ptr == address
     kept = capi.references(first)
     assert kept <= 3
@@ -292,8 +293,7 @@ def test_parts_of_parts_are_no_chain(numpy):
     before = capi.memory_in_use()
     for _ in range(10_000):
         tensor = tensor[1:]
-    if capi.COUNTS_MEMORY:
-        assert capi.memory_in_use() - before < 200_000
+    assert capi.memory_in_use() - before < 200_000
     assert numpy.from_dlpack(tensor)[0] == 10_000
     # The array itself, or the one tensor that has it.
     assert capi.references(first) <= 2

@@ -552,8 +552,7 @@ def test_importing_costs_nothing_that_stays():
     some(1000)
     assert (capi.references(probe), capi.references(bad)) == (held, held_bad)
     assert bad.deleted == 1050
-    if capi.COUNTS_MEMORY:
-        assert capi.memory_in_use() - before < 8000
+    assert capi.memory_in_use() - before < 8000
 
 
 def test_inspecting():

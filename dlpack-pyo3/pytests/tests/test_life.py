@@ -167,7 +167,10 @@ class TestPickle:
         assert behind.readonly
         while type(behind) is memoryview:
             behind = behind.obj
-        assert not hasattr(behind, "__dict__") and numpy.asarray(behind).flags.writeable is False
+        assert not hasattr(behind, "__dict__")
+        # From Python 3.12 on, what calls `__buffer__` is behind it, and gives nothing itself.
+        if type(behind).__name__ != "_buffer_wrapper":
+            assert memoryview(behind).readonly
         back = pickle.loads(data, buffers=buffers)
         assert back.readonly and back.data_ptr == rewards.data_ptr
         del rewards, behind

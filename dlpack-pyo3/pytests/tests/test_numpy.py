@@ -75,9 +75,11 @@ REFUSED = {
     "bytes": lambda: np.array([b"a", b"b"]),
     "void": lambda: np.zeros(2, "V4"),
     "another order": lambda: np.zeros(2, np.dtype("i4").newbyteorder()),
-    "long doubles": lambda: np.zeros(2, "g"),
     "a field": lambda: np.zeros(2, np.dtype("i4,i1", align=False))["f0"],
 }
+# Elsewhere these are doubles.
+if np.dtype("g").itemsize > 8:
+    REFUSED["long doubles"] = lambda: np.zeros(2, "g")
 
 
 @pytest.mark.parametrize("why", REFUSED)
