@@ -51,7 +51,7 @@ macro_rules! scripts {
 }
 
 /// Those that are scripts of `.ci`, which get the words as they are.
-const SCRIPTS: [(&str, &str); 4] = scripts!("asan" "fuzz" "mutants" "valgrind");
+const SCRIPTS: [(&str, &str); 5] = scripts!("asan" "fuzz" "mutants" "valgrind" "windows");
 
 fn main() -> ExitCode {
     if let Err(error) = start() {
