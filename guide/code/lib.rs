@@ -1,5 +1,7 @@
 //! The programs of README and guide: each page is a module, `guide.start`, with the classes and functions that it shows.
 
+#[expect(unsafe_code, reason = "that is what the derive does away with")]
+mod before;
 #[allow(
     dead_code,
     unsafe_code,

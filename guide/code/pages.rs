@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 const FENCE: &str = "```rust,ignore\n";
+const BEFORE: &str = "#[pymodule_export] use crate::before::python as before;\n";
 
 fn main() -> io::Result<()> {
     let guide = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
@@ -30,7 +31,8 @@ fn main() -> io::Result<()> {
         .iter()
         .map(|name| format!("#[pymodule_export] use super::{name}::python::my_module as {name};\n"))
         .collect();
-    let all = format!("{modules}\n#[pyo3::pymodule(name = \"guide\")] mod all {{\n{exports}}}\n");
+    let all =
+        format!("{modules}\n#[pyo3::pymodule(name = \"guide\")] mod all {{\n{exports}{BEFORE}}}\n");
     fs::write(
         PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("pages.rs"),
         all,
