@@ -30,8 +30,21 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         }),
     ];
     steps.extend(test::steps(keep_going)?);
+    steps.push(Step::new("clippy of examples/ecosystem", ecosystem));
     steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.extend(release::steps());
     steps.retain(|step| step.name.contains(&only));
     run_all(sh, "ci", steps, keep_going)
+}
+
+/// A build by clippy, not a check: it takes from the tests of these examples what they depend on, which is minutes of work.
+fn ecosystem(sh: &Shell) -> Result<()> {
+    let build =
+        sh.line("cargo build --quiet --workspace --manifest-path examples/ecosystem/Cargo.toml");
+    let build = build
+        .env("CARGO_TARGET_DIR", target_dir())
+        .env("PYO3_PYTHON", interpreter()?);
+    Ok(build
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        .run()?)
 }
