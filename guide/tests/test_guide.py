@@ -6,12 +6,14 @@
     ```rust,ignore          compiled into `my_module`, which the Python blocks of the same page import (guide/code)
     ```rust,ignore,quote    stands in a source file of the repository as it is here; so do blocks of C
     ```python               runs; with `>>>`, what it prints is compared
-    ```text, ```toml        read by nobody, but for the commands of `cargo xtask`
+    ```toml                 the features that it names are there, and the version is ours
+    ```text                 read by nobody, but for the commands of `cargo xtask`
 """
 
 import doctest
 import importlib
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +26,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "guide/src").glob("*.md"))]
 FENCES = {"rust", "rust,ignore", "rust,ignore,quote", "python", "c", "cpp", "text", "toml"}
 # Too large to install for this. A block that needs one runs where it is.
 OPTIONAL = {"torch", "cupy", "tensorflow", "tvm_ffi"}
+# Where `cargo xtask consumers` has installed torch for this Python; behind all that is installed here.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dlpack-derive"
+PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+sys.path += [str(path) for path in CACHE.glob(f"venv-torch-*/lib/{PYTHON}/site-packages")]
 
 
 def blocks(text):
@@ -134,6 +140,28 @@ def test_doctests_are_run(path):
     has = any(fence == "rust" for fence, _, _ in blocks(path.read_text()))
     listed = f'"{path.relative_to(ROOT)}"' in (ROOT / "examples/quickstart/src/lib.rs").read_text()
     assert has == listed, "examples/quickstart/src/lib.rs lists the pages with doctests"
+
+
+def manifest(folder):
+    """The text of a manifest, and the features that it declares."""
+    text = (ROOT / folder / "Cargo.toml").read_text()
+    features = re.search(r"^\[features\]\n(.*?)(?=^\[|\Z)", text, re.M | re.S)
+    return text, set(re.findall(r"^(\S+) =", features[1], re.M)) if features else set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_manifests_name_what_there_is(path):
+    version = re.search(r'^version = "(\d+\.\d+)', manifest(".")[0], re.M)[1]
+    for fence, line, text in blocks(path.read_text()):
+        if fence != "toml":
+            continue
+        for name, rest in re.findall(r"^(dlpack-\w+) = (.*)$", text, re.M):
+            assert f'"{version}"' in rest, f"line {line}: {version} is ours"
+            named = re.search(r"features = \[([^]]*)\]", rest)
+            wanted = set(re.findall(r'"([^"]+)"', named[1])) if named else set()
+            assert wanted <= manifest(name)[1], f"line {line}"
+        for name, feature in re.findall(r'"(dlpack-\w+)/(\w+)"', text):
+            assert feature in manifest(name)[1], f"line {line}"
 
 
 def quotable():
