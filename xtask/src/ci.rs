@@ -2,7 +2,7 @@
 //!
 //! usage: `cargo xtask ci [--keep-going] [--only WORD] [--install]`
 //!   --keep-going   run the other steps after one has failed
-//!   --only WORD    only the steps whose name contains the word
+//!   --only WORD    only the steps whose name contains the word; with one that none has it lists them
 //!   --install      first install cargo-deny and cargo-semver-checks, which compile for minutes; else their steps are skipped
 
 use crate::prelude::*;
@@ -33,7 +33,10 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     steps.push(Step::new("clippy of examples/ecosystem", ecosystem));
     steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.extend(release::steps());
+    let names: Vec<_> = steps.iter().map(|step| step.name.clone()).collect();
     steps.retain(|step| step.name.contains(&only));
+    let names = names.join("; ");
+    ensure!(!steps.is_empty(), "no `{only}` among the steps: {names}");
     run_all(sh, "ci", steps, keep_going)
 }
 

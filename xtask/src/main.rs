@@ -84,7 +84,8 @@ fn start() -> Result<()> {
         return Ok(cmd!(sh, ".ci/{name} {words...}").run()?);
     }
     let command = COMMANDS.iter().find(|command| command.0 == name);
-    let (_, file, action) = command.with_context(|| format!("--help does not know `{name}`"))?;
+    let (_, file, action) =
+        command.with_context(|| format!("has no command `{name}`: try --help"))?;
     if words.len() < all {
         help(file).for_each(|line| println!("{line}"));
         return Ok(());

@@ -92,7 +92,7 @@ pub(crate) fn tool(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
     let program = program(name, version)?;
     if !program.exists() {
         let folder = cache()?.join(format!("{name}-{version}"));
-        let install = sh.line("cargo install --quiet --locked --root").arg(folder);
+        let install = sh.line("cargo install --locked --root").arg(folder);
         install.arg(format!("{name}@{version}")).run()?;
     }
     Ok(program)
