@@ -79,7 +79,7 @@ def everyday_libraries():
         "",
         "- **shared**: the library reads your memory where it is",
         "- **copy**: right, in other memory",
-        "- **refuses**: the library raises an exception; **refused**: we do",
+        "- **refuses**: the library raises an exception; **refused**: these crates raise one",
         "- **wrong**: a bug of the library's that no producer can mend",
         "",
         "![How many of these kinds of arrays each library shares, copies and refuses](img/consumers.svg)",
