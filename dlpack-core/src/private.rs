@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `probe.rs` | how does a field of this type lend its elements? |
 //! | `parts.rs` | which loan is it, and may a clone keep it? Which extents, strides, offsets, items, device, stream? |
+//! | `expression.rs` | what does this expression give? |
 //! | `tensor.rs` | is the field a tensor by itself, which one has this name, and how is it made again from one? |
 //! | `claim.rs` | does `assert_exports!` hold? |
 //!
@@ -16,7 +17,7 @@
 //! | what | because |
 //! |---|---|
 //! | `raw` | it is the one `unsafe` function; `address` only reads an address |
-//! | `data`, `data_mut`, `data_of`, `usual`, `usual_mut`, `described`, `via` | a loan lives as long as its borrow, and what is described is checked against it |
+//! | `data`, `data_mut`, `data_of`, `data_given`, `described_given`, `via`, `usual`, `usual_mut`, `described` | a loan lives as long as its borrow, and what is described is checked against it |
 //! | `share`, `share_usual` | what the clone lends from its new place has to be the tensor, or it is refused |
 //! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_..`, `fits`, `fitting`, `given` | they pass on to public traits, or make errors |
 //! | `record_column` | the place of the field is compared in every row |
@@ -25,6 +26,7 @@
 //! | the rest | constants, numbers and types |
 
 mod claim;
+mod expression;
 mod parts;
 mod probe;
 mod tensor;
@@ -50,6 +52,9 @@ pub use crate::layout::shape::{HOLE, List, RankOf};
 pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
 pub use crate::private::claim::{Claim, Elem, Text};
+pub use crate::private::expression::{
+    Expression, Given, Unfit, data_given, described_given, facts_given, via,
+};
 pub use crate::private::parts::{
     data, data_mut, data_of, device, dtype, extents, len, number, offset, order, rare_shape,
     rare_strides, shape, share, share_usual, steps, stream, stream_of, strides, writable,
@@ -57,7 +62,7 @@ pub use crate::private::parts::{
 pub use crate::private::probe::{Probe, Unsaid, Whole};
 pub use crate::private::tensor::{
     Described, column, count, described, find, fits, fitting, given, import_column_major,
-    import_whole, names, no_variant, present, skipped, unknown_tensor, via, whole, whole_mut,
+    import_whole, names, no_variant, present, skipped, unknown_tensor, whole, whole_mut,
     whole_share, whole_usual,
 };
 

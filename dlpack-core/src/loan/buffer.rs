@@ -159,11 +159,15 @@ impl<B: Writable + ?Sized> Writable for Box<B> {}
     note = "borrow a slice: `data = &self.field[..]`"
 )]
 pub trait Lent<'a> {
+    /// What the type alone says.
+    const FACTS: Facts = Facts::UNKNOWN;
     /// The loan.
     fn loan(self) -> Loan<'a>;
 }
 
 impl<'a, B: Buffer + ?Sized> Lent<'a> for &'a B {
+    const FACTS: Facts = B::FACTS.shared();
+
     #[inline]
     fn loan(self) -> Loan<'a> {
         self.lend()

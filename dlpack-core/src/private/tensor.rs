@@ -9,7 +9,7 @@ use crate::loan::facts::Facts;
 use crate::private::claim::equal;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
 use crate::tensor::view::same_extent;
-use crate::{DLPack, Descriptor, Error, ExportRequest, FromDLPack, Loan, Managed, Parts, Record};
+use crate::{Descriptor, Error, ExportRequest, FromDLPack, Loan, Managed, Parts, Record};
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
@@ -68,22 +68,6 @@ pub fn present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T,
 /// That a variant has no tensor.
 pub fn skipped<'a>(name: &'static str, variant: &'static str) -> Result<Descriptor<'a>, Error> {
     Err(Error::Skipped { name, variant })
-}
-
-/// What the expression behind `via =` gives.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tensor that owns its elements",
-    label = "expected an owned tensor, such as `Vec<T>`",
-    note = "of a slice, give a copy: `via = self.items[..].to_vec()`; to lend it as it is, say `data = &self.items[..]`"
-)]
-pub trait Computed: DLPack + 'static {}
-
-#[diagnostic::do_not_recommend]
-impl<T: DLPack + 'static> Computed for T {}
-
-/// A tensor that is computed on request: the descriptor owns it.
-pub fn via<'a, T: Computed>(tensor: T) -> Result<Descriptor<'a>, Error> {
-    Parts::new().via(tensor)
 }
 
 /// A field that is read back from a whole tensor.

@@ -220,7 +220,7 @@ pub(crate) fn usual(
 
 /// `Parts::new().shape(..) .. .describe(..)`, but for how the value is borrowed.
 pub(crate) struct Description<'a> {
-    parts: TokenStream,
+    pub(crate) parts: TokenStream,
     /// The loan of the data.
     data: Box<dyn Fn(Borrow) -> TokenStream + 'a>,
     /// Where `describe` is called.
@@ -319,11 +319,7 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
             let (at, present) = (site(ty), present(paths, field));
             Typed::new(paths, ty, at, "Probe").call("data", quote_spanned!(at=> #present,))
         }
-        Data::Expr(expr) => {
-            let (at, inferred) = (site(expr), inferred(paths, expr));
-            let k = paths.k(at);
-            quote_spanned!(at=> #k::data_of::<#inferred>(#expr))
-        }
+        Data::Expr(expr) => checked(paths, expr, "data_of"),
         Data::Raw { token, data, len } => {
             let k = &paths.k;
             let own = Span::mixed_site();
@@ -344,6 +340,13 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
         }
     };
     Box::new(move |_| loan.clone())
+}
+
+/// A call with an expression, whose bounds are blamed on all of it.
+pub(crate) fn checked(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> TokenStream {
+    let (at, inferred) = (site(expr), inferred(paths, expr));
+    let (k, function) = (paths.k(at), Ident::new(function, at));
+    quote_spanned!(at=> #k::#function::<#inferred>(#expr))
 }
 
 pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -431,7 +434,7 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
 /// What the types alone say, for checks at compile time; with `Unsaid` in scope.
 pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
-    let mut facts = match &tensor.data {
+    let data = match &tensor.data {
         Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
             let at = site(ty);
             let k = paths.k(at);
@@ -441,6 +444,13 @@ pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
         // A raw pointer is one of the processor, unless the key `device` says another.
         Data::Raw { .. } => quote!(#k::Facts::HOST),
     };
+    facts_over(paths, tensor, data)
+}
+
+/// The same, where it is known what its data says.
+pub(crate) fn facts_over(paths: &Paths<'_>, tensor: &Tensor<'_>, data: TokenStream) -> TokenStream {
+    let k = &paths.k;
+    let mut facts = data;
     if let Some(shape) = &tensor.shape {
         let ty = rank(paths, Some(shape));
         facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));

@@ -5,15 +5,15 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, argument, description, facts, policy_calls, usual,
+    Borrow, Paths, Typed, argument, checked, description, facts, facts_over, policy_calls, usual,
 };
 use crate::expand::class;
 use crate::expand::tensors;
-use crate::plan::tensor::{Access, Slot, Tensor};
+use crate::plan::tensor::{Access, Data, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
 use crate::syntax::expr::receiver;
 use crate::syntax::input::{Field, Input};
-use crate::syntax::krate::site;
+use crate::syntax::krate::{end_site, parenthesis, site};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
@@ -33,24 +33,66 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
         Main::Tensor { tensor, owner } => main_tensor(paths, tensor, *owner),
         Main::Whole(field) => whole_field(paths, field),
         Main::Variants(arms) => variants(paths, arms),
-        Main::Via(expr, policy) => {
-            let k = paths.k(site(expr));
-            let mut body = quote_spanned!(site(expr)=> #k::via(#expr));
-            if policy.legacy_refuse || policy.release_immediate {
-                let policy = policy_calls(policy);
-                let c = &paths.c;
-                body = quote!(#c::Parts::new() #policy .via(#expr));
-            }
-            paths.describe(Borrow::Shared, &body)
+        Main::Via(_, policy) => {
+            let (c, policy) = (&paths.c, policy_calls(policy));
+            let mut items = paths.extras(&facts_given(paths), &TokenStream::new());
+            let described = described_given(paths, &quote!(#c::Parts::new() #policy));
+            items.extend(paths.describe(Borrow::Shared, &described));
+            items
         }
     };
     let c = &paths.c;
-    paths.input.implement_sent(quote!(#c::DLPack), items)
+    let mut tokens = paths.input.implement_sent(quote!(#c::DLPack), items);
+    let expression = match main {
+        Main::Via(expr, _) => Some((expr, "via")),
+        Main::Tensor { tensor, .. } => match &tensor.data {
+            Data::Expr(expr) => Some((expr, "data_given")),
+            _ => None,
+        },
+        _ => None,
+    };
+    tokens.extend(expression.map(|(expr, function)| expression_of(paths, expr, function)));
+    tokens
+}
+
+/// `impl Expression`: the user's expression in a method of its own.
+fn expression_of(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> TokenStream {
+    let Paths { c, k, .. } = paths;
+    let value = checked(paths, expr, function);
+    // An expression that lends what it does not keep is blamed from here to its end.
+    let at_k = paths.k(site(expr));
+    let given = parenthesis(quote!(#value.given()), end_site(expr));
+    let value = quote_spanned!(site(expr)=> #at_k::Ok #given);
+    let items = quote! {
+        #[inline]
+        fn value(&self) -> #k::Result<impl #k::Given<'_>, #c::Error> {
+            use #k::Unfit as _;
+            #value
+        }
+    };
+    paths.input.implement_sent(quote!(#k::Expression), items)
+}
+
+/// What the type of that expression says.
+fn facts_given(paths: &Paths<'_>) -> TokenStream {
+    let k = &paths.k;
+    quote!(#k::facts_given::<Self>())
+}
+
+/// The tensor that it is.
+fn described_given(paths: &Paths<'_>, parts: &TokenStream) -> TokenStream {
+    let k = &paths.k;
+    quote!(#k::described_given(self, #parts))
 }
 
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
     let Paths { c, k, .. } = paths;
-    let facts = facts(paths, tensor);
+    let is_expression = matches!(tensor.data, Data::Expr(_));
+    let facts = if is_expression {
+        facts_over(paths, tensor, facts_given(paths))
+    } else {
+        facts(paths, tensor)
+    };
     let facts = quote!({ use #k::Unsaid as _; #facts });
     let mut extras = TokenStream::new();
     if tensor.access == Access::Writable {
@@ -70,7 +112,11 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         extras.extend(paths.share(&quote_spanned!(at=> #k::Some(#share))));
     }
     let mut items = paths.extras(&facts, &extras);
-    let describe = describe.unwrap_or_else(|| description.by(Borrow::Shared));
+    let describe = match describe {
+        Some(describe) => describe,
+        None if is_expression => described_given(paths, &description.parts),
+        None => description.by(Borrow::Shared),
+    };
     items.extend(paths.describe(Borrow::Shared, &describe));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = description.by(Borrow::Exclusive);

@@ -170,7 +170,7 @@ snapshots! {
         #[dlpack(shape = [_, dim])]
         struct Vectors { #[dlpack(data, owner)] values: ScalarBuffer<f32>, dim: i32 }
     ";
-    owner_elsewhere: DLPack, USUAL, "
+    owner_elsewhere: DLPack, MORE, "
         #[dlpack(data = &self.map[header..])]
         struct Mapped { #[dlpack(owner)] map: Arc<Mmap>, header: usize }
     ";

@@ -8,7 +8,7 @@ impl ::dlpack_core::DLPack for Mapped {
         Self,
     >({
             use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::Facts::UNKNOWN
+            ::dlpack_core::__private::facts_given::<Self>()
         })
         .share(|this, request| ::dlpack_core::__private::Some(
             ::dlpack_core::__private::share::<
@@ -23,11 +23,25 @@ impl ::dlpack_core::DLPack for Mapped {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::Parts::new()
-            .describe(
-                ::dlpack_core::__private::data_of::<
-                    ::dlpack_core::__private::Inferred<_>,
-                >(&self.map[self.header..]),
-            )
+        ::dlpack_core::__private::described_given(self, ::dlpack_core::Parts::new())
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+impl ::dlpack_core::__private::Expression for Mapped {
+    #[inline]
+    fn value(
+        &self,
+    ) -> ::dlpack_core::__private::Result<
+        impl ::dlpack_core::__private::Given<'_>,
+        ::dlpack_core::Error,
+    > {
+        use ::dlpack_core::__private::Unfit as _;
+        ::dlpack_core::__private::Ok(
+            ::dlpack_core::__private::data_given::<
+                ::dlpack_core::__private::Inferred<_>,
+            >(&self.map[self.header..])
+                .given(),
+        )
     }
 }

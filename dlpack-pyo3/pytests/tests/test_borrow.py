@@ -366,3 +366,16 @@ def test_the_device_needs_no_borrow():
     assert owner.__dlpack_device__() == (1, 0)
     seen.release()
     assert p.Audio.Silence().__dlpack_device__() == p.Audio.Float([1.0]).__dlpack_device__() == (1, 0)
+
+
+def test_the_device_of_an_expression_needs_no_value():
+    """DEV-01: the type of what `data =` and `via =` give says where it is; neither is evaluated."""
+    p.arm("via", "text")
+    try:
+        assert p.HookedVia().__dlpack_device__() == (1, 0)
+    finally:
+        p.arm("", "text")
+    outside = p.Probe([4], strides=[-1])
+    with pytest.raises(BufferError):
+        outside.__dlpack__()
+    assert outside.__dlpack_device__() == (1, 0)

@@ -1,6 +1,6 @@
 //! A part of a field is borrowed by whatever expression borrows it.
 
-use dlpack_core::{DLPack, Error};
+use dlpack_core::{DLPack, Error, assert_exports};
 
 #[derive(DLPack)]
 #[dlpack(data = self.frames[*current].as_slice())]
@@ -26,6 +26,10 @@ struct ByChoice {
     right: Vec<f32>,
     second: Box<bool>,
 }
+
+// What they give is known without a value.
+assert_exports!(ByMethod: f32, rank 1, readonly);
+assert_exports!(ByChoice: f32, rank 1, readonly);
 
 fn main() -> Result<(), Error> {
     let frames = || vec![vec![0.0; 2], vec![0.0; 3]];
