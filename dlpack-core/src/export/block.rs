@@ -8,7 +8,7 @@
 
 use alloc::alloc::{alloc, dealloc};
 use core::ptr::{NonNull, addr_of_mut};
-use core::{alloc::Layout, ffi::c_void, mem::offset_of};
+use core::{alloc::Layout, ffi::c_void, marker::PhantomData, mem::offset_of};
 
 use crate::describe::descriptor::Descriptor;
 use crate::export::contents::{Contents, Lists, Room, free_long};
@@ -91,24 +91,25 @@ impl<O> Context<O> {
     ///
     /// # Safety
     ///
-    /// The context is that of a block with its owner, which nobody uses afterwards.
+    /// `context` is that of a block with its owner, which nobody uses afterwards.
     #[inline(always)]
-    unsafe fn release(self) {
-        let _free = Free(self);
+    unsafe fn release(context: *mut c_void) {
+        let _free = Free::<O>(context, PhantomData);
         // SAFETY: the place of the owner inside the block.
-        let owner = unsafe { addr_of_mut!((*self.block).owner) };
+        let owner = unsafe { addr_of_mut!((*Self::of(context).block).owner) };
         // SAFETY: it was initialised when the block was made, and this is the one drop.
         unsafe { owner.drop_in_place() };
     }
 }
 
-/// Frees a block, and the lists that were too long for it; not its owner.
-struct Free<O>(Context<O>);
+/// Frees a block, and the lists that were too long for it; not its owner. It reads the room in the end: until then there
+/// would be a register for it to save and restore.
+struct Free<O>(*mut c_void, PhantomData<O>);
 
 impl<O> Drop for Free<O> {
     #[inline(always)]
     fn drop(&mut self) {
-        let Self(context) = *self;
+        let context = Context::<O>::of(self.0);
         if context.room.is_long() {
             // SAFETY: made only of a block that was not freed.
             let place = unsafe { context.lists() };
@@ -127,9 +128,9 @@ impl<O> Drop for Free<O> {
 /// `context` is that of a block with an owner of this type, which nobody uses afterwards.
 #[inline]
 pub(super) unsafe fn take<O>(context: *mut c_void) -> O {
-    let free = Free(Context::<O>::of(context));
+    let _free = Free::<O>(context, PhantomData);
     // SAFETY: the place of the owner inside the block.
-    let owner = unsafe { addr_of_mut!((*free.0.block).owner) };
+    let owner = unsafe { addr_of_mut!((*Context::<O>::of(context).block).owner) };
     // SAFETY: it was initialised when the block was made, and is moved out of it.
     unsafe { owner.read() }
 }
@@ -382,7 +383,7 @@ unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
 impl<O> Drop for Unfinished<O> {
     fn drop(&mut self) {
         // SAFETY: `new` made it, and nobody else knows it.
-        unsafe { self.0.release() };
+        unsafe { Context::<O>::release(self.0.raw()) };
     }
 }
 
@@ -391,7 +392,7 @@ unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersio
     // SAFETY: a consumer passes the struct that it was given.
     let context = unsafe { (*tensor).manager_ctx };
     // SAFETY: it is that of our block, and a consumer calls the deleter once.
-    unsafe { release::<O>(context) };
+    unsafe { release::<O, true>(context) };
 }
 
 /// The deleter of a legacy export.
@@ -399,20 +400,21 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
     // SAFETY: a consumer passes the struct that it was given.
     let context = unsafe { (*tensor).manager_ctx };
     // SAFETY: it is that of our block, and a consumer calls the deleter once.
-    unsafe { release::<O>(context) };
+    unsafe { release::<O, false>(context) };
 }
 
 /// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
 /// overwritten the lists (CAP-11). A panic of the owner ends here: unwinding into C would abort (ABI-10).
 ///
+/// What only one deleter calls is compiled into it.
+///
 /// # Safety
 ///
 /// `context` is that of a block of this type, which nobody uses afterwards.
 #[inline]
-unsafe fn release<O>(context: *mut c_void) {
-    let block = Context::<O>::of(context);
+unsafe fn release<O, const VERSIONED: bool>(context: *mut c_void) {
     // SAFETY: the caller gives the block up.
-    contain_panic(move || unsafe { block.release() });
+    contain_panic(move || unsafe { Context::<O>::release(context) });
 }
 
 /// Replaces the header of a block by the legacy one.

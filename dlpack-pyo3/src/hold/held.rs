@@ -81,7 +81,7 @@ const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>()
 #[inline]
 unsafe fn give_back(object: NonNull<ffi::PyObject>) {
     // SAFETY: attached; the rest is passed on to the caller.
-    while_attached(|| unsafe { give_back_attached(object) });
+    while_attached(move || unsafe { give_back_attached(object) });
 }
 
 /// Does what needs an interpreter on any thread; nothing where there is none any more (CAP-14).
