@@ -15,6 +15,7 @@
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
+//! | `hinted` | its arguments and results that stubs know more of than PyO3 |
 //! | `index` | what stands between its brackets |
 //! | `numbers` | its items as numbers of Python's |
 //! | `pickle` | how objects go to another process, and are copied |
@@ -23,6 +24,7 @@
 mod array;
 mod arrays;
 mod buffer;
+mod hinted;
 mod index;
 mod numbers;
 pub(crate) mod pickle;

@@ -12,10 +12,11 @@ pub(crate) const PRODUCER: PyStaticExpr = PyStaticExpr::PyClass(PyClassNameStati
     PRODUCER_ID,
 ));
 
-/// An argument: what has `__dlpack__` or a buffer.
+/// An argument: what has `__dlpack__` or a buffer. NumPy's own stubs give an array of `bool` neither before Python 3.12.
 pub(crate) const ARRAY: PyStaticExpr = type_hint_union!(
     PRODUCER,
-    type_hint_identifier!("typing_extensions", "Buffer")
+    type_hint_identifier!("typing_extensions", "Buffer"),
+    NDARRAY
 );
 
 /// An argument that NumPy converts.
@@ -51,6 +52,19 @@ results! {
 /// The names of tensors.
 pub(crate) const NAMES: PyStaticExpr =
     type_hint_subscript!(TUPLE, type_hint_identifier!("builtins", "str"), ELLIPSIS);
+
+/// What stands between the brackets of a tensor: one of these, or a tuple of them.
+pub(crate) const INDEX: PyStaticExpr =
+    type_hint_union!(ONE_INDEX, type_hint_subscript!(TUPLE, ONE_INDEX, ELLIPSIS));
+
+const ONE_INDEX: PyStaticExpr = type_hint_union!(
+    type_hint_identifier!("typing", "SupportsIndex"),
+    type_hint_identifier!("builtins", "slice"),
+    type_hint_identifier!("types", "EllipsisType"),
+    PyStaticExpr::Constant {
+        value: PyStaticConstant::None,
+    }
+);
 
 /// Extents and strides.
 pub(crate) const INTEGERS: PyStaticExpr =

@@ -3,7 +3,7 @@
 use dlpack_core::Managed;
 use dlpack_core::binding::{Number, Numbers, numbers};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyComplex, PyList};
+use pyo3::types::{PyComplex, PyInt, PyList};
 use pyo3::{IntoPyObjectExt, PyTypeInfo, prelude::*};
 
 use crate::error::fail;
@@ -62,13 +62,13 @@ pub(super) fn one<'py, E: PyTypeInfo>(
 }
 
 /// The same as an index, which only the integer of a tensor without axes is.
-pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
-    let number = one::<PyTypeError>(py, tensor)?;
-    if !tensor.view().shape().is_empty() || !number.is_instance_of::<pyo3::types::PyInt>() {
-        let why = "only an integer tensor without axes is an index";
-        return Err(PyTypeError::new_err(why));
+pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyInt>> {
+    match one::<PyTypeError>(py, tensor)?.cast_into() {
+        Ok(number) if tensor.view().shape().is_empty() => Ok(number),
+        _ => Err(PyTypeError::new_err(
+            "only an integer tensor without axes is an index",
+        )),
     }
-    Ok(number)
 }
 
 /// Whether the one number is true.

@@ -1,13 +1,12 @@
 //! [`Tensor`]: any tensor, as a Python object.
 
-use core::convert::Infallible;
-
 use dlpack_core::binding::{Extras, device_of, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple, PyType};
 use pyo3::{PyTypeInfo, prelude::*};
 
+use crate::class::hinted::{Array, Index, Integers, Producer, Tensors};
 use crate::class::{Protocol, array::numpy_of, index::picks, numbers, pickle};
 use crate::error::{OrRaise, Tuple};
 use crate::export::part;
@@ -119,22 +118,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
     }
 }
 
-/// A tuple of integers, and of nothing else in type stubs.
-struct Integers<'py>(Bound<'py, PyTuple>);
-
-impl<'py> IntoPyObject<'py> for Integers<'py> {
-    type Target = PyTuple;
-    type Output = Bound<'py, PyTuple>;
-    type Error = Infallible;
-
-    #[cfg(feature = "stubs")]
-    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::INTEGERS;
-
-    fn into_pyobject(self, _: Python<'py>) -> Result<Self::Output, Infallible> {
-        Ok(self.0)
-    }
-}
-
 #[pymethods]
 impl Tensor {
     #[classattr]
@@ -177,12 +160,12 @@ impl Tensor {
     #[staticmethod]
     #[pyo3(name = "from_dlpack", signature = (obj, /, *, device=None, copy=None))]
     fn import(
-        obj: &Bound<'_, PyAny>,
+        obj: Producer<'_, '_>,
         device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Self> {
         let device = device.map(|(kind, id)| Device::new(DeviceType(kind), id));
-        from_dlpack_with(obj, device, copy).map(Self::new)
+        from_dlpack_with(&obj.0, device, copy).map(Self::new)
     }
 
     /// The extents, one an axis.
@@ -235,8 +218,8 @@ impl Tensor {
     }
 
     /// An array of NumPy's over the same memory.
-    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        numpy_of(slf)
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py>> {
+        numpy_of(slf).map(Array)
     }
 
     /// What pickle writes: the bytes, their type and the shape.
@@ -266,15 +249,16 @@ impl Tensor {
     }
 
     /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
-    fn __getitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
-        part(slf, |shape| picks(index, shape)).map(Self::new)
+    fn __getitem__(slf: &Bound<'_, Self>, index: Index<'_, '_>) -> PyResult<Self> {
+        part(slf, |shape| picks(&index.0, shape)).map(Self::new)
     }
 
     /// The parts along the first axis. A plain sequence, which needs no iterator, is taken by NumPy for one of objects.
-    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Tensors<'py>> {
         let builtins = slf.py().import("builtins")?;
         let indices = builtins.call_method1("range", (slf.len()?,))?;
-        builtins.call_method1("map", (slf.getattr("__getitem__")?, indices))
+        let parts = builtins.call_method1("map", (slf.getattr("__getitem__")?, indices))?;
+        Ok(Tensors(parts))
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -313,22 +297,22 @@ impl Tensor {
         numbers::truth(py, &self.managed)
     }
 
-    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFloat>> {
         let number = numbers::one::<PyTypeError>(py, &self.managed)?;
-        PyFloat::type_object(py).call1((number,))
+        Ok(PyFloat::type_object(py).call1((number,))?.cast_into()?)
     }
 
-    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         let number = numbers::one::<PyTypeError>(py, &self.managed)?;
-        PyInt::type_object(py).call1((number,))
+        Ok(PyInt::type_object(py).call1((number,))?.cast_into()?)
     }
 
-    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
         let number = numbers::one::<PyTypeError>(py, &self.managed)?;
-        PyComplex::type_object(py).call1((number,))
+        Ok(PyComplex::type_object(py).call1((number,))?.cast_into()?)
     }
 
-    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         numbers::index(py, &self.managed)
     }
 

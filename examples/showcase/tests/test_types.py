@@ -134,6 +134,11 @@ def read(path: str) -> npt.NDArray[Any]:
 tensor = s.Tensor.from_dlpack(cloud.x)
 words: str = s.inspect(tensor) + tensor.dtype
 count: int = len(tensor[::2]) + tensor.nbytes
+part: s.Tensor = tensor[0:, ..., None, -1]
+extents = next(iter(part)).shape + tuple(size for row in tensor for size in row.shape)
+one: float = float(tensor[0]) + int(tensor[0]) + complex(tensor[0]).real
+lent: list[s.Tensor] = [s.Tensor.from_dlpack(x), s.Tensor.from_dlpack(bytearray(3)), s.Tensor.from_dlpack(pole)]
+array: npt.NDArray[Any] = tensor.numpy()
 
 def is_tensor(value: object) -> bool:
     return isinstance(value, s.Tensor)
@@ -146,6 +151,10 @@ MISTAKES = {
     "batch.reward": "has no attribute",
     "cloud.x = cloud.y": "read-only",
     "s.brightness([1, 2])": 'incompatible type "list[int]"',
+    "s.Tensor.from_dlpack([1.0])": 'incompatible type "list[float]"',
+    "tensor[1.5]": "Invalid index type",
+    "next(iter(tensor)).name": '"Tensor" has no attribute "name"',
+    "float(tensor).shape": '"float" has no attribute "shape"',
 }
 
 

@@ -1,0 +1,62 @@
+//! Arguments and results of [`Tensor`](crate::Tensor) that are any object to PyO3, and more than that to type stubs.
+
+use core::convert::Infallible;
+
+use pyo3::{prelude::*, types::PyTuple};
+
+/// Arguments, and what stubs say of them.
+macro_rules! arguments {
+    ($($(#[$doc:meta])* $name:ident: $hint:expr;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name<'a, 'py>(pub(super) Borrowed<'a, 'py, PyAny>);
+
+        impl<'a, 'py> FromPyObject<'a, 'py> for $name<'a, 'py> {
+            type Error = Infallible;
+
+            #[cfg(feature = "stubs")]
+            const INPUT_TYPE: pyo3::inspect::PyStaticExpr = $hint;
+
+            fn extract(object: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
+                Ok(Self(object))
+            }
+        }
+    )*};
+}
+arguments! {
+    /// What has `__dlpack__` or a buffer.
+    Producer: crate::hints::ARRAY;
+    /// What stands between the brackets of a tensor.
+    Index: crate::hints::INDEX;
+}
+
+/// Results, likewise.
+macro_rules! results {
+    ($($(#[$doc:meta])* $name:ident: $class:ty, $hint:expr;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name<'py>(pub(super) Bound<'py, $class>);
+
+        impl<'py> IntoPyObject<'py> for $name<'py> {
+            type Target = $class;
+            type Output = Bound<'py, $class>;
+            type Error = Infallible;
+
+            #[cfg(feature = "stubs")]
+            const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = $hint;
+
+            fn into_pyobject(self, _: Python<'py>) -> Result<Self::Output, Infallible> {
+                Ok(self.0)
+            }
+        }
+    )*};
+}
+results! {
+    /// A tuple of integers.
+    Integers: PyTuple, crate::hints::INTEGERS;
+    /// An iterator over tensors.
+    Tensors: PyAny, pyo3::type_hint_subscript!(
+        pyo3::type_hint_identifier!("collections.abc", "Iterator"),
+        <crate::Tensor as pyo3::PyTypeInfo>::TYPE_HINT
+    );
+    /// An array of NumPy's.
+    Array: PyAny, crate::hints::NDARRAY;
+}
