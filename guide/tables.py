@@ -115,8 +115,9 @@ def everyday_libraries():
         "  nothing is copied in any NumPy, as that goes by the buffer protocol.",
         "- **MLX always copies** on the CPU.",
         "- **matplotlib, scikit-learn** and the like call `numpy.asarray`, and see what NumPy sees. **pandas** does so for columns",
-        '  (`DataFrame({"price": trades.price}, copy=False)`); a whole table takes `DataFrame(np.asarray(x), copy=False)`. Without',
-        "  `copy=False` it copies.",
+        '  (`DataFrame({"price": trades.price}, copy=False)`), and for a table where the class',
+        "  [says `iterable`](faq.md#why-does-pandas-say-dataframe-constructor-not-properly-called); else it is `DataFrame(np.asarray(x), copy=False)`.",
+        "  Without `copy=False` it copies.",
         "",
     ]
     return "\n".join(lines)

@@ -15,6 +15,7 @@
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
+//! | `iterable` | `__iter__` and `__len__`, where the class asks for them |
 //! | `hinted` | its arguments and results that stubs know more of than PyO3 |
 //! | `index` | what stands between its brackets |
 //! | `numbers` | its items as numbers of Python's |
@@ -24,8 +25,9 @@
 mod array;
 mod arrays;
 mod buffer;
-mod hinted;
+pub(crate) mod hinted;
 mod index;
+mod iterable;
 mod numbers;
 pub(crate) mod pickle;
 #[cfg(feature = "stubs")]
@@ -33,11 +35,12 @@ mod producer;
 pub(crate) mod tensor;
 pub(crate) mod tensors;
 
+use core::ffi::{CStr, c_int};
 use core::marker::PhantomData;
 
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyCapsule, PyTuple, PyType};
-use pyo3::{PyClass, prelude::*};
+use pyo3::{PyClass, ffi, prelude::*};
 #[cfg(feature = "stubs")]
 use {crate::hints, pyo3::inspect::PyStaticExpr};
 
@@ -101,6 +104,13 @@ impl<T> Protocol<T> {
         self
     }
 
+    /// `__iter__` and `__len__`, over the first axis.
+    #[must_use]
+    pub const fn iterable(mut self) -> Self {
+        self.parts.iterable = true;
+        self
+    }
+
     /// As [`Attributes::over`].
     #[must_use]
     pub(crate) const fn over(mut self, names: &'static [&'static str]) -> Self {
@@ -150,6 +160,7 @@ pub struct Parts {
     tensors: Option<Install>,
     import: Option<ToPyObject>,
     info: bool,
+    iterable: bool,
     /// The library of which the attributes are arrays.
     arrays: Option<&'static str>,
     /// Attributes that are replaced: getters and methods of PyO3's, which stand there for type stubs.
@@ -168,6 +179,7 @@ impl Parts {
         tensors: None,
         import: None,
         info: false,
+        iterable: false,
         arrays: None,
         over: &[],
     };
@@ -190,7 +202,7 @@ fn methods<'py, T: Exports>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let methods = method::Functions::of::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
-    install(class, &methods, OwnTable::of::<T>(import), parts.over)
+    install(class, &methods, OwnTable::of::<T>(import), parts)
 }
 
 #[inline(never)]
@@ -198,12 +210,29 @@ fn install<'py>(
     class: &Bound<'py, PyType>,
     methods: &method::Functions,
     table: OwnTable,
-    over: &[&str],
+    parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     methods.install(class)?;
-    array::install(class, over)?;
+    array::install(class, parts.over)?;
+    if parts.iterable {
+        iterable::install(class, parts.over)?;
+    }
     buffer::install(class)?;
     table.install(class)
+}
+
+/// Gives a class a method; one of that name that the class has stays, unless it is there to be replaced.
+fn put(
+    class: &Bound<'_, PyType>,
+    name: &'static CStr,
+    call: ffi::PyMethodDefPointer,
+    flags: c_int,
+    doc: &'static CStr,
+    over: &[&str],
+) -> PyResult<()> {
+    let is_over = over.iter().any(|over| name.to_bytes() == over.as_bytes());
+    let put = if is_over { method::define } else { method::add };
+    put(class, name, call, flags, doc)
 }
 
 /// The attributes of a class that has tensors and is none itself: the form of `#[dlpack_pymethods]` for it without a macro.
@@ -289,6 +318,16 @@ impl<T> Attributes<T> {
         T: Exports,
     {
         self.parts.info = true;
+        self
+    }
+
+    /// `for part in obj` and `len(obj)`.
+    #[must_use]
+    pub const fn iterable(mut self) -> Self
+    where
+        T: Exports,
+    {
+        self.parts.iterable = true;
         self
     }
 

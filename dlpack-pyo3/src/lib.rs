@@ -210,6 +210,7 @@ pub use dlpack_core::*;
 /// |---|---|
 /// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
 /// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class derives [`FromDLPack`](macro@FromDLPack) too. What that fills by `Default` is not carried |
+/// | `iterable` | `__iter__` and `__len__`: `for part in obj` gives a [`Tensor`] for each index of the first axis, and `len(obj)` is its length; pandas takes such an object for an array. One without items is false then, as a list is |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
@@ -220,7 +221,7 @@ pub use dlpack_core::*;
 /// own goes without.)
 ///
 /// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is; and so do
-/// an `__array__` and a `__getbuffer__`.
+/// an `__array__`, an `__iter__`, a `__len__` and a `__getbuffer__`.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, dlpack_pymethods};

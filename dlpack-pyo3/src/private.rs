@@ -15,6 +15,7 @@ pub use dlpack_core::__private0::*;
 pub use dlpack_derive::dlpack_pymethods_knowing;
 pub use pyo3;
 
+pub use crate::class::hinted::Tensors;
 pub use crate::class::pickle::reduce;
 pub use crate::class::tensors::settable;
 pub use crate::class::{

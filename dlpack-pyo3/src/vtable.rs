@@ -21,7 +21,7 @@ use crate::hold::{Borrowing, Held, share};
     label = "the class has `#[dlpack_pymethods]`, but is no tensor that any thread may read",
     note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
     note = "a class that is `unsendable` cannot be: a consumer may use and release its data on any thread; remove the word",
-    note = "a class with `tensor` or `columns` keys and no data of its own is no tensor: `info` is not for it"
+    note = "a class with `tensor` or `columns` keys and no data of its own is no tensor: `info` and `iterable` are not for it"
 )]
 pub trait Exports:
     DLPack + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Sync

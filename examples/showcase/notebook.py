@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from dlpack_showcase import CartPole, Image, PointCloud, Samples
+from dlpack_showcase import CartPole, Image, PointCloud, Samples, Trace
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -40,6 +40,12 @@ assert np.array_equal(points["z"], cloud.z)
 trees = points[~points["ground"]]
 assert trees["z"].mean() > points[points["ground"]]["z"].mean()
 print(points.groupby("ground")[["z", "intensity"]].mean().round(2).to_string())
+
+# %% A collection, whose class says `iterable`, is a column by itself, and a whole table.
+trace = Trace()
+trace.extend([3.0, 1.0, 2.0])
+assert pd.Series(trace).dtype == np.float64 and pd.DataFrame(trace, columns=["volts"])["volts"].max() == 3.0
+assert points.head(3).assign(volts=trace)["volts"].tolist() == [float(value) for value in trace] == [3.0, 1.0, 2.0]
 
 # %% What an environment played trains a model, as it is.
 batch = CartPole().play(5000)

@@ -80,6 +80,7 @@ pub(crate) fn run(
 
 struct Options<'a> {
     info: bool,
+    iterable: bool,
     /// Where it is asked for.
     pickle: Option<Span>,
     /// For type stubs.
@@ -99,6 +100,7 @@ impl<'a> Options<'a> {
         });
         Self {
             info: has(Role::Info),
+            iterable: has(Role::Iterable),
             pickle: (attrs.iter().find(|attr| attr.role == Role::Pickle))
                 .map(|attr| site(&attr.key)),
             inventory,
@@ -195,6 +197,7 @@ fn constant(
     let at = site(self_ty);
     let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
+    let iterable = options.iterable.then(|| quote_spanned!(at=> .iterable()));
     let library = options.arrays.iter();
     let arrays = library.map(|library| quote_spanned!(library.span()=> .arrays(#library)));
     let over = (!over.is_empty()).then(|| quote_spanned!(at=> .over(&[#(#over),*])));
@@ -207,7 +210,7 @@ fn constant(
                 #k::Class::<Self>::TENSOR,
                 #k::Class::<Self>::TENSORS,
                 #k::Class::<Self>::IMPORT,
-            ) #info #over #(#arrays)*
+            ) #info #iterable #over #(#arrays)*
         };
     }
 }
@@ -232,18 +235,24 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let typed = inventory.named.iter().filter(|(name, _)| !block.gets(name));
     let typed: Vec<_> = typed.collect();
     let mut over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
-    let array = inventory.tensor && block.defines("__array__").is_none();
-    if array {
-        over.push("__array__");
+    let mut shown = Vec::new();
+    if inventory.tensor {
+        shown.push(("__array__", array_placeholder as Placeholder));
+        if options.iterable {
+            shown.extend([
+                ("__iter__", iter_placeholder as Placeholder),
+                ("__len__", len_placeholder),
+            ]);
+        }
+        shown.retain(|(name, _)| block.defines(name).is_none());
     }
+    over.extend(shown.iter().map(|(name, _)| name));
     let attribute = Some(quote!(#[classattr]));
     let mut items = constant(options, &block.self_ty, attribute, &over);
     if inventory.tensor {
         items.extend(placeholders(options));
     }
-    if array {
-        items.extend(array_placeholder(options));
-    }
+    items.extend(shown.iter().map(|(_, placeholder)| placeholder(options)));
     items.extend(
         typed
             .iter()
@@ -303,7 +312,10 @@ fn placeholders(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// What NumPy asks for, likewise.
+/// A method that the class may have already, likewise.
+type Placeholder = fn(&Options<'_>) -> TokenStream;
+
+/// What NumPy asks for.
 fn array_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -313,6 +325,30 @@ fn array_placeholder(options: &Options<'_>) -> TokenStream {
             dtype: #k::Option<&#k::pyo3::Bound<'_, #k::pyo3::PyAny>>,
             copy: #k::Option<::core::primitive::bool>,
         ) -> #k::pyo3::PyResult<#k::Array> {
+            #k::placeholder(slf)
+        }
+    }
+}
+
+/// What a loop asks for.
+fn iter_placeholder(options: &Options<'_>) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    quote! {
+        fn __iter__<'py>(
+            slf: &#k::pyo3::Bound<'py, Self>,
+        ) -> #k::pyo3::PyResult<#k::Tensors<'py>> {
+            #k::placeholder(slf)
+        }
+    }
+}
+
+/// What `len` asks for.
+fn len_placeholder(options: &Options<'_>) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    quote! {
+        fn __len__(
+            slf: &#k::pyo3::Bound<'_, Self>,
+        ) -> #k::pyo3::PyResult<::core::primitive::usize> {
             #k::placeholder(slf)
         }
     }

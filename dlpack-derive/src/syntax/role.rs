@@ -50,6 +50,7 @@ roles! {
     Info = "info", "";
     Arrays = "arrays", "\"numpy\"";
     Pickle = "pickle", "";
+    Iterable = "iterable", "";
     Crate = "crate", "";
     Bound = "bound", "\"T: Element\"";
     Name = "name", "\"weights\"";
@@ -101,7 +102,7 @@ impl Role {
         use Role as R;
         let form = match (site, self) {
             (Site::Struct | Site::Enum | Site::Row | Site::Methods, R::Crate) => Form::Path,
-            (Site::Methods, R::Info | R::Pickle) => Form::Flag,
+            (Site::Methods, R::Info | R::Pickle | R::Iterable) => Form::Flag,
             (Site::Methods, R::Arrays) => Form::Text,
             (Site::Struct | Site::Enum | Site::Row, R::Bound) => Form::Text,
 

@@ -83,6 +83,7 @@ snapshots! {
     pymethods_of_tensors: "", "#[pymethods]\nimpl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }",
         knowing: "(\"rewards\", \"One a step.\") (\"own\", \"\") (\"type\", \"\") (\"mask\", \"\") (\"fn\", \"\")";
     pymethods_with_pickle: "pickle", "#[pymethods]\nimpl Image {}";
+    pymethods_iterable: "iterable", "#[pymethods]\nimpl Image { fn __len__(&self) -> usize { 3 } }", knowing: "tensor";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
@@ -300,7 +301,7 @@ fn groups_of_macros_are_seen_through() {
 fn mistakes_are_named_where_they_are_made() {
     const LIBRARY: &str =
         "expected the name of a module of Python's, such as `\"numpy\"` or `\"jax.numpy\"`";
-    const KNOWN: &str = "one of `info`, `arrays`, `pickle`, `crate`";
+    const KNOWN: &str = "one of `info`, `arrays`, `pickle`, `iterable`, `crate`";
     const BELOW: &str =
         "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`";
     const MISSING: &str =

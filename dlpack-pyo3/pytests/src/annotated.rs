@@ -100,6 +100,55 @@ impl Draft {
     }
 }
 
+/// `for` and `len` go over its rows.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(shape = [_, 2])]
+pub(crate) struct Rows {
+    #[dlpack(data)]
+    items: Vec<f32>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(iterable)]
+#[pymethods]
+impl Rows {
+    #[new]
+    fn new(items: Vec<f32>) -> Self {
+        let _alive = Alive::new();
+        Self { items, _alive }
+    }
+
+    fn push(&mut self, item: f32) {
+        self.items.push(item);
+    }
+}
+
+/// Has a length of its own.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Counted {
+    #[dlpack(data)]
+    items: [f32; 3],
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(iterable)]
+#[pymethods]
+impl Counted {
+    #[new]
+    fn new() -> Self {
+        Self {
+            items: [1.0, 2.0, 3.0],
+            _alive: Alive::new(),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        42
+    }
+}
+
 /// Without the attribute macro.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]

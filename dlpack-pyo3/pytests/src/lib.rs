@@ -33,7 +33,9 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::allocator::{remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
-    use crate::annotated::{Adopted, ByHand, Doubled, Draft, Guarded, Lent, Points, Still, Strict};
+    use crate::annotated::{
+        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, Points, Rows, Still, Strict,
+    };
     #[pymodule_export]
     use crate::buffered::{Buffered, Own};
     #[pymodule_export]

@@ -234,3 +234,29 @@ def test_writing_through_a_buffer(numpy):
     assert numpy.asarray(thing).tolist() == [9, 2]
     with pytest.raises(TypeError, match="read-only"):
         memoryview(p.Guarded([1.0]))[0] = 2.0
+
+
+def test_classes_that_ask_are_iterated():
+    """The parts are tensors over the object, which they hold; pandas takes what has both methods for an array."""
+    rows = p.Rows([1.0, 2.0, 3.0, 4.0])
+    first, second = rows
+    assert isinstance(first, p.Tensor)
+    assert [first.tolist(), second.tolist()] == [[1.0, 2.0], [3.0, 4.0]]
+    assert first.data_ptr == p.Tensor.from_dlpack(rows).data_ptr
+    with pytest.raises(RuntimeError, match="Already borrowed"):
+        rows.push(5.0)
+    del first, second
+    assert len(rows) == 2
+    assert rows and not p.Rows([])
+    rows.push(5.0)
+    for wrong in [len, iter]:
+        with pytest.raises(BufferError):
+            wrong(rows)
+    assert [type(rows).__iter__.__doc__, type(rows).__len__.__doc__].count(None) == 0
+
+
+def test_own_methods_win_and_others_have_none():
+    counted = p.Counted()
+    assert len(counted) == 42
+    assert [part.item() for part in counted] == [1.0, 2.0, 3.0]
+    assert not hasattr(p.Strict, "__iter__") and not hasattr(p.Strict, "__len__")

@@ -9,11 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{OrRaise, Raised, answer, bail};
-use crate::{
-    export::method::{add, define},
-    import::from_dlpack,
-    library,
-};
+use crate::{class::put, import::from_dlpack, library};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -29,12 +25,7 @@ pub(super) fn install(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> 
         PyCFunctionWithKeywords: array,
     };
     let flags = ffi::METH_VARARGS | ffi::METH_KEYWORDS;
-    let put = if over.contains(&"__array__") {
-        define
-    } else {
-        add
-    };
-    put(class, c"__array__", call, flags, ARRAY)
+    put(class, c"__array__", call, flags, ARRAY, over)
 }
 
 /// An array over what an object exports.

@@ -31,9 +31,9 @@ arguments! {
 
 /// Results, likewise.
 macro_rules! results {
-    ($($(#[$doc:meta])* $name:ident: $class:ty, $hint:expr;)*) => {$(
+    ($($(#[$doc:meta])* $vis:vis $name:ident: $class:ty, $hint:expr;)*) => {$(
         $(#[$doc])*
-        pub(super) struct $name<'py>(pub(super) Bound<'py, $class>);
+        $vis struct $name<'py>(pub(super) Bound<'py, $class>);
 
         impl<'py> IntoPyObject<'py> for $name<'py> {
             type Target = $class;
@@ -51,12 +51,12 @@ macro_rules! results {
 }
 results! {
     /// A tuple of integers.
-    Integers: PyTuple, crate::hints::INTEGERS;
+    pub(super) Integers: PyTuple, crate::hints::INTEGERS;
     /// An iterator over tensors.
-    Tensors: PyAny, pyo3::type_hint_subscript!(
+    pub Tensors: PyAny, pyo3::type_hint_subscript!(
         pyo3::type_hint_identifier!("collections.abc", "Iterator"),
         <crate::Tensor as pyo3::PyTypeInfo>::TYPE_HINT
     );
     /// An array of NumPy's.
-    Array: PyAny, crate::hints::NDARRAY;
+    pub(super) Array: PyAny, crate::hints::NDARRAY;
 }

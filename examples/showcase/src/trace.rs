@@ -10,7 +10,7 @@ pub struct Trace {
     values: Vec<f64>,
 }
 
-#[dlpack_pymethods]
+#[dlpack_pymethods(iterable)]
 #[pymethods]
 impl Trace {
     /// None yet.

@@ -126,6 +126,7 @@ samples = [np.from_dlpack(sound), np.from_dlpack(other)]
 trace = s.Trace()
 trace.push(1.0)
 trace.extend([2.0, 3.0])
+values: list[float] = [float(value) for value in trace] + [float(len(trace))]
 measured = np.from_dlpack(trace)
 
 def read(path: str) -> npt.NDArray[Any]:
