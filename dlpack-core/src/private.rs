@@ -9,6 +9,7 @@
 //! | `probe.rs` | how does a field of this type lend its elements? |
 //! | `parts.rs` | which loan is it, and may a clone keep it? Which extents, strides, offsets, items, device, stream? |
 //! | `expression.rs` | what does this expression give? |
+//! | `keys.rs` | which keys does an editor complete? |
 //! | `tensor.rs` | is the field a tensor by itself, which one has this name, and how is it made again from one? |
 //! | `claim.rs` | does `assert_exports!` hold? |
 //!
@@ -27,6 +28,8 @@
 
 mod claim;
 mod expression;
+#[cfg(rust_analyzer)]
+pub mod keys;
 mod parts;
 mod probe;
 mod tensor;

@@ -15,11 +15,13 @@
 //! | `element` | `Element` |
 //! | `record` | `Record` |
 //! | `class` | the check that a Python class got its methods |
+//! | `complete` | for editors: the keys that the user wrote, as names of a module that has all |
 //! | `inventory` | for type stubs: what `#[dlpack_pymethods]` has to know |
 //! | `stub` | what an item with mistakes gets, so that its uses add no errors |
 
 pub(crate) mod call;
 pub(crate) mod class;
+pub(crate) mod complete;
 pub(crate) mod dlpack;
 pub(crate) mod element;
 pub(crate) mod from;

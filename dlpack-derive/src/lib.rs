@@ -14,7 +14,7 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::expand::{dlpack, element, from, inventory, record, stub};
+use crate::expand::{complete, dlpack, element, from, inventory, record, stub};
 use crate::plan::Plan;
 use crate::pymethods::methods;
 use crate::syntax::ctxt::Ctxt;
@@ -78,7 +78,10 @@ pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream 
     if STUBS {
         return methods::ask(options.into(), item.into()).into();
     }
-    methods::expand(options.into(), item.into(), None).into()
+    let keys = complete::is_wanted().then(|| complete::of_options(options.clone().into()));
+    let mut tokens = keys.unwrap_or_default();
+    tokens.extend(methods::expand(options.into(), item.into(), None));
+    tokens.into()
 }
 
 /// What `#[dlpack_pymethods]` comes back to in a build for type stubs.
@@ -97,7 +100,7 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
         Err(error) => return error.into_compile_error(),
     };
     let cx = Ctxt::new(root);
-    run(derive, &item, STUBS, &cx).unwrap_or_else(|| {
+    let tokens = run(derive, &item, STUBS, &cx).unwrap_or_else(|| {
         let mut tokens = cx.into_compile_errors();
         tokens.extend(stub::stub(derive, root, &item));
         let is_asked = match derive {
@@ -109,7 +112,13 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
             tokens.extend(inventory::of_none(&item.ident));
         }
         tokens
-    })
+    });
+    if !complete::is_wanted() {
+        return tokens;
+    }
+    let mut all = complete::of_derive(derive, root, &item);
+    all.extend(tokens);
+    all
 }
 
 /// Parse, check, plan, check, expand; `None` when mistakes were collected.

@@ -262,7 +262,7 @@ impl Site {
             .or_else(meant)
     }
 
-    fn roles(self) -> impl Iterator<Item = Role> {
+    pub(crate) fn roles(self) -> impl Iterator<Item = Role> {
         Role::ALL
             .iter()
             .copied()

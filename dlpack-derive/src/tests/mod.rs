@@ -1,5 +1,6 @@
 //! What the derives emit and refuse, on token streams, without a compiler behind.
 
+mod complete;
 mod errors;
 mod methods;
 mod snapshots;

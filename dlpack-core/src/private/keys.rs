@@ -1,0 +1,25 @@
+//! The keys of `#[dlpack(..)]` as names, for rust-analyzer: it completes them where the derive imports what the user wrote.
+
+macro_rules! keys {
+    ($($place:ident: $($key:ident)*;)*) => {$(
+        #[allow(missing_docs, missing_debug_implementations, non_camel_case_types, reason = "names and nothing else")]
+        pub mod $place {
+            $(pub struct $key;)*
+        }
+    )*};
+}
+// One line a place, as a test of the derive compares them.
+#[rustfmt::skip]
+keys! {
+    on_struct: data shape strides byte_strides order offset byte_offset elem dtype device stream readonly writable tensor via legacy release bound;
+    on_field: data shape strides byte_strides order offset byte_offset dtype device stream owner readonly writable tensor columns;
+    on_enum: bound;
+    on_variant: skip;
+    on_variant_field: data;
+    of_field_tensor: shape strides byte_strides order offset byte_offset elem dtype device stream owner readonly set name;
+    of_free_tensor: data shape strides byte_strides order offset byte_offset elem dtype device stream readonly name;
+    of_unsafe: data len;
+    on_row: bound;
+    on_row_field: skip;
+    of_pymethods: info arrays pickle iterable;
+}

@@ -1,0 +1,137 @@
+//! Completion of keys in editors: what stands in the user's attributes, once more, as names that are imported.
+//!
+//! rust-analyzer completes an import out of what its module has, and finds the place in the user's attribute from which
+//! its tokens came. So each key becomes
+//!
+//! ```text
+//! use ::dlpack_core::__private::keys::on_field::readonly as _;
+//! ```
+//!
+//! in an item that stands first in an expansion, as rust-analyzer looks no further than the first token of a place, which an
+//! error has too. Compilers are not given it: an item more for each class, which they would have to read and forget, takes
+//! them some percent longer.
+
+use std::sync::OnceLock;
+
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+use syn::{Attribute, Data, DeriveInput};
+
+use crate::syntax::input::Derive;
+use crate::syntax::krate::Krate;
+use crate::syntax::role::{Form, Role, Site};
+use crate::syntax::root::Root;
+
+/// Whether it is rust-analyzer that expands: the program that it runs macros in has a name of its own.
+pub(crate) fn is_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| {
+        let program = std::env::current_exe().ok();
+        let name = program.as_deref().and_then(|path| path.file_stem());
+        name.is_some_and(|name| name.to_string_lossy().starts_with("rust-analyzer"))
+    })
+}
+
+/// The keys of a derive.
+pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> TokenStream {
+    let is_row = matches!(derive, Derive::Element | Derive::Record);
+    let mut found = Vec::new();
+    let mut read = |attrs: &[Attribute], site| {
+        for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
+            if let syn::Meta::List(list) = &attr.meta {
+                keys(list.tokens.clone(), site, &mut found);
+            }
+        }
+    };
+    let fields = match &item.data {
+        Data::Struct(data) => {
+            let (own, field) = if is_row {
+                (Site::Row, Site::RowField)
+            } else {
+                (Site::Struct, Site::Field)
+            };
+            read(&item.attrs, own);
+            data.fields.iter().map(|of| (of, field)).collect()
+        }
+        Data::Enum(data) => {
+            read(&item.attrs, Site::Enum);
+            let mut fields = Vec::new();
+            for variant in &data.variants {
+                read(&variant.attrs, Site::Variant);
+                fields.extend(variant.fields.iter().map(|of| (of, Site::VariantField)));
+            }
+            fields
+        }
+        Data::Union(_) => Vec::new(),
+    };
+    for (field, site) in fields {
+        read(&field.attrs, site);
+    }
+    imports(root, &found)
+}
+
+/// The options of a class.
+pub(crate) fn of_options(options: TokenStream) -> TokenStream {
+    let mut found = Vec::new();
+    keys(options, Site::Methods, &mut found);
+    imports(Root::Pyo3, &found)
+}
+
+/// The names of one list, and of the lists in it.
+fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
+    let trees: Vec<_> = tokens.into_iter().collect();
+    let is_comma =
+        |tree: &TokenTree| matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',');
+    let mut names = Vec::new();
+    for item in trees.split(is_comma) {
+        let [TokenTree::Ident(name), rest @ ..] = item else {
+            continue;
+        };
+        if let [TokenTree::Group(list), ..] = rest {
+            let form = Role::named(&name.unraw().to_string()).and_then(|role| role.form(site));
+            if let (Delimiter::Parenthesis, Some(Form::List(of) | Form::FlagOrList(of))) =
+                (list.delimiter(), form)
+            {
+                keys(list.stream(), of, found);
+            }
+        }
+        // A word of the language is no name.
+        if syn::parse2::<Ident>(quote!(#name)).is_ok() {
+            names.push(name.clone());
+        }
+    }
+    found.push((site, names));
+}
+
+fn imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
+    if found.iter().all(|(_, names)| names.is_empty()) {
+        return TokenStream::new();
+    }
+    let krate = Krate::of(&[], root);
+    let k = krate.private(Span::call_site());
+    let uses = found.iter().map(|(site, names)| {
+        let of = format_ident!("{}", place(*site));
+        quote!(#(use #k::keys::#of::#names as _;)*)
+    });
+    quote! {
+        const _: () = { #(#uses)* };
+    }
+}
+
+/// The module of core that has the keys of a site.
+pub(crate) const fn place(site: Site) -> &'static str {
+    match site {
+        Site::Struct => "on_struct",
+        Site::Field => "on_field",
+        Site::Enum => "on_enum",
+        Site::Variant => "on_variant",
+        Site::VariantField => "on_variant_field",
+        Site::FieldTensor => "of_field_tensor",
+        Site::FreeTensor => "of_free_tensor",
+        Site::Raw => "of_unsafe",
+        Site::Row => "on_row",
+        Site::RowField => "on_row_field",
+        Site::Methods => "of_pymethods",
+    }
+}
