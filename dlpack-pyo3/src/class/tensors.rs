@@ -5,14 +5,14 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use std::{borrow::Cow, ffi::CString};
 
-use dlpack_core::binding::{export_with, text};
-use dlpack_core::{DLPackTensors, Error, Managed};
+use dlpack_core::binding::export_with;
+use dlpack_core::{DLPackTensors, DataType, Error, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
-use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, refuse};
+use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, refuse};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
 use crate::import::argument;
 use crate::vtable::AnyThread;
@@ -164,6 +164,9 @@ unsafe extern "C" fn set<T: ExportsTensors>(
     if set.is_ok() { 0 } else { -1 }
 }
 
+/// The data type and the shape of an array.
+type Found = Option<(DataType, Vec<i64>)>;
+
 /// An attribute that is set, for messages.
 struct Attribute<'py> {
     py: Python<'py>,
@@ -172,20 +175,19 @@ struct Attribute<'py> {
 }
 
 impl Attribute<'_> {
-    /// The tensor of an array, or nothing for `None`; and what it is, in words.
-    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, String), Raised> {
+    /// The tensor of an array, or nothing for `None`; and what it is, to be said where it does not fit.
+    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, Found), Raised> {
         let Self { py, name, class } = *self;
         let Some(array) = array else {
             bail!(py, PyAttributeError: "`{name}` of `{class}` cannot be deleted, only set to another array");
         };
         if array.is_none() {
-            return Ok((None, String::new()));
+            return Ok((None, None));
         }
         let tensor = argument(array).or_raise(py)?;
         let view = tensor.view();
-        let words = format_args!("{} of shape {}", view.dtype(), Tuple(view.shape()));
-        let found = text(words).or_raise(py)?;
-        Ok((Some(tensor), found))
+        let found = (view.dtype(), list(py, view.shape().iter().copied())?);
+        Ok((Some(tensor), Some(found)))
     }
 
     #[cold]
@@ -199,18 +201,20 @@ impl Attribute<'_> {
 
     /// That an array does not fit the field.
     #[cold]
-    fn unfit(&self, error: &Error, found: &str) -> Raised {
+    fn unfit(&self, error: &Error, found: &Found) -> Raised {
         let Self { py, name, class } = *self;
-        match error {
-            Error::OutOfMemory { .. } => refuse(py, error),
-            Error::Absent { .. } => {
+        match (error, found) {
+            (Error::OutOfMemory { .. }, _) => refuse(py, error),
+            (Error::Absent { .. }, _) | (_, None) => {
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
             }
-            Error::WrongDataType { .. } => {
-                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {found}: {error}")
+            (Error::WrongDataType { .. }, Some((dtype, shape))) => {
+                let shape = Tuple(shape);
+                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
-            _ => {
-                fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {found}: {error}")
+            (_, Some((dtype, shape))) => {
+                let shape = Tuple(shape);
+                fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
         }
     }
