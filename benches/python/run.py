@@ -21,318 +21,30 @@ default, `abi3` is thin for the stable ABI of Python 3.10 (ours only). C and C++
 """
 
 import argparse
-import ctypes
-import gc
-import importlib
 import importlib.util
 import json
 import os
-import random
 import re
-import shlex
 import shutil
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
-import time
 from pathlib import Path
 
+import exports
 import takes
+from build import BUILDS, CRATES, build
+from exports import PRODUCERS
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-
-# (cargo profile, features of our crate)
-BUILDS = {"thin": ("thin", []), "release": ("release", []), "abi3": ("thin", ["abi3"])}
-CRATES = {
-    "dlpark": "peer_dlpark",
-    "dlpack-rs": "peer_dlpack_rs",
-    "pyo3-dlpack": "peer_pyo3_dlpack",
-    "rust-numpy": "peer_rust_numpy",
+MEASURES = exports.MEASURES | {"takes": "f(x): a call of a function that takes an array"}
+# What a process of its own does.
+KINDS = {
+    "times": exports.child_times,
+    "allocations": exports.child_allocations,
+    "instructions": exports.child_instructions,
+    "takes": takes.child,
 }
-SHAPE = (4, 5, 3)
-
-MEASURES = {
-    "call": "obj.__dlpack__(max_version=(1, 1))",
-    "numpy": "np.from_dlpack(obj)",
-    "tvm": "tvm_ffi.from_dlpack(obj)",
-    "device": "obj.__dlpack_device__()",
-    "table": "exchange table: owning tensor + its deleter",
-    "borrow": "exchange table: borrowed tensor",
-    "takes": "f(x): a call of a function that takes an array",
-}
-EXPORTS = [measure for measure in MEASURES if measure != "takes"]
-# Our own class first, then what it is compared with.
-PRODUCERS = {
-    "ours, frozen": ("bench_ours", "Frozen"),
-    "ours, with a borrow": ("bench_ours", "Mutable"),
-    "ours, writable": ("bench_ours", "Writable"),
-    "ours, SharedBuffer": ("bench_ours", "Shared"),
-    "ours, owner": ("bench_ours", "Owned"),
-    "ours, Layout": ("bench_ours", "Laid"),
-    "numpy": None,
-    "dlpark": ("peer_dlpark", "Image"),
-    "dlpack-rs": ("peer_dlpack_rs", "Image"),
-    "pyo3-dlpack": ("peer_pyo3_dlpack", "Image"),
-    "nanobind": ("peer_nanobind", "Image"),
-    "C, floor": ("bench_c", "Floor"),
-    "C, minimal": ("bench_c", "Minimal"),
-}
-OURS = [name for name in PRODUCERS if name.startswith("ours")]
-
-
-# --- Building
-
-
-def target():
-    folder = os.environ.get("CARGO_TARGET_DIR")
-    return (ROOT / folder if folder else ROOT / "target") / "python-bench"
-
-
-def run(words, **options):
-    """Runs a command, and gives why it failed."""
-    done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-    if done.returncode == 0:
-        return done.stdout, None
-    lines = [line for line in done.stderr.splitlines() if re.search(r"\berror\b", line)] or done.stderr.splitlines()
-    return None, f"`{shlex.join(map(str, words[:3]))} ..`: " + " / ".join(lines[:3])
-
-
-def build_crate(folder, module, build, place):
-    profile, features = BUILDS[build]
-    words = ["cargo", "build", "--profile", profile, "--message-format=json-render-diagnostics"]
-    if features and module == "bench_ours":
-        words += ["--features", ",".join(features)]
-    env = os.environ | {"CARGO_TARGET_DIR": str(target() / "cargo"), "PYO3_PYTHON": sys.executable}
-    # Set by a `cargo xtask` that we run in; it means another package.
-    env.pop("CARGO_MANIFEST_DIR", None)
-    out, problem = run(words, cwd=folder, env=env)
-    if problem:
-        return problem
-    for line in out.splitlines():
-        message = json.loads(line)
-        if message["reason"] == "compiler-artifact" and message["target"]["name"] == module:
-            file = next(file for file in message["filenames"] if Path(file).suffix in (".so", ".dylib"))
-            shutil.copy(file, place / f"{module}.so")
-    return None
-
-
-def build_c(place):
-    include = sysconfig.get_path("include")
-    c = shlex.split(os.environ.get("CC", "cc"))
-    flags = ["-DNDEBUG", "-fPIC", "-shared", f"-I{include}"]
-    if sys.platform == "darwin":
-        flags += ["-undefined", "dynamic_lookup"]
-    _, problem = run([*c, "-O2", *flags, HERE / "c/bench_c.c", "-o", place / "bench_c.so"])
-    if problem:
-        sys.exit(f"run: {problem}")
-    problems = {}
-    if sys.platform == "linux":
-        _, problem = run([*c, "-O2", "-fPIC", "-shared", HERE / "c/count_malloc.c", "-o", place / "count_malloc.so"])
-        if problem:
-            problems["counting allocations"] = problem
-    spec = importlib.util.find_spec("nanobind")
-    if spec is None:
-        problems["nanobind"] = "no Python package `nanobind` in this environment"
-        return problems
-    nanobind = Path(spec.origin).parent
-    made, source = place / "peer_nanobind.so", HERE / "peers/nanobind/image.cpp"
-    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
-        cxx = shlex.split(os.environ.get("CXX", "c++"))
-        words = [*cxx, "-std=c++17", "-O3", "-fvisibility=hidden", "-fno-strict-aliasing", *flags]
-        words += [f"-I{nanobind}/include", f"-I{nanobind}/ext/robin_map/include"]
-        words += [nanobind / "src/nb_combined.cpp", source, "-o", made]
-        _, problem = run(words)
-        if problem:
-            problems["nanobind"] = problem
-    return problems
-
-
-def build(names):
-    """Builds everything, and gives a folder to import from for each build, and what went wrong."""
-    common = target() / f"c-{sys.implementation.cache_tag}"
-    common.mkdir(parents=True, exist_ok=True)
-    print("building C and C++ ..", flush=True)
-    problems = build_c(common)
-    folders = {}
-    for name in names:
-        place = target() / f"{name}-{sys.implementation.cache_tag}"
-        place.mkdir(parents=True, exist_ok=True)
-        print(f"building the crates, {name} ..", flush=True)
-        problem = build_crate(HERE / "ours", "bench_ours", name, place)
-        if problem:
-            sys.exit(f"run: our own class does not build: {problem}")
-        if name != "abi3":
-            for crate, module in CRATES.items():
-                problem = build_crate(HERE / "peers" / crate, module, name, place)
-                if problem:
-                    problems[f"{crate}, {name}"] = problem
-        folders[name] = [str(place), str(common)]
-    return folders, problems
-
-
-# --- In a process of its own
-
-
-def producers(folders):
-    """An object of each kind, and why some are missing."""
-    import numpy as np
-
-    sys.path[:0] = folders
-    expected = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
-    objects, missing = {}, {}
-    for name, where in PRODUCERS.items():
-        if where is None:
-            objects[name] = expected.copy()
-            continue
-        module, attribute = where
-        try:
-            objects[name] = getattr(importlib.import_module(module), attribute)(*SHAPE[:2])
-        except ImportError as error:
-            if module != "bench_c" and module != "bench_ours":
-                missing[name] = str(error)
-                continue
-            raise
-    for name, made in objects.items():
-        check(name, made, expected)
-    return objects, missing
-
-
-def check(name, made, expected):
-    """All give the same numbers, in place, and let go of the object."""
-    import bench_c
-    import numpy as np
-
-    before = sys.getrefcount(made)
-    array = np.from_dlpack(made)
-    assert array.dtype == np.float32 and array.shape == SHAPE, name
-    assert np.array_equal(array, expected), name
-    address = array.ctypes.data
-    del array
-    assert np.from_dlpack(made).ctypes.data == address, f"{name} copies"
-    capsule = made.__dlpack__(max_version=(1, 1))
-    assert '"dltensor_versioned"' in repr(capsule), f"{name}: {capsule}"
-    del capsule
-    assert tuple(made.__dlpack_device__()) == (1, 0), name
-    if hasattr(type(made), "__dlpack_c_exchange_api__"):
-        data, _, shape, strides, dtype = bench_c.look(made)
-        assert (data, shape, strides, dtype) == (address, SHAPE, (15, 3, 1), (2, 32, 1)), name
-    gc.collect()
-    assert sys.getrefcount(made) == before, f"{name} is held still"
-
-
-def loop(body, made, **names):
-    """A function of its own for each producer, so that what the interpreter learns about one is not about another."""
-    source = f"def f(n):\n    start = clock()\n    for _ in repeat(None, n):\n        {body}\n    return clock() - start"
-    from itertools import repeat
-
-    space = {"clock": time.thread_time_ns, "repeat": repeat, "obj": made, **names}
-    # A local variable is what the caller of such a method usually has.
-    source = source.replace("f(n)", f"f(n, obj=obj{''.join(f', {name}={name}' for name in names)})")
-    exec(source, space)
-    return space["f"]
-
-
-def measures(objects, only):
-    """For each measure a function for each producer that takes part, and `None` for the empty loop."""
-    import bench_c
-    import numpy as np
-
-    result = {}
-    for measure in only:
-        runs = {}
-        if measure in ("call", "numpy", "tvm", "device"):
-            extra = {}
-            body = MEASURES[measure]
-            if measure == "numpy":
-                body, extra = "from_dlpack(obj)", {"from_dlpack": np.from_dlpack}
-            if measure == "tvm":
-                try:
-                    import tvm_ffi
-                except ImportError:
-                    continue
-                body, extra = "from_dlpack(obj)", {"from_dlpack": tvm_ffi.from_dlpack}
-            runs[None] = loop("pass", None)
-            for name, made in objects.items():
-                if measure == "tvm":
-                    try:
-                        extra["from_dlpack"](made)
-                    except (BufferError, TypeError, RuntimeError):
-                        continue
-                runs[name] = loop(body, made, **extra)
-        else:
-            function = {"table": bench_c.run_table, "borrow": bench_c.run_borrow}[measure]
-            runs[None] = lambda n, f=function, o=bench_c.Nothing(*SHAPE[:2]): f(o, n)
-            for name, made in objects.items():
-                if hasattr(type(made), "__dlpack_c_exchange_api__"):
-                    try:
-                        if function(made, 1) is not None:
-                            runs[name] = lambda n, f=function, o=made: f(o, n)
-                    except BufferError:
-                        # Read-only data cannot be lent without saying so.
-                        continue
-        result[measure] = runs
-    return result
-
-
-def child_times(folders, only, rounds, calls):
-    objects, missing = producers(folders)
-    result = {}
-    gc.disable()
-    for measure, runs in measures(objects, only).items():
-        turns = calls if measure in ("call", "numpy", "tvm", "device") else calls * 5
-        for run_once in runs.values():
-            run_once(turns)
-        times = {name: [] for name in runs}
-        for _ in range(rounds):
-            for name in random.sample(list(runs), len(runs)):
-                times[name].append(runs[name](turns) / turns)
-        empty = statistics.median(times.pop(None))
-        result[measure] = {name: statistics.median(some) - empty for name, some in times.items()}
-    return {"times": result, "missing": missing}
-
-
-def child_takes(folders, rounds):
-    sys.path[:0] = folders
-    return takes.measure(loop, rounds)
-
-
-def child_allocations(folders, only, calls):
-    """Allocations of one turn, if the counter is loaded."""
-    counted = ctypes.CDLL(None).counted_calls
-    counted.restype = ctypes.c_longlong
-    objects, _ = producers(folders)
-    result = {}
-    gc.disable()
-    for measure, runs in measures(objects, only).items():
-        for name, run_once in runs.items():
-            run_once(100)
-            before = counted()
-            run_once(calls)
-            result.setdefault(measure, {})[name] = (counted() - before) / calls
-        empty = result[measure].pop(None)
-        result[measure] = {name: round(count - empty, 1) for name, count in result[measure].items()}
-    return result
-
-
-def child_instructions(folders, only):
-    """Runs under callgrind: after each part a dump with its name."""
-    objects, _ = producers(folders)
-    import bench_c
-
-    gc.disable()
-    for measure, runs in measures(objects, only).items():
-        for name, run_once in runs.items():
-            run_once(200)
-            for turns in (100, 1100):
-                bench_c.dump("rest")
-                run_once(turns)
-                bench_c.dump(f"{measure}|{name}|{turns}")
-
-
-# --- Around it
 
 
 def child(build_folders, kind, env=None, prefix=(), **options):
@@ -344,10 +56,7 @@ def child(build_folders, kind, env=None, prefix=(), **options):
 
 
 def main_of_child(options):
-    kind = options.pop("kind")
-    functions = {"times": child_times, "takes": child_takes, "allocations": child_allocations}
-    functions["instructions"] = child_instructions
-    print(json.dumps(functions[kind](**options)))
+    print(json.dumps(KINDS[options.pop("kind")](**options)))
 
 
 def instructions(folders, only):
@@ -469,7 +178,7 @@ def main():
         if importlib.util.find_spec(package) is None:
             print(f"{package} is missing from {sys.prefix}")
     folders, problems = build(words.builds)
-    exports = [measure for measure in words.only if measure in EXPORTS]
+    exported = [measure for measure in words.only if measure in exports.MEASURES]
 
     kept = True
     if not words.instructions_only:
@@ -478,7 +187,7 @@ def main():
         for number in range(words.processes):
             for name in words.builds:
                 print(f"process {number + 1} of {words.processes}, {name} ..", flush=True)
-                text = child(folders[name], "times", only=exports, rounds=words.rounds, calls=words.calls)
+                text = child(folders[name], "times", only=exported, rounds=words.rounds, calls=words.calls)
                 results[name].append(json.loads(text))
                 if "takes" in words.only:
                     taken[name].append(json.loads(child(folders[name], "takes", rounds=words.rounds)))
@@ -486,7 +195,7 @@ def main():
             for producer, reason in results[name][0]["missing"].items():
                 if name != "abi3" or producer not in CRATES:
                     problems.setdefault(f"{producer}, {name}", reason)
-            medians = show(name, results[name], exports)
+            medians = show(name, results[name], exported)
             kept &= ratios(name, medians) or name == "abi3"
             if taken[name]:
                 problems |= {f"{what}, {name}": why for what, why in taken[name][0]["missing"].items()}

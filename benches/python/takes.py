@@ -6,9 +6,10 @@ A row is a function and an argument; to add one, write the function into `ours/s
 
 import gc
 import importlib
-import random
-import statistics
+import sys
 from array import array
+
+from turns import loop, medians
 
 MODULES = {"ours": "bench_ours", "rust-numpy": "peer_rust_numpy", "nanobind": "peer_nanobind"}
 COLUMNS = [*MODULES, "numpy"]
@@ -29,8 +30,6 @@ PROMISES = [
       for what in ("copy", "import") for size in ("4 KB", "64 KB", "4 MB") for dtype in ("u8", "f32", "f64")),
     *((f"copy, 4 MB f32, {cut}", "numpy", 1.0) for cut in ("a.T", "a[:, ::2]", "a[:, :n]")),
 ]
-# A turn takes about so many nanoseconds, but is no more calls than these.
-TURN, MOST_CALLS = 1_000_000, 2000
 
 
 def rows(dlpack_rs):
@@ -44,9 +43,9 @@ def rows(dlpack_rs):
     f32 = np.ones(4 << 20, np.float32)
     image = np.random.default_rng(0).integers(0, 255, (1024, 1024), np.uint8)
     result = [
-        ("rank, NumPy's array", "rank", np.ones((4, 5), np.float32), None),
-        ("rank, an object of ours", "rank rank_3", bench_ours.Frozen(4, 5), None),
-        ("rank, an array.array", "rank rank_1", array("f", [1, 2, 3]), None),
+        ("rank, NumPy's array", "rank_2", np.ones((4, 5), np.float32), None),
+        ("rank, an object of ours", "rank_3", bench_ours.Frozen3((4, 5, 3)), None),
+        ("rank, an array.array", "rank_1", array("f", [1, 2, 3]), None),
         ("sum, 1 Ki f32", "sum", f32[:1024], np.sum),
         ("sum, 4 Mi f32", "sum", f32, np.sum),
         ("max, 1 MB u8", "largest", image, np.max),
@@ -58,7 +57,7 @@ def rows(dlpack_rs):
         # A list of so many, and an array over it.
         result.append((f"give, {size} f32", "give", length, None))
     if dlpack_rs is not None:
-        result.append(("rank, one of dlpack-rs", "rank rank_3", dlpack_rs.Image(4, 5), None))
+        result.append(("rank, one of dlpack-rs", "rank_3", dlpack_rs.Image((4, 5, 3)), None))
     for dtype in ["u8", "f32", "f64"]:
         for size, side in [("4 KB", 32), ("64 KB", 128), ("4 MB", 1024)]:
             kind = np.dtype(dtype.replace("f32", "f4").replace("f64", "f8").replace("u8", "u1"))
@@ -74,10 +73,11 @@ def rows(dlpack_rs):
     return result
 
 
-def measure(loop, rounds):
+def child(folders, rounds):
     """Nanoseconds of a call, by row and column; and why some are missing."""
     import numpy as np
 
+    sys.path[:0] = folders
     modules, missing = {}, {}
     for column, name in MODULES.items() | {("dlpack-rs", "peer_dlpack_rs")}:
         try:
@@ -96,16 +96,6 @@ def measure(loop, rounds):
         results = {column: function(argument) for column, function in functions.items() if column != "numpy"}
         assert len(set(map(str, results.values()))) == 1, (title, results)
         runs[title] = {column: loop("f(x)", None, f=function, x=argument) for column, function in functions.items()}
-        runs[title]["nothing"] = loop("pass", None)
+        runs[title][None] = loop("pass", None)
     gc.disable()
-    times = {}
-    for title, some in runs.items():
-        calls = {column: max(1, min(MOST_CALLS, TURN * 3 // max(1, run(3)))) for column, run in some.items()}
-        found = {column: [] for column in some}
-        for _ in range(rounds):
-            for column in random.sample(list(some), len(some)):
-                found[column].append(some[column](calls[column]) / calls[column])
-        medians = {column: statistics.median(values) for column, values in found.items()}
-        empty = medians.pop("nothing")
-        times[title] = {column: median - empty for column, median in medians.items()}
-    return {"times": times, "missing": missing}
+    return {"times": {title: medians(some, rounds) for title, some in runs.items()}, "missing": missing}

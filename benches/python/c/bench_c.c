@@ -53,6 +53,8 @@ typedef struct {
     PyObject_HEAD
     float *pixels;
     int64_t shape[3], strides[3];
+    /* As strides, in bytes. */
+    Py_ssize_t steps[3];
 } Image;
 
 /* What one export allocates. */
@@ -62,21 +64,22 @@ typedef struct {
 } Block;
 
 static PyObject *image_new(PyTypeObject *class, PyObject *args, PyObject *keywords) {
-    Py_ssize_t height, width;
+    Py_ssize_t height, width, depth;
     (void)keywords;
-    if (!PyArg_ParseTuple(args, "nn", &height, &width)) return NULL;
+    if (!PyArg_ParseTuple(args, "(nnn)", &height, &width, &depth)) return NULL;
     Image *self = (Image *)class->tp_alloc(class, 0);
     if (!self) return NULL;
-    Py_ssize_t count = height * width * 3;
+    Py_ssize_t count = height * width * depth;
     self->pixels = malloc(sizeof(float) * (size_t)count);
     if (!self->pixels) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
     for (Py_ssize_t i = 0; i < count; i++) self->pixels[i] = (float)i;
-    int64_t shape[3] = {height, width, 3}, strides[3] = {width * 3, 3, 1};
+    int64_t shape[3] = {height, width, depth}, strides[3] = {width * depth, depth, 1};
     memcpy(self->shape, shape, sizeof shape);
     memcpy(self->strides, strides, sizeof strides);
+    for (int axis = 0; axis < 3; axis++) self->steps[axis] = (Py_ssize_t)strides[axis] * 4;
     return (PyObject *)self;
 }
 
@@ -233,6 +236,18 @@ static int floor_from_object(void *object, Managed **out) {
     return -1;
 }
 
+/* The buffer protocol, which all classes here have: shape and strides are lent, the strides in bytes. */
+static int image_buffer(PyObject *object, Py_buffer *view, int flags) {
+    Image *self = (Image *)object;
+    (void)flags;
+    Py_ssize_t items = (Py_ssize_t)(self->shape[0] * self->strides[0]);
+    *view = (Py_buffer){
+        .buf = self->pixels, .obj = Py_NewRef(object), .len = items * 4, .itemsize = 4, .readonly = 1,
+        .ndim = 3, .format = "f", .shape = (Py_ssize_t *)self->shape, .strides = self->steps,
+    };
+    return 0;
+}
+
 /* --- Nothing */
 
 static void nothing_delete(Managed *managed) { (void)managed; }
@@ -270,7 +285,8 @@ static PyMethodDef no_methods[] = {{0}};
 
 static PyObject *make_class(PyObject *module, const char *name, PyMethodDef *methods, Table *table) {
     PyType_Slot slots[] = {
-        {Py_tp_new, image_new}, {Py_tp_dealloc, image_dealloc}, {Py_tp_methods, methods}, {0, NULL},
+        {Py_tp_new, image_new}, {Py_tp_dealloc, image_dealloc}, {Py_tp_methods, methods},
+        {Py_bf_getbuffer, image_buffer}, {0, NULL},
     };
     PyType_Spec spec = {name, sizeof(Image), 0, Py_TPFLAGS_DEFAULT, slots};
     PyObject *class = PyType_FromSpec(&spec);

@@ -1,6 +1,8 @@
-//! One class of each kind that costs differently; all hold the same numbers. And functions that take arrays.
+//! A class for each kind that costs differently and for each rank; all hold the same numbers. And functions that take and
+//! give arrays.
 #![deny(unsafe_code)]
 
+mod lists;
 mod takes;
 
 use std::sync::Arc;
@@ -8,128 +10,52 @@ use std::sync::Arc;
 use dlpack_pyo3::{DLPack, Layout, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
-fn numbers(height: usize, width: usize) -> Vec<f32> {
-    (0..height * width * 3).map(|index| index as f32).collect()
+fn numbers(dims: &[usize]) -> Vec<f32> {
+    (0..dims.iter().product()).map(|i| i as f32).collect()
 }
 
-/// Nothing to borrow.
-#[pyclass(frozen)]
-#[derive(DLPack)]
-struct Frozen {
-    #[dlpack(data)]
-    pixels: Vec<f32>,
-    #[dlpack(shape)]
-    dims: [usize; 3],
-}
-
-#[dlpack_pymethods]
-#[pymethods]
-impl Frozen {
-    #[new]
-    fn new(height: usize, width: usize) -> Self {
-        let dims = [height, width, 3];
-        Self {
-            pixels: numbers(height, width),
-            dims,
+/// What a user writes, for ranks 1 to 4.
+macro_rules! kind {
+    (#[$class:meta] #[$data:meta] $pixels:ty, $make:expr; $($name:ident $rank:literal)*) => {$(
+        #[$class]
+        #[derive(DLPack)]
+        struct $name {
+            #[$data]
+            pixels: $pixels,
+            #[dlpack(shape)]
+            dims: [usize; $rank],
         }
-    }
-}
 
-/// Held by a shared borrow.
-#[pyclass]
-#[derive(DLPack)]
-struct Mutable {
-    #[dlpack(data)]
-    pixels: Vec<f32>,
-    #[dlpack(shape)]
-    dims: [usize; 3],
-}
-
-#[dlpack_pymethods]
-#[pymethods]
-impl Mutable {
-    #[new]
-    fn new(height: usize, width: usize) -> Self {
-        let dims = [height, width, 3];
-        Self {
-            pixels: numbers(height, width),
-            dims,
+        #[dlpack_pymethods]
+        #[pymethods]
+        impl $name {
+            #[new]
+            fn new(dims: [usize; $rank]) -> PyResult<Self> {
+                let make: fn(Vec<f32>) -> PyResult<$pixels> = $make;
+                Ok(Self { pixels: make(numbers(&dims))?, dims })
+            }
         }
-    }
+    )*};
 }
 
-/// Held by the exclusive borrow.
-#[pyclass]
-#[derive(DLPack)]
-struct Writable {
-    #[dlpack(data, writable)]
-    pixels: Vec<f32>,
-    #[dlpack(shape)]
-    dims: [usize; 3],
-}
-
-#[dlpack_pymethods]
-#[pymethods]
-impl Writable {
-    #[new]
-    fn new(height: usize, width: usize) -> Self {
-        let dims = [height, width, 3];
-        Self {
-            pixels: numbers(height, width),
-            dims,
-        }
-    }
-}
-
-/// Memory that both sides may write.
-#[pyclass(frozen)]
-#[derive(DLPack)]
-struct Shared {
-    #[dlpack(data)]
-    pixels: SharedBuffer<f32>,
-    #[dlpack(shape)]
-    dims: [usize; 3],
-}
-
-#[dlpack_pymethods]
-#[pymethods]
-impl Shared {
-    #[new]
-    fn new(height: usize, width: usize) -> PyResult<Self> {
-        let pixels = SharedBuffer::copied_from(&numbers(height, width))?;
-        Ok(Self {
-            pixels,
-            dims: [height, width, 3],
-        })
-    }
-}
-
-/// A handle is cloned, and the object stays free.
-#[pyclass]
-#[derive(DLPack)]
-struct Owned {
-    #[dlpack(data, owner)]
-    pixels: Arc<[f32]>,
-    #[dlpack(shape)]
-    dims: [usize; 3],
-}
-
-#[dlpack_pymethods]
-#[pymethods]
-impl Owned {
-    #[new]
-    fn new(height: usize, width: usize) -> Self {
-        Self {
-            pixels: numbers(height, width).into(),
-            dims: [height, width, 3],
-        }
-    }
-}
+// Nothing to borrow.
+kind!(#[pyclass(frozen)] #[dlpack(data)] Vec<f32>, Ok; Frozen1 1 Frozen2 2 Frozen3 3 Frozen4 4);
+// Held by a shared borrow.
+kind!(#[pyclass] #[dlpack(data)] Vec<f32>, Ok; Mutable3 3);
+// Held by the exclusive borrow.
+kind!(#[pyclass] #[dlpack(data, writable)] Vec<f32>, Ok; Writable1 1 Writable2 2 Writable3 3 Writable4 4);
+// Memory that both sides may write.
+kind!(
+    #[pyclass(frozen)] #[dlpack(data)] SharedBuffer<f32>, |numbers| Ok(SharedBuffer::copied_from(&numbers)?);
+    Shared1 1 Shared2 2 Shared3 3 Shared4 4
+);
+// A handle is cloned, and the object stays free.
+kind!(#[pyclass] #[dlpack(data, owner)] Arc<[f32]>, |numbers| Ok(numbers.into()); Owned1 1 Owned2 2 Owned3 3 Owned4 4);
 
 /// Shape and strides lie in the object, so that the exchange table can lend them.
 #[pyclass(frozen)]
 #[derive(DLPack)]
-struct Laid {
+struct Laid3 {
     #[dlpack(data)]
     pixels: SharedBuffer<f32>,
     #[dlpack(shape, strides)]
@@ -138,23 +64,30 @@ struct Laid {
 
 #[dlpack_pymethods]
 #[pymethods]
-impl Laid {
+impl Laid3 {
     #[new]
-    fn new(height: usize, width: usize) -> PyResult<Self> {
+    fn new(dims: [usize; 3]) -> PyResult<Self> {
         Ok(Self {
-            pixels: SharedBuffer::copied_from(&numbers(height, width))?,
-            layout: Layout::row_major([height, width, 3])?,
+            pixels: SharedBuffer::copied_from(&numbers(&dims))?,
+            layout: Layout::row_major(dims)?,
         })
     }
 }
 
 #[pymodule]
-fn bench_ours(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Frozen>()?;
-    module.add_class::<Mutable>()?;
-    module.add_class::<Writable>()?;
-    module.add_class::<Shared>()?;
-    module.add_class::<Owned>()?;
-    module.add_class::<Laid>()?;
-    takes::add(module)
+mod bench_ours {
+    #[pymodule_export]
+    use super::lists::{Settable, arrays, frames, jax, ranks, tensor, torch};
+    #[pymodule_export]
+    use super::takes::{
+        any_rank, copy_f32, copy_f64, copy_u8, give, import_f32, import_f64, import_u8, largest,
+        largest_of_slice, rank_1, rank_2, rank_3, rank_4, sum, sum_of_slice,
+    };
+    #[pymodule_export]
+    use super::{
+        Frozen1, Frozen2, Frozen3, Frozen4, Laid3, Mutable3, Owned1, Owned2, Owned3, Owned4,
+        Shared1, Shared2, Shared3, Shared4, Writable1, Writable2, Writable3, Writable4,
+    };
+    #[pymodule_export]
+    use dlpack_pyo3::Tensor;
 }

@@ -1,24 +1,75 @@
 // nanobind's own array object over memory of a C++ vector, its fastest way to be a DLPack producer; and functions that
 // take arrays, as its documentation writes them.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 
-using Image = nb::ndarray<nb::array_api, float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <size_t N> using Image = nb::ndarray<nb::array_api, float, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::numpy, float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
-static Image image(size_t height, size_t width) {
-    auto pixels = std::make_unique<std::vector<float>>(height * width * 3);
-    for (size_t i = 0; i < pixels->size(); i++) (*pixels)[i] = float(i);
-    float *data = pixels->data();
-    nb::capsule owner(pixels.release(), [](void *p) noexcept { delete static_cast<std::vector<float> *>(p); });
-    return Image(data, {height, width, 3}, owner);
+// What keeps a vector for an array.
+static nb::capsule owner(std::unique_ptr<std::vector<float>> pixels) {
+    return nb::capsule(pixels.release(), [](void *p) noexcept { delete static_cast<std::vector<float> *>(p); });
 }
+
+template <size_t N> static Image<N> image(std::array<size_t, N> dims) {
+    size_t count = 1;
+    for (size_t extent : dims) count *= extent;
+    auto pixels = std::make_unique<std::vector<float>>(count);
+    for (size_t i = 0; i < count; i++) (*pixels)[i] = float(i);
+    float *data = pixels->data();
+    return Image<N>(data, N, dims.data(), owner(std::move(pixels)));
+}
+
+// So many numbers.
+static Array give(size_t len) {
+    auto pixels = std::make_unique<std::vector<float>>(len, 1.0f);
+    float *data = pixels->data();
+    return Array(data, {len}, owner(std::move(pixels)));
+}
+
+// Arrays of 16 by 16 numbers: of NumPy's, and such as any library reads.
+static std::vector<Array> arrays(size_t count) {
+    std::vector<Array> made;
+    for (size_t i = 0; i < count; i++) made.push_back(give(256));
+    return made;
+}
+
+static std::vector<Image<2>> frames(size_t count) {
+    std::vector<Image<2>> made;
+    for (size_t i = 0; i < count; i++) made.push_back(image<2>({16, 16}));
+    return made;
+}
+
+template <size_t N> static size_t rank(nb::ndarray<const float, nb::ndim<N>, nb::device::cpu> array) {
+    return array.ndim();
+}
+
+using Any = nb::ndarray<const float, nb::device::cpu>;
+
+static size_t all_ranks(std::vector<Matrix<const float>> arrays) {
+    size_t ranks = 0;
+    for (const Matrix<const float> &array : arrays) ranks += array.ndim();
+    return ranks;
+}
+
+// An array that is set is copied.
+struct Settable {
+    std::vector<float> pixels;
+    explicit Settable(size_t len) : pixels(len) {}
+    void set(nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu> array) {
+        pixels.assign(array.data(), array.data() + array.size());
+    }
+};
 
 static float sum(nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu> array) {
     float sum = 0;
@@ -45,10 +96,22 @@ template <typename T> static size_t copied(Matrix<const T> array) {
 }
 
 NB_MODULE(peer_nanobind, module) {
-    module.def("Image", &image);
-    module.def("rank", [](nb::ndarray<float, nb::ndim<2>> array) { return array.ndim(); });
-    module.def("rank_3", [](nb::ndarray<const float, nb::ndim<3>> array) { return array.ndim(); });
-    module.def("rank_1", [](nb::ndarray<float, nb::ndim<1>> array) { return array.ndim(); });
+    module.def("Image1", &image<1>);
+    module.def("Image2", &image<2>);
+    module.def("Image3", &image<3>);
+    module.def("Image4", &image<4>);
+    module.def("give", &give);
+    module.def("arrays", &arrays);
+    module.def("frames", &frames);
+    module.def("any_rank", [](Any array) { return array.ndim(); });
+    module.def("ranks", &all_ranks);
+    nb::class_<Settable>(module, "Settable")
+        .def(nb::init<size_t>())
+        .def_prop_rw("pixels", [](const Settable &self) { return self.pixels.size(); }, &Settable::set);
+    module.def("rank_1", &rank<1>);
+    module.def("rank_2", &rank<2>);
+    module.def("rank_3", &rank<3>);
+    module.def("rank_4", &rank<4>);
     module.def("sum", &sum);
     module.def("largest", &largest);
     module.def("copy_u8", &copied<uint8_t>);

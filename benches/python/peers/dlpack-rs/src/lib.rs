@@ -1,18 +1,17 @@
-//! A class exported with dlpack-rs: what its readme shows, with a clone of an `Arc` as the value that is given away.
+//! A class for each rank, exported with dlpack-rs: what its readme shows, with a clone of an `Arc` as the value that is given away.
+//! And functions that import.
 
 use std::sync::Arc;
 
-use dlpack_rs::pyo3_glue::IntoDLPack;
+use dlpack_rs::pyo3_glue::{IntoDLPack, PyTensor};
 use dlpack_rs::safe::{TensorInfo, cpu_device, dtype_f32};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-#[pyclass(frozen)]
-struct Image(Arc<Inner>);
-
 struct Inner {
     pixels: Vec<f32>,
-    shape: [i64; 3],
+    shape: Vec<i64>,
 }
 
 struct Export(Arc<Inner>);
@@ -28,13 +27,18 @@ impl IntoDLPack for Export {
     }
 }
 
+/// The crate takes the shape as a list, whatever its rank.
+#[pyclass(frozen)]
+struct Image(Arc<Inner>);
+
 #[pymethods]
 impl Image {
     #[new]
-    fn new(height: usize, width: usize) -> Self {
+    fn new(shape: Vec<i64>) -> Self {
+        let count: i64 = shape.iter().product();
         Self(Arc::new(Inner {
-            pixels: (0..height * width * 3).map(|index| index as f32).collect(),
-            shape: [height as i64, width as i64, 3],
+            pixels: (0..count).map(|index| index as f32).collect(),
+            shape,
         }))
     }
 
@@ -61,7 +65,29 @@ impl Image {
     }
 }
 
+/// Objects of 16 by 16 numbers.
+#[pyfunction]
+fn frames(count: usize) -> Vec<Image> {
+    (0..count).map(|_| Image::new(vec![16, 16])).collect()
+}
+
+#[pyfunction]
+fn any_rank(array: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let tensor = PyTensor::from_pyany(array.py(), array)?;
+    let dtype = tensor.dtype();
+    if (dtype.code, dtype.bits, dtype.lanes) != (2, 32, 1) {
+        return Err(PyTypeError::new_err("an array of float32"));
+    }
+    Ok(tensor.shape().len())
+}
+
+#[pyfunction]
+fn ranks(arrays: Vec<Bound<'_, PyAny>>) -> PyResult<usize> {
+    arrays.iter().map(any_rank).sum()
+}
+
 #[pymodule]
-fn peer_dlpack_rs(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Image>()
+mod peer_dlpack_rs {
+    #[pymodule_export]
+    use super::{Image, any_rank, frames, ranks};
 }

@@ -1,17 +1,15 @@
-//! A class exported with pyo3-dlpack: what its readme shows, with a clone of an `Arc` as the value that is given
-//! away. Its one versioned export is read-only.
+//! A class for each rank, exported with pyo3-dlpack: what its readme shows, with a clone of an `Arc` as the value that is given
+//! away. Its one versioned export is read-only. And functions that import.
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3_dlpack::{IntoDLPack, TensorInfo, cpu_device, dtype_f32};
-
-#[pyclass(frozen)]
-struct Image(Arc<Inner>);
+use pyo3_dlpack::{IntoDLPack, PyTensor, TensorInfo, cpu_device, dtype_f32};
 
 struct Inner {
     pixels: Vec<f32>,
-    shape: [i64; 3],
+    shape: Vec<i64>,
 }
 
 struct Export(Arc<Inner>);
@@ -27,13 +25,18 @@ impl IntoDLPack for Export {
     }
 }
 
+/// The crate takes the shape as a list, whatever its rank.
+#[pyclass(frozen)]
+struct Image(Arc<Inner>);
+
 #[pymethods]
 impl Image {
     #[new]
-    fn new(height: usize, width: usize) -> Self {
+    fn new(shape: Vec<i64>) -> Self {
+        let count: i64 = shape.iter().product();
         Self(Arc::new(Inner {
-            pixels: (0..height * width * 3).map(|index| index as f32).collect(),
-            shape: [height as i64, width as i64, 3],
+            pixels: (0..count).map(|index| index as f32).collect(),
+            shape,
         }))
     }
 
@@ -60,7 +63,28 @@ impl Image {
     }
 }
 
+/// Objects of 16 by 16 numbers.
+#[pyfunction]
+fn frames(count: usize) -> Vec<Image> {
+    (0..count).map(|_| Image::new(vec![16, 16])).collect()
+}
+
+#[pyfunction]
+fn any_rank(array: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let tensor = PyTensor::from_pyany(array.py(), array)?;
+    if tensor.dtype() != dtype_f32() {
+        return Err(PyTypeError::new_err("an array of float32"));
+    }
+    Ok(tensor.shape().len())
+}
+
+#[pyfunction]
+fn ranks(arrays: Vec<Bound<'_, PyAny>>) -> PyResult<usize> {
+    arrays.iter().map(any_rank).sum()
+}
+
 #[pymodule]
-fn peer_pyo3_dlpack(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Image>()
+mod peer_pyo3_dlpack {
+    #[pymodule_export]
+    use super::{Image, any_rank, frames, ranks};
 }

@@ -3,11 +3,39 @@
 
 use std::hint::black_box;
 
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadonlyArray3, PyReadonlyArray4, PyReadonlyArrayDyn,
+};
 use pyo3::prelude::*;
 
 #[pyfunction]
-fn rank(array: PyReadonlyArray2<'_, f32>) -> usize {
+fn any_rank(array: PyReadonlyArrayDyn<'_, f32>) -> usize {
+    array.as_array().ndim()
+}
+
+#[pyfunction]
+fn ranks(arrays: Vec<PyReadonlyArray2<'_, f32>>) -> usize {
+    arrays.iter().map(|array| array.as_array().ndim()).sum()
+}
+
+#[pyfunction]
+fn rank_1(array: PyReadonlyArray1<'_, f32>) -> usize {
+    array.as_array().ndim()
+}
+
+#[pyfunction]
+fn rank_2(array: PyReadonlyArray2<'_, f32>) -> usize {
+    array.as_array().ndim()
+}
+
+#[pyfunction]
+fn rank_3(array: PyReadonlyArray3<'_, f32>) -> usize {
+    array.as_array().ndim()
+}
+
+#[pyfunction]
+fn rank_4(array: PyReadonlyArray4<'_, f32>) -> usize {
     array.as_array().ndim()
 }
 
@@ -25,6 +53,49 @@ fn largest(array: PyReadonlyArray2<'_, u8>) -> PyResult<Option<u8>> {
 #[pyfunction]
 fn give(py: Python<'_>, len: usize) -> Bound<'_, PyArray1<f32>> {
     vec![1.0; len].into_pyarray(py)
+}
+
+/// Arrays of 16 by 16 numbers.
+#[pyfunction]
+fn arrays(py: Python<'_>, count: usize) -> Vec<Bound<'_, PyArray1<f32>>> {
+    (0..count).map(|_| give(py, 256)).collect()
+}
+
+/// An array that is made once; who asks gets it.
+#[pyclass(frozen)]
+struct Held {
+    #[pyo3(get)]
+    array: Py<PyArray1<f32>>,
+}
+
+#[pymethods]
+impl Held {
+    #[new]
+    fn new(py: Python<'_>, len: usize) -> Self {
+        let array = give(py, len).unbind();
+        Self { array }
+    }
+}
+
+/// An array that is set is copied.
+#[pyclass]
+struct Settable {
+    pixels: Vec<f32>,
+}
+
+#[pymethods]
+impl Settable {
+    #[new]
+    fn new(len: usize) -> Self {
+        let pixels = vec![0.0; len];
+        Self { pixels }
+    }
+
+    #[setter]
+    fn set_pixels(&mut self, array: PyReadonlyArray1<'_, f32>) -> PyResult<()> {
+        self.pixels = array.to_vec()?;
+        Ok(())
+    }
 }
 
 /// A copy in row-major order.
@@ -53,12 +124,10 @@ fn copy_f64(array: PyReadonlyArray2<'_, f64>) -> usize {
 }
 
 #[pymodule]
-fn peer_rust_numpy(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(rank, module)?)?;
-    module.add_function(wrap_pyfunction!(sum, module)?)?;
-    module.add_function(wrap_pyfunction!(give, module)?)?;
-    module.add_function(wrap_pyfunction!(largest, module)?)?;
-    module.add_function(wrap_pyfunction!(copy_u8, module)?)?;
-    module.add_function(wrap_pyfunction!(copy_f32, module)?)?;
-    module.add_function(wrap_pyfunction!(copy_f64, module)?)
+mod peer_rust_numpy {
+    #[pymodule_export]
+    use super::{
+        Held, Settable, any_rank, arrays, copy_f32, copy_f64, copy_u8, give, largest, rank_1,
+        rank_2, rank_3, rank_4, ranks, sum,
+    };
 }

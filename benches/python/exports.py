@@ -1,0 +1,168 @@
+"""What is measured of an export, in a process of its own: nanoseconds, allocations, instructions."""
+
+import ctypes
+import gc
+import importlib
+import sys
+
+from turns import loop, medians
+
+SHAPE = (4, 5, 3)
+
+MEASURES = {
+    "call": "obj.__dlpack__(max_version=(1, 1))",
+    "numpy": "np.from_dlpack(obj)",
+    "tvm": "tvm_ffi.from_dlpack(obj)",
+    "device": "obj.__dlpack_device__()",
+    "table": "exchange table: owning tensor + its deleter",
+    "borrow": "exchange table: borrowed tensor",
+}
+# Our own class first, then what it is compared with.
+PRODUCERS = {
+    "ours, frozen": ("bench_ours", "Frozen3"),
+    "ours, with a borrow": ("bench_ours", "Mutable3"),
+    "ours, writable": ("bench_ours", "Writable3"),
+    "ours, SharedBuffer": ("bench_ours", "Shared3"),
+    "ours, owner": ("bench_ours", "Owned3"),
+    "ours, Layout": ("bench_ours", "Laid3"),
+    "numpy": None,
+    "dlpark": ("peer_dlpark", "Image3"),
+    "dlpack-rs": ("peer_dlpack_rs", "Image"),
+    "pyo3-dlpack": ("peer_pyo3_dlpack", "Image"),
+    "nanobind": ("peer_nanobind", "Image3"),
+    "C, floor": ("bench_c", "Floor"),
+    "C, minimal": ("bench_c", "Minimal"),
+}
+
+
+def producers(folders):
+    """An object of each kind, and why some are missing."""
+    import numpy as np
+
+    sys.path[:0] = folders
+    expected = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
+    objects, missing = {}, {}
+    for name, where in PRODUCERS.items():
+        if where is None:
+            objects[name] = expected.copy()
+            continue
+        module, attribute = where
+        try:
+            objects[name] = getattr(importlib.import_module(module), attribute)(SHAPE)
+        except ImportError as error:
+            if module != "bench_c" and module != "bench_ours":
+                missing[name] = str(error)
+                continue
+            raise
+    for name, made in objects.items():
+        check(name, made, expected)
+    return objects, missing
+
+
+def check(name, made, expected):
+    """All give the same numbers, in place, and let go of the object."""
+    import bench_c
+    import numpy as np
+
+    before = sys.getrefcount(made)
+    array = np.from_dlpack(made)
+    assert array.dtype == np.float32 and array.shape == SHAPE, name
+    assert np.array_equal(array, expected), name
+    address = array.ctypes.data
+    del array
+    assert np.from_dlpack(made).ctypes.data == address, f"{name} copies"
+    capsule = made.__dlpack__(max_version=(1, 1))
+    assert '"dltensor_versioned"' in repr(capsule), f"{name}: {capsule}"
+    del capsule
+    assert tuple(made.__dlpack_device__()) == (1, 0), name
+    if hasattr(type(made), "__dlpack_c_exchange_api__"):
+        data, _, shape, strides, dtype = bench_c.look(made)
+        assert (data, shape, strides, dtype) == (address, SHAPE, (15, 3, 1), (2, 32, 1)), name
+    gc.collect()
+    assert sys.getrefcount(made) == before, f"{name} is held still"
+
+
+def measures(objects, only):
+    """For each measure a function for each producer that takes part, and `None` for the empty loop."""
+    import bench_c
+    import numpy as np
+
+    result = {}
+    for measure in only:
+        runs = {}
+        if measure in ("call", "numpy", "tvm", "device"):
+            extra = {}
+            body = MEASURES[measure]
+            if measure == "numpy":
+                body, extra = "from_dlpack(obj)", {"from_dlpack": np.from_dlpack}
+            if measure == "tvm":
+                try:
+                    import tvm_ffi
+                except ImportError:
+                    continue
+                body, extra = "from_dlpack(obj)", {"from_dlpack": tvm_ffi.from_dlpack}
+            runs[None] = loop("pass", None)
+            for name, made in objects.items():
+                if measure == "tvm":
+                    try:
+                        extra["from_dlpack"](made)
+                    except (BufferError, TypeError, RuntimeError):
+                        continue
+                runs[name] = loop(body, made, **extra)
+        else:
+            function = {"table": bench_c.run_table, "borrow": bench_c.run_borrow}[measure]
+            runs[None] = lambda n, f=function, o=bench_c.Nothing(SHAPE): f(o, n)
+            for name, made in objects.items():
+                if hasattr(type(made), "__dlpack_c_exchange_api__"):
+                    try:
+                        if function(made, 1) is not None:
+                            runs[name] = lambda n, f=function, o=made: f(o, n)
+                    except BufferError:
+                        # Read-only data cannot be lent without saying so.
+                        continue
+        result[measure] = runs
+    return result
+
+
+def child_times(folders, only, rounds, calls):
+    objects, missing = producers(folders)
+    gc.disable()
+    result = {}
+    for measure, runs in measures(objects, only).items():
+        # A turn of what C loops over is as short otherwise as a tick of the clock.
+        some = calls if measure in ("call", "numpy", "tvm", "device") else calls * 5
+        result[measure] = medians(runs, rounds, some)
+    return {"times": result, "missing": missing}
+
+
+def child_allocations(folders, only, calls):
+    """Allocations of one turn, if the counter is loaded."""
+    counted = ctypes.CDLL(None).counted_calls
+    counted.restype = ctypes.c_longlong
+    objects, _ = producers(folders)
+    result = {}
+    gc.disable()
+    for measure, runs in measures(objects, only).items():
+        for name, run_once in runs.items():
+            run_once(100)
+            before = counted()
+            run_once(calls)
+            result.setdefault(measure, {})[name] = (counted() - before) / calls
+        empty = result[measure].pop(None)
+        result[measure] = {name: round(count - empty, 1) for name, count in result[measure].items()}
+    return result
+
+
+def child_instructions(folders, only):
+    """Runs under callgrind: after each part a dump with its name."""
+    objects, _ = producers(folders)
+    import bench_c
+
+    gc.disable()
+    for measure, runs in measures(objects, only).items():
+        for name, run_once in runs.items():
+            run_once(200)
+            for turns in (100, 1100):
+                bench_c.dump("rest")
+                run_once(turns)
+                bench_c.dump(f"{measure}|{name}|{turns}")

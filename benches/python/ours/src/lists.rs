@@ -1,0 +1,67 @@
+//! Lists of arrays, attributes that are set, and tensors of no class.
+
+use dlpack_pyo3::{
+    DLPack, Exported, Jax, Numpy, Torch, View, dlpack_core::ndarray::ArrayD, dlpack_pymethods,
+};
+use pyo3::prelude::*;
+
+use crate::{Frozen2, numbers};
+
+const FRAME: [usize; 2] = [16, 16];
+
+/// Objects of a class.
+#[pyfunction]
+pub fn frames(count: usize) -> Vec<Frozen2> {
+    let frame = || Frozen2 {
+        pixels: vec![1.0; FRAME.iter().product()],
+        dims: FRAME,
+    };
+    (0..count).map(|_| frame()).collect()
+}
+
+/// Arrays of NumPy's.
+#[pyfunction]
+pub fn arrays(count: usize) -> Vec<Numpy<Vec<f32>>> {
+    let frame = || Numpy(vec![1.0; FRAME.iter().product()]);
+    (0..count).map(|_| frame()).collect()
+}
+
+/// The ranks of a list of arrays, in all.
+#[pyfunction]
+pub fn ranks(arrays: Vec<View<f32, 2>>) -> usize {
+    arrays.iter().map(|array| array.rank()).sum()
+}
+
+#[pyclass]
+#[derive(DLPack)]
+pub struct Settable {
+    #[dlpack(tensor(set))]
+    pixels: Vec<f32>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Settable {
+    #[new]
+    fn new(len: usize) -> Self {
+        Self {
+            pixels: vec![0.0; len],
+        }
+    }
+}
+
+#[pyfunction]
+pub fn tensor(dims: Vec<usize>) -> Exported<ArrayD<f32>> {
+    let array = ArrayD::from_shape_vec(dims.clone(), numbers(&dims));
+    Exported(array.expect("as many numbers as the shape has places"))
+}
+
+#[pyfunction]
+pub fn jax(len: usize) -> Jax<Vec<f32>> {
+    Jax(vec![1.0; len])
+}
+
+#[pyfunction]
+pub fn torch(len: usize) -> Torch<Vec<f32>> {
+    Torch(vec![1.0; len])
+}

@@ -1,0 +1,33 @@
+"""How a call is timed: in loops that take turns."""
+
+import random
+import statistics
+import time
+from itertools import repeat
+
+# A turn takes about so many nanoseconds, but is no more calls than these.
+TURN, MOST_CALLS = 1_000_000, 2000
+
+
+def loop(body, made, **names):
+    """A function of its own for each producer, so that what the interpreter learns about one is not about another."""
+    source = f"def f(n):\n    start = clock()\n    for _ in repeat(None, n):\n        {body}\n    return clock() - start"
+    space = {"clock": time.thread_time_ns, "repeat": repeat, "obj": made, **names}
+    # A local variable is what the caller of such a method usually has.
+    source = source.replace("f(n)", f"f(n, obj=obj{''.join(f', {name}={name}' for name in names)})")
+    exec(source, space)
+    return space["f"]
+
+
+def medians(runs, rounds, calls=None):
+    """Nanoseconds of a call of each, less those of `None`, the empty loop. All take a turn in each round, in a new order."""
+    some = {name: calls or max(1, min(MOST_CALLS, TURN * 3 // max(1, run(3)))) for name, run in runs.items()}
+    for name, run in runs.items():
+        run(some[name])
+    times = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name in random.sample(list(runs), len(runs)):
+            times[name].append(runs[name](some[name]) / some[name])
+    found = {name: statistics.median(values) for name, values in times.items()}
+    empty = found.pop(None)
+    return {name: median - empty for name, median in found.items()}
