@@ -1,6 +1,7 @@
 """Writes the pictures of README and guide, and the page of libraries, from code and from tables of the repository.
 
-    python3 guide/pictures.py          writes guide/src/img/*.svg and guide/src/everyday-libraries.md
+    python3 guide/pictures.py          writes guide/src/img/*.svg, guide/src/everyday-libraries.md, and
+                                       the tables of guide/src/benchmarks.md
     python3 guide/pictures.py --check  fails where one of them is not what would be written
 
 | file | draws |
@@ -8,6 +9,7 @@
 | this one | what is shared by whom, timelines, streams |
 | `layouts.py` | a grid of numbered cells for each key |
 | `tables.py` | what comes from tables: the page of libraries, bars of benchmarks |
+| `plots.py` | what comes from benches/peers.json: a plot for each sweep, and the tables of the page of benchmarks |
 | `svg.py` | boxes, words and arrows |
 """
 
@@ -15,6 +17,7 @@ import sys
 from pathlib import Path
 
 import layouts
+import plots
 import tables
 from svg import AMBER, GREEN, HUES, INK, LINE, PALE, RED, WHITE, Picture
 
@@ -372,7 +375,11 @@ def files():
     ]
     for draw in pictures:
         yield SRC / "img" / (draw.__name__.replace("_", "-") + ".svg"), str(draw())
+    for name, text in plots.pictures():
+        yield SRC / "img" / name, text
     yield SRC / "everyday-libraries.md", tables.everyday_libraries()
+    page = SRC / "benchmarks.md"
+    yield page, plots.page(page.read_text())
 
 
 def main():

@@ -1,11 +1,15 @@
 """What is made of the tables of spec/consumers.md and benches/README.md."""
 
 import re
+import sys
 from pathlib import Path
 
 from svg import HUES, PALE, Picture
 
 ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "benches"))
+import class_sources
+
 CONSUMERS = (ROOT / "spec/consumers.md").read_text()
 BENCHES = (ROOT / "benches/README.md").read_text()
 
@@ -175,25 +179,6 @@ def column(heading, name, nth=0):
             yield row[0].replace("*", "").replace("`", ""), float(words[0])
 
 
-OURS = {"frozen", "with a borrow", "SharedBuffer", "ours"}
-
-
-def bench_exports():
-    rows = [
-        row
-        for row in column("Exports to Python", "`__dlpack__`")
-        if row[0] not in {"Layout", "writable", "owner", "C, minimal"}
-    ]
-    return bars("__dlpack__() and the end of its capsule, ns", rows, "", OURS)
-
-
-def bench_from_dlpack():
-    rows = [
-        row
-        for row in column("Exports to Python", "`np.from_dlpack`")
-        if row[0] not in {"Layout", "writable", "owner", "C, minimal"}
-    ]
-    return bars("numpy.from_dlpack(x) and its end, ns", rows, "", OURS)
 
 
 def calls():
@@ -205,50 +190,24 @@ def calls():
     return [("ours", ours), *others]
 
 
-def bench_calls():
-    return bars("a call with an array of NumPy's, ns", calls(), "", OURS)
-
-
 def bench_copies():
     """Our time for a copy, to NumPy's."""
     rows = [(name.replace("`", ""), number) for name, number in column("Copies", "4 MB")]
     return bars("copy of 4 MB, our time to NumPy's (below 1: faster)", rows, "", {name for name, _ in rows})
 
 
-def bench_classes():
-    head, *rows = table(BENCHES, "Python classes")
-    row = next(row for row in rows if "release" in row[0])
-    found = [(name, float(row[head.index(name)].split()[0])) for name in ["alone", "ours", "dlpark"]]
-    return bars("100 classes, cargo build --release, seconds of CPU", found, " s", OURS)
-
-
-def bench_sizes():
-    head, *rows = table(BENCHES, "Python classes")
-    row = next(row for row in rows if "bytes a class" in row[0])
-    found = [(name, float(row[head.index(name)])) for name in ["ours", "dlpark"]]
-    return bars("bytes of library a class adds", found, "", OURS)
-
-
 def lines():
-    """Code of a module with one class, without comments, as the programs that are measured have it; the README says the same."""
-    peers = "benches/python/peers/{}/src/lib.rs"
-    paths = {"ours": "examples/python-quickstart/src/lib.rs"} | {
-        name: peers.format(name) for name in ["dlpark", "dlpack-rs", "pyo3-dlpack"]
-    }
+    """Code of a module with one class, as benches/classes.py compiles them; the README says the same."""
     rows = []
-    for name, path in paths.items():
-        code = [
-            line
-            for line in (ROOT / path).read_text().splitlines()
-            if line.strip() and not line.strip().startswith("//")
-        ]
-        rows.append((name, len(code)))
+    for name in ["ours", "dlpark", "dlpack-rs", "pyo3-dlpack"]:
+        code = class_sources.source(*class_sources.ALL[name][1:], classes=1)
+        rows.append((name, sum(1 for line in code.splitlines() if line.strip())))
     said = re.search(r"^\| lines of a module .*$", (ROOT / "README.md").read_text(), re.M)[0]
     for name, count in rows:
         assert (
             name == "dlpack-rs" or f"| {count}" in said
         ), f"README.md says something else than {count} lines for {name}"
-    return bars("lines of a module with one class", rows, "", OURS)
+    return bars("lines of a module with one class", rows, "", {"ours"})
 
 
-PICTURES = [consumers, lines, bench_exports, bench_from_dlpack, bench_calls, bench_copies, bench_classes, bench_sizes]
+PICTURES = [consumers, lines, bench_copies]

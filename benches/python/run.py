@@ -33,6 +33,7 @@ import tempfile
 from pathlib import Path
 
 import exports
+import sweeps
 import takes
 from build import BUILDS, CRATES, build
 from exports import PRODUCERS
@@ -44,6 +45,8 @@ KINDS = {
     "allocations": exports.child_allocations,
     "instructions": exports.child_instructions,
     "takes": takes.child,
+    "sweeps": sweeps.child,
+    "memory": sweeps.child_memory,
 }
 
 

@@ -297,6 +297,16 @@ def test_numbers_of_the_readme_are_the_benchmarks():
     assert row("a call with an array, ns") == [count for _, count in tables.calls()]
 
 
+def test_where_another_one_is_first_a_sentence_says_why(monkeypatch):
+    sys.path.insert(0, str(ROOT / "guide"))
+    import plots
+
+    assert plots.unexplained() == []
+    # Somebody is better at something; so this can fail.
+    monkeypatch.setattr(plots, "WHY", {})
+    assert plots.unexplained() == plots.behind() != []
+
+
 def test_calls_of_the_driver_are_those_that_were_counted():
     head = "| written on | read on |"
     page, counted = (

@@ -6,11 +6,15 @@
 //!   compile-time   200 derived structs beside those of serde and thiserror
 //!   classes        what 100 classes cost the compiler and the library
 //!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, in about ten minutes
+//!   peers          every capability beside all who have it; writes the guide's page of benchmarks, in about ten minutes
 //! usage: `cargo xtask bench [NAME] [--quick]`
 //!   NAME      only this one
-//!   --quick   python: one build, fewer rounds; to see that it works, not to compare
+//!   --quick   python, peers: less, and fewer rounds; to see that it works, not to compare
 
 use crate::prelude::*;
+
+/// What the scripts import, and nanobind, whose sources they compile.
+const PACKAGES: &str = "numpy apache-tvm-ffi nanobind jax";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
@@ -24,12 +28,21 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::line("compile-time: python3 benches/compile_time.py --trees"),
         Step::line("classes: python3 benches/classes.py"),
         Step::new("python", move |sh| {
-            // What it imports, and nanobind, whose sources it compiles.
-            let packages = "numpy apache-tvm-ffi nanobind";
-            let venv = venv(sh, &interpreter()?, "bench", packages)?;
+            let venv = venv(sh, &interpreter()?, "bench", PACKAGES)?;
             let run = venv.run(sh).arg("benches/python/run.py");
             let few = "--builds thin --processes 1 --rounds 11";
             Ok(run.line(if quick { few } else { "" }).run()?)
+        }),
+        Step::new("peers", move |sh| {
+            let python = venv(sh, &interpreter()?, "bench", PACKAGES)?;
+            let mut run = python.run(sh).arg("benches/peers.py");
+            // `.ci/debian pythons` builds it.
+            let free = cache()?.join("python-3.14t/bin/python3");
+            if free.exists() {
+                let free = venv(sh, &free, "bench", "numpy nanobind")?;
+                run = run.arg("--free-threaded").arg(free.python());
+            }
+            Ok(run.line(if quick { "--quick" } else { "" }).run()?)
         }),
     ];
     steps.retain(|step| only.is_empty() || step.name == only);

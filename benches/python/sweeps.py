@@ -1,0 +1,418 @@
+"""What grows with what: each capability of ours beside all who have it, over the size of its work.
+
+`SWEEPS` lists them. A function gives, for one amount of work, the contenders by name, each as a loop of so many calls
+(`turns.loop`); `ours` is compared with the others. To add one, write such a function. `benches/peers.py` runs them all.
+"""
+
+import ctypes
+import gc
+import importlib
+import pickle
+import sys
+import threading
+import time
+from itertools import repeat
+from types import SimpleNamespace
+from typing import Callable, NamedTuple
+
+from turns import loop, medians
+
+MODULES = {
+    "ours": "bench_ours",
+    "NumPy": "numpy",
+    "rust-numpy": "peer_rust_numpy",
+    "nanobind": "peer_nanobind",
+    "dlpark": "peer_dlpark",
+    "dlpack-rs": "peer_dlpack_rs",
+    "pyo3-dlpack": "peer_pyo3_dlpack",
+    "C": "bench_c",
+}
+RANKS = [1, 2, 3, 4]
+BYTES = [1 << n for n in range(8, 27, 3)]
+COUNTS = [1, 10, 100, 1000]
+THREADS = [1, 2, 3, 4]
+
+
+class Sweep(NamedTuple):
+    """What is plotted: over `axis`, in `unit`."""
+
+    title: str
+    axis: str
+    work: list
+    contenders: Callable
+    unit: str = "ns"
+
+
+def modules():
+    """Those that are here, by column, and why others are not."""
+    found, missing = {}, {}
+    for column, name in MODULES.items():
+        try:
+            found[column] = importlib.import_module(name)
+        except ImportError as error:
+            missing[column] = str(error)
+    return SimpleNamespace(**{name.replace("-", "_"): module for name, module in found.items()}, all=found), missing
+
+
+def each(m, name, *arguments):
+    """What the function or class of that name gives, in each module that has it."""
+    some = {column: getattr(module, name, None) for column, module in m.all.items() if column != "NumPy"}
+    return {column: make(*arguments) for column, make in some.items() if make}
+
+
+def with_each(m, names, body, argument):
+    """A call of the function in each module that has it, of the last of several names."""
+    runs = {}
+    for column, module in m.all.items():
+        found = [getattr(module, name) for name in names.split() if hasattr(module, name)]
+        if found and column != "NumPy":
+            runs[column] = loop(body, None, f=found[-1], x=argument)
+    return runs
+
+
+def dims(rank):
+    return tuple(range(2, 2 + rank))
+
+
+def images(m, rank):
+    """An object of each kind of that rank; `Image` is of any."""
+    made = {"ours": getattr(m.ours, f"Frozen{rank}")(dims(rank)), "NumPy": m.NumPy.ones(dims(rank), "f4")}
+    return made | each(m, f"Image{rank}", dims(rank)) | each(m, "Image", dims(rank))
+
+
+def square(nbytes):
+    """The sides of a matrix of `f4`."""
+    rows = 1 << (nbytes.bit_length() // 2 - 1)
+    return rows, nbytes // 4 // rows
+
+
+# --- What an object costs that is exported
+
+CALL = "obj.__dlpack__(max_version=(1, 1))"
+
+
+def export(m, rank):
+    return {name: loop(CALL, made) for name, made in images(m, rank).items()}
+
+
+def table(m, rank):
+    some = {name: made for name, made in images(m, rank).items() if hasattr(type(made), "__dlpack_c_exchange_api__")}
+    return {name: lambda n, made=made: m.C.run_table(made, n) for name, made in some.items()}
+
+
+def from_dlpack(m, nbytes):
+    rows, columns = square(nbytes)
+    made = {"ours": m.ours.Frozen3((rows, columns, 1)), "NumPy": m.NumPy.ones((rows, columns, 1), "f4")}
+    made |= each(m, "Image3", (rows, columns, 1)) | each(m, "Image", (rows, columns, 1))
+    made["C"] = m.C.Floor((rows, columns, 1))
+    return {name: loop("f(obj)", some, f=m.NumPy.from_dlpack) for name, some in made.items()}
+
+
+def asarray(m, nbytes):
+    rows, columns = square(nbytes)
+    made = {"ours": m.ours.Frozen3((rows, columns, 1)), "buffer by hand, in C": m.C.Floor((rows, columns, 1))}
+    made |= {name: some for name, some in each(m, "Image3", (rows, columns, 1)).items() if name == "nanobind"}
+    runs = {name: loop("f(obj)", some, f=m.NumPy.asarray) for name, some in made.items()}
+    held = each(m, "Held", nbytes // 4)
+    return runs | {name: loop("f(obj.array)", some, f=m.NumPy.asarray) for name, some in held.items()}
+
+
+def copy_out(m, nbytes):
+    """Who cannot be asked for a copy makes an array of which a copy is made."""
+    runs = {}
+    for name, made in images_of(m, nbytes).items():
+        body = "f(obj, copy=True)" if name == "ours" else "f(obj).copy()"
+        runs[name] = loop("obj.copy()" if name == "NumPy" else body, made, f=m.NumPy.from_dlpack)
+    return runs
+
+
+def images_of(m, nbytes):
+    shape = square(nbytes)
+    made = {"ours": m.ours.Frozen2(shape), "NumPy": m.NumPy.ones(shape, "f4")}
+    return made | each(m, "Image2", shape) | each(m, "Image", shape)
+
+
+# --- Arrays in
+
+
+def call(m, rank):
+    """Of a function that wants this rank; some know functions for any rank alone."""
+    return with_each(m, f"any_rank rank_{rank}", "f(x)", m.NumPy.ones(dims(rank), "f4"))
+
+
+def call_any(m, rank):
+    return with_each(m, "any_rank", "f(x)", m.NumPy.ones(dims(rank), "f4"))
+
+
+def call_ours(m, rank):
+    """Of an object that has a table."""
+    runs = with_each(m, f"any_rank rank_{rank}", "f(x)", getattr(m.ours, f"Frozen{rank}")(dims(rank)))
+    # It takes NumPy's arrays alone.
+    runs.pop("rust-numpy", None)
+    return runs
+
+
+def total(m, nbytes):
+    array = m.NumPy.ones(nbytes // 4, "f4")
+    promised = {"ours, promised": loop("f(x)", None, f=m.ours.sum_of_slice, x=array)}
+    return with_each(m, "sum", "f(x)", array) | promised | {"NumPy": loop("x.sum()", None, x=array)}
+
+
+def copy_in(m, nbytes):
+    array = m.NumPy.ones(square(nbytes), "f4")
+    return with_each(m, "copy_f32", "f(x)", array) | {"NumPy": loop("x.copy()", None, x=array)}
+
+
+def copy_transposed(m, nbytes):
+    array = m.NumPy.ones(square(nbytes), "f4").T
+    return with_each(m, "copy_f32", "f(x)", array) | {"NumPy": loop("x.copy('C')", None, x=array)}
+
+
+def setter(m, nbytes):
+    array = m.NumPy.ones(nbytes // 4, "f4")
+    return {name: loop("obj.pixels = x", made, x=array) for name, made in each(m, "Settable", len(array)).items()}
+
+
+def lists_in(m, count):
+    return with_each(m, "ranks", "f(x)", [m.NumPy.ones((16, 16), "f4") for _ in range(count)])
+
+
+# --- Arrays out
+
+
+def give(m, nbytes):
+    return with_each(m, "give", "f(x)", nbytes // 4)
+
+
+def lists_out(m, count):
+    return with_each(m, "arrays", "f(x)", count)
+
+
+def frames(m, count):
+    runs = {}
+    for name, module in m.all.items():
+        if hasattr(module, "frames"):
+            runs[name] = loop("[g(obj) for obj in f(x)]", None, f=module.frames, g=m.NumPy.from_dlpack, x=count)
+    return runs
+
+
+def jax(m, nbytes):
+    import jax
+
+    given = {name: getattr(m.all[name], "give") for name in ("rust-numpy", "nanobind") if name in m.all}
+    runs = {name: loop("g(f(x))", None, f=f, g=jax.dlpack.from_dlpack, x=nbytes // 4) for name, f in given.items()}
+    return runs | {"ours": loop("f(x)", None, f=m.ours.jax, x=nbytes // 4)}
+
+
+def torch(m, nbytes):
+    import torch
+
+    given = {name: getattr(m.all[name], "give") for name in ("rust-numpy", "nanobind") if name in m.all}
+    runs = {name: loop("g(f(x))", None, f=f, g=torch.from_numpy, x=nbytes // 4) for name, f in given.items()}
+    return runs | {"ours": loop("f(x)", None, f=m.ours.torch, x=nbytes // 4)}
+
+
+# --- What a tensor can do
+
+
+def tensors(m, shape):
+    tensor = m.ours.tensor(shape)
+    return {"ours": tensor, "NumPy": m.NumPy.from_dlpack(tensor).copy()}
+
+
+def index(m, rank):
+    return {name: loop("obj[1]", made) for name, made in tensors(m, dims(rank)).items()}
+
+
+def part(m, rank):
+    """A slice along each axis."""
+    key = (slice(0, 2),) * rank
+    return {name: loop("obj[x]", made, x=key) for name, made in tensors(m, dims(rank)).items()}
+
+
+def tolist(m, count):
+    made = tensors(m, [count])
+    runs = {name: loop("obj.tolist()", some) for name, some in made.items()}
+    return runs | {"memoryview": loop("obj.tolist()", memoryview(made["NumPy"]))}
+
+
+def pickled(obj):
+    parts = []
+    data = pickle.dumps(obj, protocol=5, buffer_callback=parts.append)
+    return pickle.loads(data, buffers=parts)
+
+
+def pickling(m, nbytes):
+    return {name: loop("f(obj)", made, f=pickled) for name, made in tensors(m, [nbytes // 4]).items()}
+
+
+# --- Threads
+
+
+def at_once(loops):
+    """Each of the loops in a thread of its own, all at once. Of each call, its part of the time on the clock."""
+
+    def run(n):
+        ready, start = (threading.Barrier(len(loops) + 1) for _ in range(2))
+
+        def work(one):
+            ready.wait()
+            start.wait()
+            one(n)
+
+        some = [threading.Thread(target=work, args=[one]) for one in loops]
+        for one in some:
+            one.start()
+        ready.wait()
+        since = time.perf_counter_ns()
+        start.wait()
+        for one in some:
+            one.join()
+        return (time.perf_counter_ns() - since) / len(loops)
+
+    return run
+
+
+def nothing(m, threads):
+    return at_once([loop("pass", None) for _ in range(threads)])
+
+
+def export_one(m, threads):
+    """All export the same object."""
+    return {name: at_once([loop(CALL, made) for _ in range(threads)]) for name, made in images(m, 3).items()}
+
+
+def export_own(m, threads):
+    """Each exports an object of its own."""
+    own = [export(m, 3) for _ in range(threads)]
+    return {name: at_once([some[name] for some in own]) for name in own[0]}
+
+
+def call_own(m, threads):
+    """Each takes an array of its own."""
+    own = [call(m, 2) for _ in range(threads)]
+    return {name: at_once([some[name] for some in own]) for name in own[0]}
+
+
+SWEEPS = {
+    "export": Sweep("`obj.__dlpack__(max_version=(1, 1))` and the end of its capsule", "rank", RANKS, export),
+    "table": Sweep("a tensor through the C exchange table, and its end", "rank", RANKS, table),
+    "from-dlpack": Sweep("`np.from_dlpack(obj)`", "bytes", BYTES, from_dlpack),
+    "asarray": Sweep("`np.asarray(obj)`", "bytes", BYTES, asarray),
+    "copy-out": Sweep("`np.from_dlpack(obj, copy=True)`", "bytes", BYTES, copy_out),
+    "call": Sweep("a call with an array of NumPy's", "rank", RANKS, call),
+    "call-any": Sweep("a call of a function that takes any rank", "rank", RANKS, call_any),
+    "call-ours": Sweep("a call with an object of ours", "rank", RANKS, call_ours),
+    "sum": Sweep("a call that adds up an array", "bytes", BYTES, total),
+    "copy-in": Sweep("a call that copies a matrix", "bytes", BYTES, copy_in),
+    "copy-transposed": Sweep("a call that copies a transposed matrix", "bytes", BYTES, copy_transposed),
+    "setter": Sweep("`obj.pixels = array`", "bytes", BYTES, setter),
+    "lists-in": Sweep("a call with a list of arrays", "arrays", COUNTS, lists_in),
+    "give": Sweep("a function that fills a `Vec` and gives an array of NumPy's", "bytes", BYTES, give),
+    "lists-out": Sweep("a function that gives a list of arrays of NumPy's", "arrays", COUNTS, lists_out),
+    "frames": Sweep("a list of objects of a class, and an array of NumPy's over each", "frames", COUNTS, frames),
+    "jax": Sweep("a function that gives an array of JAX", "bytes", BYTES, jax),
+    "torch": Sweep("a function that gives a tensor of PyTorch", "bytes", BYTES, torch),
+    "index": Sweep("`tensor[1]`", "rank", RANKS[1:], index),
+    "slice": Sweep("`tensor[0:2, ..]`, a slice for each axis", "rank", RANKS, part),
+    "tolist": Sweep("`tensor.tolist()`", "items", [*COUNTS, 10_000, 100_000], tolist),
+    "pickle": Sweep("a tensor to pickle, protocol 5, and back", "bytes", BYTES, pickling),
+    "threads-one": Sweep("an export by many threads, all of one object", "threads", THREADS, export_one),
+    "threads-own": Sweep("an export by many threads, each of an object of its own", "threads", THREADS, export_own),
+    "threads-call": Sweep("a call by many threads, each with an array of its own", "threads", THREADS, call_own),
+}
+# Of many threads, who are slow to begin.
+CALLS_OF_THREADS = 20_000
+
+
+def child(folders, only, rounds, points):
+    """Nanoseconds of each contender at every `points`-th amount of work; and why some are missing."""
+    sys.path[:0] = folders
+    m, missing = modules()
+    gc.disable()
+    result = {}
+    for name in only:
+        sweep = SWEEPS[name]
+        try:
+            for work in sweep.work[::points]:
+                many = sweep.axis == "threads"
+                runs = sweep.contenders(m, work) | {None: nothing(m, work) if many else loop("pass", None)}
+                found = medians(runs, rounds, CALLS_OF_THREADS if many else None)
+                result.setdefault(name, []).append((work, found))
+        except ImportError as error:
+            missing[name] = str(error)
+    return {"times": result, "missing": missing}
+
+
+# --- Bytes of what lives
+
+
+class Used(ctypes.Structure):
+    """What glibc says of its memory; `uordblks` is what is in use, with what it takes to manage it."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
+
+
+ALIVE = 1000
+
+
+def alive(make):
+    """Bytes of each of so many that live at once: what as many again take."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = Used
+    kept = [None] * (2 * ALIVE)
+    used = []
+    for begin in (0, ALIVE):
+        gc.collect()
+        for at in range(begin, begin + ALIVE):
+            kept[at] = make()
+        used.append(mallinfo().uordblks)
+    # Blocks of glibc's are multiples of 16; what else was allocated meanwhile is less.
+    return 16 * round((used[1] - used[0]) / ALIVE / 16)
+
+
+# The frozen class is `ours`.
+KINDS = {"ours, owner": "Owned", "ours, SharedBuffer": "Shared"}
+
+
+def exported(m, rank):
+    """Objects to export, by name: one again and again, or many, where one has one export at a time."""
+    made = images(m, rank) | {"ours, Tensor": m.ours.tensor(dims(rank))}
+    made |= {name: getattr(m.ours, f"{kind}{rank}")(dims(rank)) for name, kind in KINDS.items()}
+    writable = getattr(m.ours, f"Writable{rank}")
+    many = {"ours, writable": iter([writable(dims(rank)) for _ in range(2 * ALIVE)])}
+    return {name: repeat(some) for name, some in made.items()} | many
+
+
+def capsule(m, rank):
+    return {name: lambda some=some: next(some).__dlpack__(max_version=(1, 1)) for name, some in exported(m, rank).items()}
+
+
+def array(m, rank):
+    return {name: lambda some=some: m.NumPy.from_dlpack(next(some)) for name, some in exported(m, rank).items()}
+
+
+def given(m, count):
+    return {name: lambda f=module.give: f(count) for name, module in m.all.items() if hasattr(module, "give")}
+
+
+MEMORY = {
+    "memory-capsule": Sweep("bytes of a capsule that lives", "rank", RANKS, capsule, "bytes"),
+    "memory-array": Sweep("bytes of an array of NumPy's over an object, that lives", "rank", RANKS, array, "bytes"),
+    "memory-given": Sweep("bytes of an array of NumPy's that a function gave", "items", [1, 8, 64, 512], given, "bytes"),
+}
+
+
+def child_memory(folders):
+    """With every allocation of Python's a `malloc`."""
+    sys.path[:0] = folders
+    m, missing = modules()
+    result = {}
+    for name, sweep in MEMORY.items():
+        for work in sweep.work:
+            found = {column: alive(make) for column, make in sweep.contenders(m, work).items()}
+            result.setdefault(name, []).append((work, found))
+    return {"times": result, "missing": missing}
