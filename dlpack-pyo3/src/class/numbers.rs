@@ -36,8 +36,15 @@ fn below<'py>(
         };
     };
     let list = PyList::empty(py);
-    for _ in 0..*extent {
-        list.append(below(py, axes, more, numbers)?)?;
+    if axes.is_empty() && more.is_empty() {
+        // The axis with the most of them, without a call for each.
+        for number in numbers.take(usize::try_from(*extent).unwrap_or(usize::MAX)) {
+            list.append(scalar(py, number)?)?;
+        }
+    } else {
+        for _ in 0..*extent {
+            list.append(below(py, axes, more, numbers)?)?;
+        }
     }
     Ok(list.into_any())
 }
