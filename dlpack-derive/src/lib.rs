@@ -78,10 +78,9 @@ pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream 
     if STUBS {
         return methods::ask(options.into(), item.into()).into();
     }
-    let keys = complete::is_wanted().then(|| complete::of_options(options.clone().into()));
-    let mut tokens = keys.unwrap_or_default();
-    tokens.extend(methods::expand(options.into(), item.into(), None));
-    tokens.into()
+    let options = proc_macro2::TokenStream::from(options);
+    let tokens = methods::expand(options.clone(), item.into(), None);
+    complete::behind(|| complete::of_options(options), tokens).into()
 }
 
 /// What `#[dlpack_pymethods]` comes back to in a build for type stubs.
@@ -113,12 +112,7 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
         }
         tokens
     });
-    if !complete::is_wanted() {
-        return tokens;
-    }
-    let mut all = complete::of_derive(derive, root, &item);
-    all.extend(tokens);
-    all
+    complete::behind(|| complete::of_derive(derive, root, &item), tokens)
 }
 
 /// Parse, check, plan, check, expand; `None` when mistakes were collected.

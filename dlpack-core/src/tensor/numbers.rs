@@ -260,6 +260,26 @@ mod tests {
     }
 
     #[test]
+    fn floats_of_32_bits_are_those_of_rust() {
+        let numbers = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.5,
+            f32::MIN_POSITIVE,
+            1e-45,
+            f32::MAX,
+            f32::INFINITY,
+            0.1,
+        ];
+        for wanted in numbers {
+            let found = float(abi::kDLFloat, &wanted.to_ne_bytes());
+            assert_eq!(found.to_bits(), f64::from(wanted).to_bits(), "{wanted}");
+        }
+        assert!(float(abi::kDLFloat, &f32::NAN.to_ne_bytes()).is_nan());
+    }
+
+    #[test]
     fn brain_floats_are_the_upper_halves_of_those_of_32_bits() {
         let numbers = [
             0.0,

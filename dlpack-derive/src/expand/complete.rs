@@ -23,8 +23,18 @@ use crate::syntax::krate::Krate;
 use crate::syntax::role::{Form, Role, Site};
 use crate::syntax::root::Root;
 
+/// What is expanded, behind its keys where an editor wants them.
+pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) -> TokenStream {
+    if !is_wanted() {
+        return expanded;
+    }
+    let mut all = keys();
+    all.extend(expanded);
+    all
+}
+
 /// Whether it is rust-analyzer that expands: the program that it runs macros in has a name of its own.
-pub(crate) fn is_wanted() -> bool {
+fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| {
         let program = std::env::current_exe().ok();
