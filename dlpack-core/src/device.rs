@@ -1,4 +1,5 @@
-//! Where memory lies: DLPack's device numbers as open newtypes, never a Rust enum (ABI-02).
+//! Where memory lies: DLPack's device numbers as open newtypes, never a Rust enum.
+// ABI-02
 
 use core::fmt;
 
@@ -83,7 +84,8 @@ impl DeviceType {
         self.is_pinned() || matches!(self, Self::CPU | Self::CUDA_MANAGED)
     }
 
-    /// Whether it is ordinary memory to the processor (DEV-10).
+    /// Whether it is ordinary memory to the processor.
+    // DEV-10
     pub(crate) const fn is_pinned(self) -> bool {
         matches!(self, Self::CUDA_HOST | Self::ROCM_HOST)
     }
@@ -280,7 +282,8 @@ impl<D: AsDevice + ?Sized> AsDevice for &D {
 mod tests {
     use super::*;
 
-    /// DEV-14, DEV-19: the numbers that later headers added are not those of the version we stamp.
+    /// The numbers that later headers added are not those of the version we stamp.
+    // DEV-14, DEV-19
     #[test]
     fn unreleased_devices_are_unknown() {
         let released = [1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18];

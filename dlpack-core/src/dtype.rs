@@ -324,7 +324,8 @@ impl<O: AsOrder + ?Sized> AsOrder for &O {
 mod tests {
     use super::*;
 
-    /// DTY-10, DTY-15, DTY-16, DTY-17: no constant names what DLPack 1.3 has no or another use for.
+    /// No constant names what DLPack 1.3 has no or another use for.
+    // DTY-10, DTY-15, DTY-16, DTY-17
     #[test]
     fn only_what_consumers_read_has_a_name() {
         for (dtype, name) in NAMES {

@@ -1,4 +1,5 @@
-//! A panic in the `Drop` of an owner ends here: unwinding into C would abort (ABI-10).
+//! A panic in the `Drop` of an owner ends here: unwinding into C would abort.
+// ABI-10
 
 #[cfg(feature = "std")]
 use alloc::boxed::Box;

@@ -123,7 +123,8 @@ pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
 }
 
 /// Runs code of the user that Python called through us: a panic in it is a `BufferError`, since
-/// `PanicException` would pass every `except Exception` (ERR-06).
+/// `PanicException` would pass every `except Exception`.
+// ERR-06
 #[inline(always)]
 pub(crate) fn contained<R>(
     py: Python<'_>,

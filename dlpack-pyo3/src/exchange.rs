@@ -49,7 +49,8 @@ pub(crate) type ToPyObject =
 type ToObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
 
 impl OwnTable {
-    /// The table of a class (XAP-05).
+    /// The table of a class.
+    // XAP-05
     pub(crate) fn of<T: Exports>(import: ToPyObject) -> Self {
         let version = Version::CURRENT.into();
         let api = DLPackExchangeAPI {
@@ -75,7 +76,8 @@ impl OwnTable {
         Self { api, device }
     }
 
-    /// Keeps it for ever, and gives the class its address under the old name too (XAP-04).
+    /// Keeps it for ever, and gives the class its address under the old name too.
+    // XAP-04
     pub(crate) fn install<'py>(
         self,
         class: &Bound<'py, PyType>,
@@ -108,11 +110,12 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
     device.map_err(|raised| raised.forget(py)).ok()
 }
 
-/// Runs a function of the table: 0 and a result, or -1 and an exception (XAP-09).
+/// Runs a function of the table: 0 and a result, or -1 and an exception.
 ///
 /// # Safety
 ///
 /// `out` is a place for the result, or null.
+// XAP-09
 #[inline(always)]
 unsafe fn outcome<R>(
     py: Python<'_>,
@@ -130,11 +133,12 @@ unsafe fn outcome<R>(
 }
 
 /// The object that a consumer passed, if it is one of this class: anything can carry our table, since
-/// Python lets a class borrow another's attributes (XAP-12).
+/// Python lets a class borrow another's attributes.
 ///
 /// # Safety
 ///
 /// `object` is a Python object, or null.
+// XAP-12
 unsafe fn checked<'a, 'py, G: Send + 'static>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
@@ -151,7 +155,8 @@ unsafe fn checked<'a, 'py, G: Send + 'static>(
     bail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}")
 }
 
-/// XAP-15: an owning tensor, as `__dlpack__` would give it (XAP-14).
+/// An owning tensor, as `__dlpack__` would give it.
+// XAP-14, XAP-15
 unsafe extern "C" fn from_object<T: Exports>(
     object: *mut c_void,
     out: *mut *mut DLManagedTensorVersioned,
@@ -197,7 +202,8 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
     unsafe { outcome(py, out, export) }
 }
 
-/// XAP-19: a tensor that borrows everything, until control returns to Python.
+/// A tensor that borrows everything, until control returns to Python.
+// XAP-19
 unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
     // SAFETY: the caller of the table is attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
@@ -262,7 +268,7 @@ fn with_lists(
     })
 }
 
-/// XAP-16, XAP-17, XAP-18: takes the tensor over, or leaves it untouched and raises.
+/// Takes the tensor over, or leaves it untouched and raises.
 ///
 /// The object is made by code of the user if there is any. The tensor belongs to those who have it then; after an error
 /// to its caller, and to nobody else. That code may have handed the tensor to anybody before it fails or panics. So a
@@ -272,6 +278,7 @@ fn with_lists(
 /// # Safety
 ///
 /// The arguments are those of `managed_tensor_to_py_object_no_sync`, and the thread is attached.
+// XAP-16, XAP-17, XAP-18
 unsafe fn to_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
@@ -338,7 +345,8 @@ pub trait Imports: FromDLPack + PyClass + Into<PyClassInitializer<Self>> {}
 #[diagnostic::do_not_recommend]
 impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Imports for T {}
 
-/// XAP-21, XAP-22, XAP-23: memory of our own, for whoever asks, without the interpreter.
+/// Memory of our own, for whoever asks, without the interpreter.
+// XAP-21, XAP-22, XAP-23
 unsafe extern "C" fn allocate(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -385,7 +393,8 @@ unsafe extern "C" fn allocate(
     -1
 }
 
-/// XAP-24, XAP-25, XAP-26: the stream that the tensors of this thread are written on; null where there are no streams.
+/// The stream that the tensors of this thread are written on; null where there are no streams.
+// XAP-24, XAP-25, XAP-26
 unsafe extern "C" fn current_stream(kind: i32, id: i32, out: *mut *mut c_void) -> c_int {
     let stream = work_stream(Device::new(DeviceType(kind), id));
     if !out.is_null() {

@@ -37,11 +37,12 @@ use crate::vtable::{Exclusive, Exports, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
 ///
-/// Without a request it is exported as it is, and the order of work on streams is the consumer's affair (XAP-10).
+/// Without a request it is exported as it is, and the order of work on streams is the consumer's affair.
 ///
 /// # Safety
 ///
 /// The object is one of the class.
+// XAP-10
 pub(crate) unsafe fn export<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     class: &Vtable<G>,
@@ -144,7 +145,8 @@ pub(crate) fn part<T: Exports>(
     unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 
-/// A request for the tensor as it is, whose order is the consumer's affair (XAP-10).
+/// A request for the tensor as it is, whose order is the consumer's affair.
+// XAP-10
 pub(crate) fn unordered(device: Device) -> ExportRequest {
     ExportRequest {
         stream: unordered_stream(device),

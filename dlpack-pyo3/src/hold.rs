@@ -32,7 +32,8 @@ pub(crate) use held::{Held, Pending, Quiet};
 
 /// Where that lies which lives as long as the process, so that leak checkers reach it: CPython keeps pointers to the
 /// definitions of methods and getters for as long as there may be a class, and consumers keep the exchange table for
-/// ever (XAP-05).
+/// ever.
+// XAP-05
 static FOREVER: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// Keeps a value for good, and reachable. Called a few times for each class.

@@ -177,7 +177,8 @@ fn is_host(wanted: Device, found: Device) -> bool {
     wanted == Device::CPU && found.device_type.is_host_readable()
 }
 
-/// Through the exchange table; nothing if the table cannot do it, but the method may (XAP-32).
+/// Through the exchange table; nothing if the table cannot do it, but the method may.
+// XAP-32
 fn through_table(
     object: &Bound<'_, PyAny>,
     table: &lookup::ClassTable,

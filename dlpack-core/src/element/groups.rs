@@ -2,7 +2,8 @@
 //!
 //! A tensor of 4-bit or 6-bit floats that share bytes has no address for a single item, so the element is a
 //! group: two of 4 bits in one byte, four of 6 bits in three. Items are numbered from the lowest bit
-//! of the first byte on (DTY-11).
+//! of the first byte on.
+// DTY-11
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use crate::DataType;

@@ -404,13 +404,14 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
 }
 
 /// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
-/// overwritten the lists (CAP-11). A panic of the owner ends here: unwinding into C would abort (ABI-10).
+/// overwritten the lists. A panic of the owner ends here: unwinding into C would abort.
 ///
 /// What only one deleter calls is compiled into it.
 ///
 /// # Safety
 ///
 /// `context` is that of a block of this type, which nobody uses afterwards.
+// CAP-11, ABI-10
 #[inline]
 unsafe fn release<O, const VERSIONED: bool>(context: *mut c_void) {
     // SAFETY: the caller gives the block up.

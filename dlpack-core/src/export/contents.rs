@@ -136,11 +136,12 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// Moves those of so many axes to where a consumer finds them: null only where there are none (LAY-02, LAY-03).
+    /// Moves those of so many axes to where a consumer finds them: null only where there are none.
     ///
     /// # Safety
     ///
     /// `place` has room for as many axes as `room` says, at least one, and no lists on the heap that are still to be freed.
+    // LAY-02, LAY-03
     #[inline(always)]
     pub(super) unsafe fn store(
         self,

@@ -54,7 +54,8 @@ fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error
 }
 
 /// All bytes that a tensor on a device reaches, in new memory of the host, and the address of the first of them on the
-/// device. Copied behind the producer's work, and there when this returns (DEV-09).
+/// device. Copied behind the producer's work, and there when this returns.
+// DEV-09
 fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
     let (start, end) = descriptor.bytes_reached().unwrap_or((0, 0));
     let bytes = end - start;
@@ -82,7 +83,8 @@ fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> 
 }
 
 /// A copy on the device, with the bytes between the items, so that strides stay what they are: where its first element
-/// is, and what keeps it. Made on the consumer's stream (CPY-08).
+/// is, and what keeps it. Made on the consumer's stream.
+// CPY-08
 fn on_device(
     descriptor: &Descriptor<'_>,
     consumer: Consumer,

@@ -43,7 +43,8 @@ pub(crate) fn finish<O: Send + 'static>(
     }
 }
 
-/// Orders the consumer behind the producer, when nothing else can fail any more (ERR-11), and the freeing behind both.
+/// Orders the consumer behind the producer, when nothing else can fail any more, and the freeing behind both.
+// ERR-11
 #[cold]
 #[inline(never)]
 pub(crate) fn finish_streamed<O: Send + 'static>(

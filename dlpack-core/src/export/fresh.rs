@@ -28,7 +28,8 @@ impl Managed {
     }
 }
 
-/// A copy that nobody else holds (CPY-06), in row-major order, 256-byte aligned (CPY-14).
+/// A copy that nobody else holds, in row-major order, 256-byte aligned.
+// CPY-06, CPY-14
 #[inline(always)]
 pub(crate) fn copy_on_host(
     tensor: &TensorRef<'_>,

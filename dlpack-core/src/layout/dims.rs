@@ -6,7 +6,8 @@ use core::ops::{Deref, DerefMut};
 
 use crate::Error;
 
-/// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too (LAY-20).
+/// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too.
+// LAY-20
 pub(crate) const MAX_RANK: usize = 64;
 
 /// Of so many axes, nothing is on the heap.

@@ -38,7 +38,8 @@ pub(crate) fn count(shape: &[i64]) -> Option<i64> {
     (!overflow).then_some(items)
 }
 
-/// The bytes of so many items one after another, `None` where that is more than memory has (LAY-19).
+/// The bytes of so many items one after another, `None` where that is more than memory has.
+// LAY-19
 #[inline]
 pub(crate) fn packed_bytes(shape: &[i64], dtype: DataType) -> Option<usize> {
     let bytes = bytes(count(shape)?, dtype.itemsize_bits(), 7)?;
@@ -64,8 +65,9 @@ pub(crate) struct Reach {
     pub(crate) max: i64,
 }
 
-/// What a tensor without empty axes reaches, over signed strides (LAY-22); `None` where that is
+/// What a tensor without empty axes reaches, over signed strides; `None` where that is
 /// further than an `i64` counts, and so further than any memory.
+// LAY-22
 #[inline]
 pub(crate) fn reach(shape: &[i64], strides: &[i64]) -> Option<Reach> {
     let (mut min, mut max) = (0_i64, 0_i64);
@@ -97,8 +99,9 @@ pub(crate) fn reach_saturating(shape: &[i64], strides: &[i64]) -> (i128, i128) {
 
 /// The strides of `shape` packed in this order, `unit` for the axis that moves fastest.
 ///
-/// An extent of 0 counts as 1 (LAY-18). Too large a product saturates: only a tensor without
+/// An extent of 0 counts as 1. Too large a product saturates: only a tensor without
 /// elements can have one and stay in its buffer.
+// LAY-18
 #[inline]
 pub(crate) fn packed(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Error> {
     let mut strides = Dims::zeroed(shape.len()).whole()?;
@@ -235,7 +238,8 @@ mod tests {
         }
     }
 
-    /// LAY-22: both ends over signed strides.
+    /// Both ends over signed strides.
+    // LAY-22
     #[test]
     fn reaches_both_ways() {
         for (shape, strides, reached) in [
@@ -252,7 +256,8 @@ mod tests {
         }
     }
 
-    /// LAY-18: as if extents of 0 were 1, and no overflow where nothing is stored.
+    /// As if extents of 0 were 1, and no overflow where nothing is stored.
+    // LAY-18
     #[test]
     fn compact_strides() {
         for (shape, expected) in [

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ptr::{NonNull, without_provenance_mut};
 
-/// The alignment of memory that we allocate for tensors: what DLPack asks for (CPY-14).
+/// The alignment of memory that we allocate for tensors: what DLPack asks for.
+// CPY-14
 const ALIGNMENT: usize = 256;
 
 /// The size of a huge page on most machines.
@@ -138,7 +139,7 @@ static_assertions::assert_impl_all!(AlignedBytes: Send, Sync);
 mod tests {
     use super::*;
 
-    /// CPY-14.
+    // CPY-14
     #[test]
     fn memory_is_aligned() {
         for len in [0, 1, 255, 256, 257, 4096, 1 << 20, 4 << 20, (32 << 20) + 1] {

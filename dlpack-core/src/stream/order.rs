@@ -17,7 +17,8 @@ use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consu
 /// | producer does not capture | an event | the host waits: nothing from outside may enter a capture |
 /// | captures | refused: the consumer would be drawn into it | the same one: an event. Another: refused |
 ///
-/// Every refusal comes before anything is touched (ERR-11).
+/// Every refusal comes before anything is touched.
+// ERR-11
 pub(crate) fn order(
     device: Device,
     queue: Option<Queue>,

@@ -1,8 +1,9 @@
 //! After the consumer has read: what has to be over before the memory is freed, and whether it is.
 //!
 //! A consumer calls the deleter when it is done on the host; its kernels may still be running. No handle of it is kept
-//! for this: it may be destroyed by then, and its number given to another stream (STC-09). Nobody waits here either: an
+//! for this: it may be destroyed by then, and its number given to another stream. Nobody waits here either: an
 //! owner that may not be dropped yet is kept in [`waiting`](crate::stream::waiting).
+// STC-09
 
 use crate::stream::place::Place;
 use crate::stream::rules::{Origin, producer};

@@ -8,8 +8,9 @@ use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
 use crate::{DataType, Device, Error, abi, error};
 
-/// Everything that later reads rely on (LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14).
+/// Everything that later reads rely on.
 /// Gives the strides if the producer left them out.
+// LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
     let shape = shape_of(tensor)?;
     // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.

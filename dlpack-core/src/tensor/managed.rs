@@ -26,7 +26,8 @@ use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, 
 /// ```
 pub struct Managed {
     tensor: Struct,
-    /// Strides that the producer left out, computed from the shape (LAY-04).
+    /// Strides that the producer left out, computed from the shape.
+    // LAY-04
     strides: Option<Box<[i64]>>,
     /// What is known of a tensor of ours beside what its struct says.
     ours: Option<Ours>,
@@ -242,7 +243,8 @@ impl Managed {
     }
 
     /// Whether a consumer finds all that it may look for: we take a tensor without strides or without
-    /// a deleter, but never hand one out (LAY-02, CAP-08).
+    /// a deleter, but never hand one out.
+    // LAY-02, CAP-08
     pub(crate) fn is_complete(&self) -> bool {
         let (_, has_deleter) = self.tensor.context();
         has_deleter && self.strides.is_none()

@@ -11,7 +11,8 @@ use pyo3::{intern, prelude::*};
 
 use crate::hidden::class_attribute;
 
-/// The name of the capsule (XAP-02).
+/// The name of the capsule.
+// XAP-02
 pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
 
 /// A table of ours, and what only we ask it.
@@ -37,7 +38,8 @@ pub(crate) struct ClassTable {
     pub(crate) device: Option<DeviceOf>,
 }
 
-/// The table of somebody else's class, if it has one that we can read (XAP-27).
+/// The table of somebody else's class, if it has one that we can read.
+// XAP-27
 pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
     let name = intern!(class.py(), "__dlpack_c_exchange_api__");
     let capsule = class_attribute(class, name)?

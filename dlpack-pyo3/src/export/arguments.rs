@@ -132,7 +132,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
         versioned
     }
 
-    /// What they ask for. `draft` adds the keyword of the draft from before `max_version` (INF-02 to INF-07).
+    /// What they ask for. `draft` adds the keyword of the draft from before `max_version`.
+    // INF-02 to INF-07
     pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         let Self { py, positional, .. } = *self;
         if positional != 0 {

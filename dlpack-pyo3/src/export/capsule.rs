@@ -37,11 +37,12 @@ pub(crate) unsafe fn keep<G: Send + 'static>(
     Ok(capsule)
 }
 
-/// CAP-21
+/// Releases a tensor that no capsule could be made for.
 ///
 /// # Safety
 ///
 /// As [`keep`].
+// CAP-21
 #[cold]
 unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -> Raised {
     let _pending = Pending::set_aside();
@@ -138,11 +139,12 @@ unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
     }
 }
 
-/// What a dying capsule holds if nobody consumed it: if it still has its name (CAP-04, CAP-05).
+/// What a dying capsule holds if nobody consumed it: if it still has its name.
 ///
 /// # Safety
 ///
 /// `capsule` is a capsule of ours, in its destructor.
+// CAP-04, CAP-05
 #[inline]
 unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option<NonNull<c_void>> {
     // SAFETY: a capsule; no exception is raised.
@@ -180,7 +182,8 @@ unsafe extern "C" fn delete_other<const IS_BASE: bool, const IS_LEGACY: bool>(
     }
 }
 
-/// The tensor in somebody's capsule, and the name that says in which struct it is (CAP-06, CAP-22, CAP-23).
+/// The tensor in somebody's capsule, and the name that says in which struct it is.
+// CAP-06, CAP-22, CAP-23
 pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
     let is = |name: &&CStr| capsule.is_valid_checked(Some(name));
     let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
@@ -194,8 +197,9 @@ pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>,
 
 /// Takes the tensor out of somebody's capsule.
 ///
-/// One of several threads that try gets it (CAP-24). What is wrong with the capsule is found before
+/// One of several threads that try gets it. What is wrong with the capsule is found before
 /// it is touched; what is wrong with the tensor, after it is ours, and then it is released.
+// CAP-24
 pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
         let (pointer, name) = peek(capsule)?;

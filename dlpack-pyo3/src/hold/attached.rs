@@ -96,7 +96,8 @@ fn may_let_go() -> bool {
     attached && unsafe { ffi::Py_IsInitialized() } != 0
 }
 
-/// Makes a wait. It uses nothing of Python; an exception that is pending stays with the thread's state (CAP-16).
+/// Makes a wait. It uses nothing of Python; an exception that is pending stays with the thread's state.
+// CAP-16
 fn aside(wait: &mut dyn FnMut()) {
     if !may_let_go() {
         return wait();

@@ -43,7 +43,8 @@ impl HeldBuffer {
     }
 }
 
-/// On whatever thread a consumer's last use ends, with the interpreter's lock or without (CAP-13).
+/// On whatever thread a consumer's last use ends, with the interpreter's lock or without.
+// CAP-13
 impl Drop for HeldBuffer {
     #[inline]
     fn drop(&mut self) {

@@ -58,7 +58,8 @@ impl<G> Held<G> {
     }
 }
 
-/// On whatever thread a consumer's last use ends, with the interpreter's lock or without (CAP-13).
+/// On whatever thread a consumer's last use ends, with the interpreter's lock or without.
+// CAP-13
 impl<G> Drop for Held<G> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -84,7 +85,8 @@ unsafe fn give_back(object: NonNull<ffi::PyObject>) {
     while_attached(move || unsafe { give_back_attached(object) });
 }
 
-/// Does what needs an interpreter on any thread; nothing where there is none any more (CAP-14).
+/// Does what needs an interpreter on any thread; nothing where there is none any more.
+// CAP-14
 #[inline]
 pub(super) fn while_attached(body: impl FnOnce()) {
     if attached() {
@@ -204,7 +206,8 @@ impl Drop for Quiet {
     }
 }
 
-/// An exception that is on its way through this thread while we do something else (CAP-16, CAP-17).
+/// An exception that is on its way through this thread while we do something else.
+// CAP-16, CAP-17
 pub(crate) struct Pending(Option<[*mut ffi::PyObject; 3]>);
 
 impl Pending {

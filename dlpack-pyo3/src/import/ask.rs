@@ -9,9 +9,10 @@ use pyo3::{IntoPyObjectExt, intern, prelude::*, sync::PyOnceLock};
 
 use crate::{export::capsule, hidden::call_method};
 
-/// What `__dlpack__` answers, and whether the producer took all wishes; nothing if it lacks one of the methods (ERR-08).
+/// What `__dlpack__` answers, and whether the producer took all wishes; nothing if it lacks one of the methods.
 ///
 /// The stream is the default one of its device, if none is named.
+// ERR-08
 pub(super) fn ask<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
@@ -109,11 +110,12 @@ fn names(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple
     Ok(Some(names.bind(py)))
 }
 
-/// The default stream of a producer's device, as its API numbers it (STC-10, STC-11, STR-07). The core takes it for
+/// The default stream of a producer's device, as its API numbers it. The core takes it for
 /// the one that a tensor without a stream of its own is written on.
 ///
-/// Nothing is said of memory that the processor can read, as others do (STC-15), and nothing where the data is
+/// Nothing is said of memory that the processor can read, as others do, and nothing where the data is
 /// wanted elsewhere.
+// STC-10, STC-11, STR-07, STC-15
 fn default_stream(
     py: Python<'_>,
     device: PyResult<Bound<'_, PyAny>>,
