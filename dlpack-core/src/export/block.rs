@@ -346,6 +346,7 @@ unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
     Some(unsafe { &(*Context::<O>::of(context).block).owner })
 }
 
+#[inline(always)]
 fn ndim(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
 }

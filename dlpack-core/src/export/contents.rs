@@ -1,7 +1,7 @@
 //! What goes into a block beside its owner: the fields of the struct, and shape and strides in as much room as they take.
 #![expect(unsafe_code, reason = "writes behind the end of a struct")]
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::boxed::Box;
 use core::{mem::MaybeUninit, mem::take, slice};
 
 use crate::describe::{descriptor::Descriptor, usual::Usual};
@@ -40,9 +40,9 @@ impl<'a> Contents<'a> {
 
     /// How many bytes its items take.
     pub(super) fn bytes(&self) -> usize {
-        let shape = match self.lists.heap.len() {
-            0 => &self.lists.shape[..self.ndim],
-            _ => &self.lists.heap[..self.ndim],
+        let shape = match &self.lists {
+            Lists::InRegisters(shape, _) | Lists::Few(shape, _) => &shape[..self.ndim],
+            Lists::Long(both) => &both[..self.ndim],
         };
         let bits = usize::from(self.dtype.bits) * usize::from(self.dtype.lanes);
         let items = shape
@@ -58,10 +58,7 @@ impl<'a> Contents<'a> {
             data: usual.data,
             byte_offset: 0,
             ndim: usual.rank,
-            lists: Lists {
-                in_registers: true,
-                ..Lists::few(&usual.shape, &usual.strides)
-            },
+            lists: Lists::InRegisters(&usual.shape, &usual.strides),
             dtype: usual.dtype.into(),
             device: usual.device.into(),
             legacy: LegacyPolicy::Copy,
@@ -95,14 +92,14 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// The extents and the strides of an export: where those of few axes are, or a list of both.
-pub(crate) struct Lists<'a> {
-    shape: &'a [i64; INLINE],
-    strides: &'a [i64; INLINE],
-    /// Those of more axes, first the shape, then the strides; else empty.
-    heap: Box<[i64]>,
-    /// The compiler has those of few axes in registers, as long as nobody makes it read them from memory.
-    in_registers: bool,
+/// The extents and the strides of an export.
+pub(crate) enum Lists<'a> {
+    /// Those of few axes, which the compiler has in registers as long as nobody makes it read them from memory.
+    InRegisters(&'a [i64; INLINE], &'a [i64; INLINE]),
+    /// Those of few axes, in memory.
+    Few(&'a [i64; INLINE], &'a [i64; INLINE]),
+    /// Those of more axes, first the extents, then the strides.
+    Long(Box<[i64]>),
 }
 
 impl<'a> Lists<'a> {
@@ -110,30 +107,16 @@ impl<'a> Lists<'a> {
     pub(crate) fn new(shape: &'a Dims, strides: &'a Dims) -> Result<Self, Error> {
         let ((few, rest), (few_strides, _)) = (shape.parts(), strides.parts());
         if rest.is_empty() {
-            Ok(Self::few(few, few_strides))
+            Ok(Self::Few(few, few_strides))
         } else {
             Self::boxed(shape, strides)
-        }
-    }
-
-    /// Those of few axes.
-    #[inline(always)]
-    fn few(shape: &'a [i64; INLINE], strides: &'a [i64; INLINE]) -> Self {
-        Self {
-            shape,
-            strides,
-            heap: Box::default(),
-            in_registers: false,
         }
     }
 
     /// Those of however many axes, in a box.
     #[cold]
     pub(super) fn boxed(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
-        Ok(Self {
-            heap: joined(shape, strides).map(Vec::into_boxed_slice)?,
-            ..Self::few(&[0; INLINE], &[0; INLINE])
-        })
+        joined(shape, strides).map(|both| Self::Long(both.into_boxed_slice()))
     }
 
     /// Moves those of so many axes to where a consumer finds them: null only where there are none.
@@ -152,27 +135,24 @@ impl<'a> Lists<'a> {
         if rank == 0 {
             return [core::ptr::null_mut(); 2];
         }
-        if !self.heap.is_empty() {
-            room.0 |= Room::LONG;
-            // SAFETY: there is room for one axis, which is as much as a pointer and a length.
-            return unsafe { store_long(self.heap, place) };
-        }
+        let (few, in_registers) = match self {
+            Self::InRegisters(shape, strides) => (shape.iter().zip(strides), true),
+            Self::Few(shape, strides) => (shape.iter().zip(strides), false),
+            Self::Long(both) => {
+                room.0 |= Room::LONG;
+                // SAFETY: there is room for one axis, which is as much as a pointer and a length.
+                return unsafe { store_long(both, place) };
+            }
+        };
         assert!(rank <= room.axes(), "asked for when the block was made");
         let place = place.cast::<MaybeUninit<i64>>();
         // SAFETY: there is room for that many, by what was just checked, and nothing has to be there yet.
         let lists = unsafe { slice::from_raw_parts_mut(place, 2 * rank) };
         let (shape, strides) = lists.split_at_mut(rank);
-        let lists = self.shape.iter().zip(self.strides);
-        for (place, list) in shape.iter_mut().zip(strides.iter_mut()).zip(lists) {
+        for (place, list) in shape.iter_mut().zip(strides.iter_mut()).zip(few) {
             // What is described lies in memory, one value after another was written there, and the wide loads that a plain
             // copy becomes would have to wait until all of that has reached the cache: half of what an export costs.
-            let read = |value: &i64| {
-                if self.in_registers {
-                    *value
-                } else {
-                    one(value)
-                }
-            };
+            let read = |value: &i64| if in_registers { *value } else { one(value) };
             place.0.write(read(list.0));
             place.1.write(read(list.1));
         }
@@ -221,7 +201,7 @@ impl NewLists {
             fill(&mut lists.shape[..rank], &mut lists.strides[..rank]);
         } else {
             let room = &[0; MAX_RANK][..rank];
-            lists.heap = Lists::boxed(room, room)?.heap;
+            lists.heap = joined(room, room)?.into_boxed_slice();
             let (shape, strides) = lists.heap.split_at_mut(rank);
             fill(shape, strides);
         }
@@ -249,11 +229,10 @@ impl NewLists {
 
     #[inline(always)]
     pub(crate) fn lend(&mut self) -> Lists<'_> {
-        Lists {
-            shape: &self.shape,
-            strides: &self.strides,
-            heap: take(&mut self.heap),
-            in_registers: false,
+        if self.heap.is_empty() {
+            Lists::Few(&self.shape, &self.strides)
+        } else {
+            Lists::Long(take(&mut self.heap))
         }
     }
 }

@@ -157,8 +157,10 @@ pub(crate) fn share_usual<T: Clone + Send + 'static>(
     usual: &Usual<'_>,
 ) -> Option<Managed> {
     let block = Unfinished::try_new(field.clone(), Room::of(usual.rank)).ok()?;
-    let is_kept = usual.lies_in(&lend(block.owner()).memory);
-    is_kept.then(|| block.finish(Contents::of_usual(usual), &usual.plan()))
+    if !usual.lies_in(&lend(block.owner()).memory) {
+        return None;
+    }
+    Some(block.finish(Contents::of_usual(usual), &usual.plan()))
 }
 
 /// Whether each item of a tensor is one that the loan lends.
