@@ -32,7 +32,7 @@ use dlpack_core::{Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, refuse_of};
-use crate::hold::{Guard, Held, share};
+use crate::hold::{GuardOf, Held, share};
 use crate::vtable::{Exclusive, Exports, Vtable};
 
 /// Exports what an object holds, together with whatever keeps it in place: by the table of its class, the long way.
@@ -139,7 +139,7 @@ pub(crate) fn part<T: Exports>(
     let whole = value.describe().or_fetch(py)?;
     let picks = picks(whole.shape())?;
     let part = pick(whole, &picks).or_fetch(py)?;
-    let owner = Held::new(guard, &root::<Guard<T>>(object.as_any(), &part));
+    let owner = Held::new(guard, &root::<GuardOf<T>>(object.as_any(), &part));
     let request = unordered(part.device());
     // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.
     unsafe { export_with(owner, part, &request) }.or_fetch(py)

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
 //! | `methods` | what a method says that cannot borrow its object |
-//! | `held` | the owner behind an export: the borrow and the object, and how both are released, also beside an exception |
+//! | `held` | the owners behind an export: the borrow and the object, and how both are released, also beside an exception |
 //! | `buffer` | the owner behind an import by Python's buffer protocol: the buffer, which is given back on any thread too |
 //! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
 //! | this one | what CPython and consumers point to for as long as the process lives |
@@ -26,9 +26,9 @@ pub mod methods;
 
 use std::sync::{Mutex, PoisonError};
 
-pub(crate) use borrowing::{Borrowing, Guard, share};
+pub(crate) use borrowing::{Borrowing, Guard, GuardOf, share};
 pub(crate) use buffer::HeldBuffer;
-pub(crate) use held::{Held, Pending, Quiet};
+pub(crate) use held::{Held, Owner, Pending, Quiet};
 
 /// Where that lies which lives as long as the process, so that leak checkers reach it: CPython keeps pointers to the
 /// definitions of methods and getters for as long as there may be a class, and consumers keep the exchange table for

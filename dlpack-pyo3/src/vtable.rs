@@ -13,7 +13,8 @@ use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{Raised, forget_panic};
-use crate::hold::{Borrowing, Held, share};
+use crate::export::capsule;
+use crate::hold::{Borrowing, Guard, share};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(
@@ -57,8 +58,8 @@ pub(crate) struct Vtable<G> {
     pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
     /// The short way to a tensor for a consumer that asks for nothing in particular.
     pub(crate) usual: unsafe fn(*mut ffi::PyObject) -> Usual,
-    /// What that gives keeps a field, and not the object.
-    pub(crate) keeps_field: bool,
+    /// Ends a capsule around what that gives.
+    pub(crate) end: ffi::PyCapsule_Destructor,
     pub(crate) share: Borrow<G>,
     pub(crate) describe: Describe,
     /// The object is a tensor of somebody else and nothing besides.
@@ -108,9 +109,12 @@ impl Contents<'_> {
     }
 }
 
-/// A tensor that keeps the object by `Held<G>`, so that `take_back` may release it, unless its class says `keeps_field`;
-/// nothing where the tensor is unusual or something is wrong, which the long way finds out.
+/// A tensor, which a capsule may be made around with the destructor of its class; nothing where it is unusual or something is
+/// wrong, which the long way finds out.
 pub(crate) type Usual = Option<NonNull<DLManagedTensorVersioned>>;
+
+/// What keeps an object that is so borrowed.
+type OwnerOf<G> = <G as Guard>::Owner;
 
 impl<G: Send + 'static> Vtable<G> {
     /// The table of a class.
@@ -124,7 +128,13 @@ impl<G: Send + 'static> Vtable<G> {
                 name: <T as PyClass>::NAME,
                 class: T::type_object_raw,
                 usual: usual::<T>,
-                keeps_field: T::EXTRAS.share_usual.is_some(),
+                end: if T::EXTRAS.exclusive {
+                    capsule::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Writer>>
+                } else if T::EXTRAS.share_usual.is_some() {
+                    capsule::delete_other::<false, false>
+                } else {
+                    capsule::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Reader>>
+                },
                 share: |object| {
                     // SAFETY: passed on to the caller.
                     let object = unsafe { object.cast_unchecked::<T>() };
@@ -145,7 +155,7 @@ impl<G: Send + 'static> Vtable<G> {
                             let object = unsafe { object.cast_unchecked::<T>() };
                             // SAFETY: passed on to the caller.
                             let (value, guard) = unsafe { T::Frozen::exclude(object) }?;
-                            Ok((Contents::of(value), guard))
+                            Ok((Contents::of(value), guard.into()))
                         },
                         describe: |contents| {
                             // SAFETY: passed on to the caller.
@@ -196,21 +206,21 @@ pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
         // SAFETY: of this class, by the caller's contract.
         let object = unsafe { object.cast_unchecked::<T>() };
         if T::EXTRAS.exclusive {
-            // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+            // SAFETY: the guard is dropped last here, or goes into the owner together with the object.
             let exclusive = unsafe { T::Frozen::exclude(&object) };
             let (value, guard) = exclusive.map_err(|raised| raised.forget(py)).ok()?;
-            let owner = Held::new(guard, object.as_any());
+            let owner = guard.keep(object.as_any());
             let usual = || T::EXTRAS.usual_mut.and_then(move |usual| usual(value));
             // SAFETY: as below.
             return unsafe { hand_over_usual(owner, axes, usual) };
         }
-        // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+        // SAFETY: the guard is dropped last here, or goes into the owner together with the object.
         let (value, guard) = unsafe { T::Frozen::share(&object) }?;
         if let Some(share) = const { T::EXTRAS.share_usual } {
             return share(value).map(Managed::into_raw);
         }
-        let owner = Held::new(guard, object.as_any());
-        // SAFETY: the guard keeps what is described borrowed, and `Held` keeps the object.
+        let owner = guard.keep(object.as_any());
+        // SAFETY: the owner keeps the object, and what is described borrowed.
         unsafe { hand_over_usual(owner, axes, || binding::usual(value)) }
     };
     catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {

@@ -152,6 +152,15 @@ def memory_in_use():
     return info.uordblks + info.hblkhd
 
 
+SAYS_SIZES = hasattr(libc, "malloc_usable_size")
+
+
+def size_of_block(address):
+    """The bytes of a block that malloc gave."""
+    libc.malloc_usable_size.restype = c.c_size_t
+    return libc.malloc_usable_size(c.c_void_p(address))
+
+
 def references(thing):
     """How many references there are to an object, those in dead tracebacks left out."""
     gc.collect()

@@ -59,6 +59,17 @@ def test_a_method_says_that_an_array_is_alive():
     seen.release()
 
 
+@pytest.mark.skipif(not capi.SAYS_SIZES, reason="the C library does not say how much it gave")
+@pytest.mark.parametrize("cls", [p.Open, p.Mutable, p.Bent, p.BentAlone])
+@pytest.mark.parametrize("way", ["method", "table"])
+def test_an_export_takes_one_small_block(cls, way):
+    """What keeps the object and its borrow takes a pointer: of 3 axes it is 80 bytes of DLPack's, 48 of lists, and 8."""
+    owner = cls([1.0, 2.0], *[[1, 1, 2]] * (cls in [p.Bent, p.BentAlone]))
+    seen = WAYS[way](owner)
+    assert capi.size_of_block(seen.address) <= 80 + 48 + 8
+    seen.release()
+
+
 @pytest.mark.parametrize("cls", [p.Bent, p.BentAlone])
 def test_a_refusal_holds_nothing(cls):
     """CAP-21: a description that fails has borrowed the object, and gives it back."""

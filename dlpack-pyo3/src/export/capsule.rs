@@ -11,47 +11,11 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
 use crate::error::{OrRaise, Raised, fail};
-use crate::hold::{Held, Pending};
+use crate::hold::{Owner, Pending};
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
 use dlpack_core::abi::{CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED};
-
-/// A new capsule around a tensor that keeps an object by `Held<G>`.
-///
-/// # Safety
-///
-/// `tensor` was given by `hand_over` as kept, with an owner of this type, and nobody else has it.
-#[inline(always)]
-pub(crate) unsafe fn keep<G: Send + 'static>(
-    _: Python<'_>,
-    tensor: NonNull<DLManagedTensorVersioned>,
-) -> Result<*mut ffi::PyObject, Raised> {
-    let address = tensor.as_ptr().cast();
-    // SAFETY: a valid pointer and name; the destructor takes what is put in here.
-    let capsule = unsafe { ffi::PyCapsule_New(address, VERSIONED.as_ptr(), Some(release::<G>)) };
-    if capsule.is_null() {
-        // SAFETY: passed on to the caller; no capsule has it.
-        return Err(unsafe { unkept::<G>(tensor) });
-    }
-    Ok(capsule)
-}
-
-/// Releases a tensor that no capsule could be made for.
-///
-/// # Safety
-///
-/// As [`keep`].
-// CAP-21
-#[cold]
-unsafe fn unkept<G: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -> Raised {
-    let _pending = Pending::set_aside();
-    // SAFETY: by the caller's contract.
-    let held = unsafe { take_back::<Held<G>>(tensor) };
-    // SAFETY: attached, as the caller of `keep` showed.
-    unsafe { held.release_attached() };
-    Raised
-}
 
 /// A new capsule around any tensor, in the struct that it is in.
 pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
@@ -82,41 +46,43 @@ fn wrap_as<const IS_BASE: bool>(
     if tensor.abi() == Abi::Legacy {
         let tensor = tensor.into_legacy().or_raise(py)?;
         // SAFETY: given up right above.
-        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast()) }
+        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast(), delete_other::<IS_BASE, true>) }
     } else {
-        // SAFETY: given up right here.
-        unsafe { keep_as::<IS_BASE, false>(py, tensor.into_raw().cast()) }
+        let (tensor, end) = (tensor.into_raw(), delete_other::<IS_BASE, false>);
+        // SAFETY: given up right above.
+        unsafe { keep_as::<IS_BASE, false>(py, tensor.cast(), end) }
     }
 }
 
-/// A new capsule around any tensor in the struct of DLPack 1.0 and later.
+/// A new capsule around a tensor in the struct of DLPack 1.0 and later, with the destructor for what keeps its memory.
 ///
 /// # Safety
 ///
-/// It is valid, and nobody else has it.
-#[inline]
-pub(crate) unsafe fn keep_versioned(
+/// It is valid, nobody else has it, and it is one that the destructor is for.
+#[inline(always)]
+pub(crate) unsafe fn keep(
     py: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
+    end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
     // SAFETY: passed on to the caller.
-    unsafe { keep_as::<false, false>(py, tensor.cast()) }
+    unsafe { keep_as::<false, false>(py, tensor.cast(), end) }
 }
 
 /// # Safety
 ///
-/// As [`keep_versioned`], in the struct that is meant.
-#[inline]
+/// As [`keep`], in the struct that is meant.
+#[inline(always)]
 unsafe fn keep_as<const IS_BASE: bool, const IS_LEGACY: bool>(
     _: Python<'_>,
     pointer: NonNull<c_void>,
+    end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    let destructor = delete_other::<IS_BASE, IS_LEGACY>;
     let name = name(IS_BASE, IS_LEGACY);
     // SAFETY: a valid pointer and name, and the destructor for what it points to.
-    let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(destructor)) };
+    let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(end)) };
     if capsule.is_null() {
-        // SAFETY: no capsule has it (CAP-21).
+        // SAFETY: no capsule has it.
         unsafe { delete(pointer, IS_LEGACY) };
         return Err(Raised);
     }
@@ -128,6 +94,7 @@ unsafe fn keep_as<const IS_BASE: bool, const IS_LEGACY: bool>(
 /// # Safety
 ///
 /// `tensor` is a valid tensor in this struct, nobody else has it, and the thread is attached.
+// CAP-21
 unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
     let _pending = Pending::set_aside();
     if is_legacy {
@@ -160,19 +127,19 @@ unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option
     NonNull::new(unsafe { ffi::PyCapsule_GetPointer(capsule, current) })
 }
 
-/// The destructor of a capsule whose tensor keeps an object: attached already, so nothing is looked up.
-unsafe extern "C" fn release<G: Send + 'static>(capsule: *mut ffi::PyObject) {
+/// The destructor of a capsule whose tensor is kept by such an owner: attached already, so nothing is looked up.
+pub(crate) unsafe extern "C" fn release<O: Owner>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor of our capsule.
     if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
         // SAFETY: `keep` put it there for this type, and nobody took it.
-        let held = unsafe { take_back::<Held<G>>(tensor.cast()) };
+        let owner = unsafe { take_back::<O>(tensor.cast()) };
         // SAFETY: a capsule dies attached.
-        unsafe { held.release_attached() };
+        unsafe { owner.release_attached() };
     }
 }
 
 /// The destructor of any other capsule of ours.
-unsafe extern "C" fn delete_other<const IS_BASE: bool, const IS_LEGACY: bool>(
+pub(crate) unsafe extern "C" fn delete_other<const IS_BASE: bool, const IS_LEGACY: bool>(
     capsule: *mut ffi::PyObject,
 ) {
     // SAFETY: Python calls the destructor of our capsule.

@@ -11,7 +11,7 @@ use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 use crate::error::answer;
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
-use crate::hold::{Borrowing, Guard, keep_for_good};
+use crate::hold::{Borrowing, GuardOf, Held, keep_for_good};
 use crate::vtable::{Exports, Vtable};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
@@ -155,7 +155,7 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     names: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: Python passes an object of this class, and the arguments of this very call.
-    unsafe { dlpack_of::<Guard<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
+    unsafe { dlpack_of::<GuardOf<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
 }
 
 /// # Safety
@@ -176,13 +176,8 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     if plain {
         // SAFETY: passed on to the caller.
         if let Some(tensor) = unsafe { (class.usual)(object) } {
-            let capsule = if class.keeps_field {
-                // SAFETY: it was given right above, to nobody else.
-                unsafe { capsule::keep_versioned(py, tensor) }
-            } else {
-                // SAFETY: as above, for this type.
-                unsafe { capsule::keep::<G>(py, tensor) }
-            };
+            // SAFETY: it was given right above, to nobody else, for that destructor.
+            let capsule = unsafe { capsule::keep(py, tensor, class.end) };
             return capsule.unwrap_or(ptr::null_mut());
         }
     }
@@ -215,7 +210,9 @@ unsafe fn dlpack_as_asked<G: Send + 'static>(
         // SAFETY: passed on to the caller.
         match unsafe { export(&object, class, Some(&request)) }? {
             // SAFETY: it was given right above, for this type.
-            Handover::Kept(tensor) => unsafe { capsule::keep::<G>(py, tensor) },
+            Handover::Kept(tensor) => unsafe {
+                capsule::keep(py, tensor, capsule::release::<Held<G>>)
+            },
             Handover::Other(tensor) => capsule::wrap(py, tensor),
         }
     })

@@ -7,6 +7,7 @@ use pyo3::pyclass::boolean_struct::{False, True};
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, exceptions::PyBufferError, prelude::*};
 
 use crate::error::{Raised, bail, fail};
+use crate::hold::held::{Held, Lends, Lent, Owner};
 
 /// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
@@ -14,7 +15,15 @@ pub trait Borrowing<T: PyClass> {
     #[doc(hidden)]
     const FROZEN: bool;
 
-    /// What ends the borrow when it is dropped.
+    /// What ends a shared borrow when it is dropped.
+    #[doc(hidden)]
+    type Reader: Guard + Into<Self::Guard>;
+
+    /// What ends an exclusive borrow when it is dropped.
+    #[doc(hidden)]
+    type Writer: Guard + Into<Self::Guard>;
+
+    /// Either, of whatever class: code that has it is compiled once.
     #[doc(hidden)]
     type Guard: Send + 'static;
 
@@ -25,7 +34,7 @@ pub trait Borrowing<T: PyClass> {
     ///
     /// The contents are not used after the guard or the object is dropped.
     #[doc(hidden)]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, Self::Guard)>;
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, Self::Reader)>;
 
     /// Borrows the contents of an object exclusively, if its class can be and is not borrowed already.
     ///
@@ -33,15 +42,45 @@ pub trait Borrowing<T: PyClass> {
     ///
     /// As [`share`](Borrowing::share).
     #[doc(hidden)]
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, Self::Guard), Raised>;
+    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, Self::Writer), Raised>;
 }
 
 /// How an object of a class is borrowed.
-pub(crate) type Guard<T> = <<T as PyClass>::Frozen as Borrowing<T>>::Guard;
+pub(crate) type GuardOf<T> = <<T as PyClass>::Frozen as Borrowing<T>>::Guard;
+
+/// A borrow of an object of one class.
+pub trait Guard: Send + 'static {
+    /// What keeps both for an export.
+    type Owner: Owner;
+
+    /// Goes into an export together with the object, which is the one that is borrowed.
+    fn keep(self, object: &Bound<'_, PyAny>) -> Self::Owner;
+}
+
+/// No borrow.
+impl Guard for () {
+    type Owner = Held<()>;
+
+    #[inline]
+    fn keep(self, object: &Bound<'_, PyAny>) -> Held<()> {
+        Held::new((), object)
+    }
+}
+
+impl<P: Lends> Guard for P {
+    type Owner = Lent<P>;
+
+    #[inline]
+    fn keep(self, object: &Bound<'_, PyAny>) -> Lent<P> {
+        Lent::new(self, object.py())
+    }
+}
 
 /// What never changes needs no borrow: the object is enough.
 impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
     const FROZEN: bool = true;
+    type Reader = ();
+    type Writer = ();
     type Guard = ();
 
     #[inline]
@@ -60,32 +99,44 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
 
 impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
     const FROZEN: bool = false;
+    type Reader = PyClassGuard<'static, T>;
+    type Writer = PyClassGuardMut<'static, T>;
     type Guard = AnyGuard;
 
     #[inline]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, AnyGuard)> {
-        let object = object.as_any().as_borrowed();
-        let guard = object.extract::<PyClassGuard<'_, T>>().ok()?;
+    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, PyClassGuard<'static, T>)> {
+        // SAFETY: the caller keeps the object until the guard is gone.
+        let object = unsafe { kept(object) };
+        let guard = object.extract::<PyClassGuard<'static, T>>().ok()?;
         let value: *const T = &raw const *guard;
-        // SAFETY: the guard points into the object, whose contents do not move, and the caller keeps it until the
-        // guard is gone.
-        let guard = unsafe { AnyGuard::new(guard) };
-        // SAFETY: the guard keeps the contents borrowed, and the caller keeps the guard.
+        // SAFETY: the guard keeps the contents borrowed, which do not move, and the caller keeps the guard.
         Some((unsafe { &*value }, guard))
     }
 
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, AnyGuard), Raised> {
-        let object = object.as_any().as_borrowed();
-        let Ok(mut guard) = object.extract::<PyClassGuardMut<'_, T>>() else {
+    unsafe fn exclude<'a>(
+        object: &Bound<'_, T>,
+    ) -> Result<(&'a mut T, PyClassGuardMut<'static, T>), Raised> {
+        // SAFETY: as above.
+        let object = unsafe { kept(object) };
+        let Ok(mut guard) = object.extract::<PyClassGuardMut<'static, T>>() else {
             let class = <T as PyClass>::NAME;
             return Err(already_borrowed(object.py(), class, "borrowed"));
         };
         let value: *mut T = &raw mut *guard;
-        // SAFETY: as above.
-        let guard = unsafe { AnyGuard::new(guard) };
         // SAFETY: the guard is the one way to the contents, and nobody uses it before it is dropped.
         Ok((unsafe { &mut *value }, guard))
     }
+}
+
+/// An object for as long as the caller likes.
+///
+/// # Safety
+///
+/// The caller keeps it for that long.
+#[inline]
+unsafe fn kept<'py, T>(object: &Bound<'py, T>) -> Borrowed<'static, 'py, PyAny> {
+    // SAFETY: an object, which the caller keeps.
+    unsafe { Borrowed::from_ptr(object.py(), object.as_ptr()) }
 }
 
 /// One of PyO3's guards, of whatever class: what holds it need not be compiled for each.
@@ -94,26 +145,23 @@ pub struct AnyGuard {
     drop: unsafe fn(*mut ()),
 }
 
-// SAFETY: `new` takes only guards that are `Send`, and nothing but their drop is done.
+// SAFETY: `from` takes only guards that are `Send`, and nothing but their drop is done.
 unsafe impl Send for AnyGuard {}
 
-impl AnyGuard {
-    /// # Safety
-    ///
-    /// What the guard borrows outlives it.
+impl<P: Lends> From<P> for AnyGuard {
     #[inline]
-    unsafe fn new<G: Send>(guard: G) -> Self {
+    fn from(guard: P) -> Self {
         const {
-            assert!(size_of::<G>() <= size_of::<*mut ()>());
-            assert!(align_of::<G>() <= align_of::<*mut ()>());
+            assert!(size_of::<P>() <= size_of::<*mut ()>());
+            assert!(align_of::<P>() <= align_of::<*mut ()>());
         }
         let mut place = MaybeUninit::<*mut ()>::uninit();
         // SAFETY: there is room for it, as was checked right above.
-        unsafe { place.as_mut_ptr().cast::<G>().write(guard) };
+        unsafe { place.as_mut_ptr().cast::<P>().write(guard) };
         Self {
             guard: place,
             // SAFETY: only called by `drop` below, with the guard that was written right above.
-            drop: |place| unsafe { place.cast::<G>().drop_in_place() },
+            drop: |place| unsafe { place.cast::<P>().drop_in_place() },
         }
     }
 }
@@ -135,10 +183,13 @@ impl Drop for AnyGuard {
 #[inline]
 pub(crate) unsafe fn share<'a, T: PyClass<Frozen: Borrowing<T>>>(
     object: &Bound<'_, T>,
-) -> Result<(&'a T, Guard<T>), Raised> {
+) -> Result<(&'a T, GuardOf<T>), Raised> {
     // SAFETY: passed on to the caller.
     let shared = unsafe { T::Frozen::share(object) };
-    shared.ok_or_else(|| already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed"))
+    let refused = || already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed");
+    shared
+        .map(|(value, guard)| (value, guard.into()))
+        .ok_or_else(refused)
 }
 
 #[cold]
