@@ -14,7 +14,7 @@
 use crate::prelude::*;
 
 /// What the scripts import, and nanobind, whose sources they compile.
-const PACKAGES: &str = "numpy apache-tvm-ffi nanobind jax";
+const PACKAGES: &str = "numpy apache-tvm-ffi typing_extensions nanobind jax";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
