@@ -21,7 +21,7 @@ default, `abi3` is thin for the stable ABI of Python 3.10 (ours only). C and C++
 """
 
 import argparse
-import importlib.util
+import importlib
 import json
 import os
 import re
