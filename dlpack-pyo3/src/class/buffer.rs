@@ -12,14 +12,15 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
+use core::{mem::offset_of, slice};
 use std::panic::catch_unwind;
 
-use dlpack_core::{DataType, Managed, TensorRef};
+use dlpack_core::{DataType, Managed};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{intern, prelude::*, sync::PyOnceLock, types::PyType};
 
-use crate::error::{OrRaise, Raised, answer, bail, contained, list};
+use crate::error::{OrRaise, Raised, answer, bail, contained};
 use crate::export::method::add;
 use crate::hidden::{
     ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, ND, PyBuffer, STRIDES, WRITABLE,
@@ -113,11 +114,24 @@ unsafe extern "C" fn buffer(object: *mut PyObject, _flags: *mut PyObject) -> *mu
     })
 }
 
-/// An object that has nothing but a buffer over a tensor.
+/// An object that has nothing but a buffer over a tensor: as many buffers as are asked for, which share its lists.
 #[repr(C)]
 struct Lender {
-    head: PyObject,
+    head: ffi::PyVarObject,
+    lent: Lent,
+    /// The extents and then the strides, which are in bytes here: one of each an axis.
+    lists: [Py_ssize_t; 0],
+}
+
+struct Lent {
     tensor: Managed,
+    format: &'static CStr,
+    itemsize: Py_ssize_t,
+}
+
+/// Where the lists of such an object are.
+fn lists(object: *mut PyObject) -> *mut Py_ssize_t {
+    object.wrapping_byte_add(offset_of!(Lender, lists)).cast()
 }
 
 /// A new one, over what an object exports.
@@ -128,33 +142,60 @@ fn lender<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised> 
         bail!(py, PyTypeError: "{class} has lost its `__dlpack__`, so its objects have no buffer either");
     }
     let tensor = from_dlpack(object).or_raise(py)?;
+    let view = tensor.view();
+    let (dtype, device, rank) = (view.dtype(), view.device(), view.shape().len());
+    if !device.device_type.is_host_readable() {
+        bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
+    }
+    let Some((format, itemsize)) = format_of(dtype) else {
+        bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
+    };
     let class = lender_class(py).or_raise(py)?;
-    // SAFETY: a class that was made for this.
-    let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 0) };
+    // SAFETY: a class that was made for this, whose objects have room for so many numbers.
+    let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 2 * size(rank)) };
     if lender.is_null() {
         let _pending = Pending::set_aside();
         drop(tensor);
         return Err(Raised);
     }
+    // SAFETY: zeros, of which nobody knows yet.
+    let lists = unsafe { slice::from_raw_parts_mut(lists(lender), 2 * rank) };
+    let (shape, strides) = lists.split_at_mut(rank);
+    for (place, &extent) in shape.iter_mut().zip(view.shape()) {
+        *place = size(extent);
+    }
+    for (place, &stride) in strides.iter_mut().zip(view.strides()) {
+        // That of an axis with one item may be any number, and is not used.
+        *place = size(stride).wrapping_mul(itemsize);
+    }
+    let lent = Lent {
+        tensor,
+        format,
+        itemsize,
+    };
     // SAFETY: so large is an object of that class.
-    let place = unsafe { &raw mut (*lender.cast::<Lender>()).tensor };
+    let place = unsafe { &raw mut (*lender.cast::<Lender>()).lent };
     // SAFETY: as above, and nobody knows of it yet.
-    unsafe { place.write(tensor) };
+    unsafe { place.write(lent) };
     // SAFETY: a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, lender) })
+}
+
+/// A number of a tensor as Python's C functions take it.
+fn size(number: impl TryInto<Py_ssize_t>) -> Py_ssize_t {
+    let number = number.try_into().ok();
+    number.expect("no more than memory has, which was checked when it was described")
 }
 
 /// Made of C functions: PyO3 gives no class of the stable ABI of 3.10 a buffer, though each Python takes the slots.
 fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     const GET: c_int = 1;
-    const RELEASE: c_int = 2;
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
     let make = || {
         let slot = |slot, pfunc| ffi::PyType_Slot { slot, pfunc };
         let mut slots = [
             slot(GET, get as Get as *mut c_void),
-            slot(RELEASE, release as Release as *mut c_void),
             slot(
                 ffi::Py_tp_dealloc,
                 dealloc as ffi::destructor as *mut c_void,
@@ -165,7 +206,7 @@ fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
         let mut spec = ffi::PyType_Spec {
             name: c"dlpack_pyo3.Buffer".as_ptr(),
             basicsize: c_int::try_from(size_of::<Lender>()).expect("some words"),
-            itemsize: 0,
+            itemsize: size_of::<Py_ssize_t>().try_into().expect("a word"),
             flags: c_uint::try_from(flags).expect("in the lower half"),
             slots: slots.as_mut_ptr(),
         };
@@ -183,20 +224,14 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
     // SAFETY: an object of the class, which nobody has any more.
     let class = unsafe { ffi::Py_TYPE(object) };
     // SAFETY: as above.
-    let place = unsafe { &raw mut (*object.cast::<Lender>()).tensor };
+    let place = unsafe { &raw mut (*object.cast::<Lender>()).lent };
     // SAFETY: `lender` put it there.
-    let tensor = unsafe { place.read() };
-    core::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(tensor))));
+    let lent = unsafe { place.read() };
+    core::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(lent))));
     // SAFETY: how an object of a class without a garbage collector's header is freed.
     unsafe { ffi::PyObject_Free(object.cast()) };
     // SAFETY: each object of a class that was made at run time holds a reference to it.
     unsafe { ffi::Py_DECREF(class.cast()) };
-}
-
-/// What a buffer keeps until it is released.
-struct Lists {
-    shape: Vec<Py_ssize_t>,
-    strides: Vec<Py_ssize_t>,
 }
 
 unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_int) -> c_int {
@@ -211,7 +246,7 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
         unsafe { (*view).obj = ptr::null_mut() };
         // SAFETY: an object of the class, which the caller keeps.
         let lender = unsafe { &*object.cast::<Lender>() };
-        let mut filled = fill(py, &lender.tensor.view(), flags)?;
+        let mut filled = fill(py, &lender.lent, lists(object), flags)?;
         // SAFETY: attached, and alive.
         unsafe { ffi::Py_INCREF(object) };
         // The buffer holds a reference to its exporter.
@@ -223,74 +258,51 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
     if contained(py, fill).is_ok() { 0 } else { -1 }
 }
 
-fn fill(py: Python<'_>, view: &TensorRef<'_>, flags: c_int) -> Result<PyBuffer, Raised> {
-    let (dtype, device) = (view.dtype(), view.device());
-    if !device.device_type.is_host_readable() {
-        bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
-    }
-    let Some((format, itemsize)) = format_of(dtype) else {
-        bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
-    };
+fn fill(
+    py: Python<'_>,
+    lent: &Lent,
+    lists: *mut Py_ssize_t,
+    flags: c_int,
+) -> Result<PyBuffer, Raised> {
+    let view = lent.tensor.view();
     let readonly = view.is_read_only();
     if readonly && flags & WRITABLE != 0 {
         bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
     }
     let wants = |what: c_int| flags & what == what;
     let rows = view.is_contiguous();
-    let columns = view.is_column_major();
+    let columns = || view.is_column_major();
     if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
         bail!(py, PyBufferError: "the data is not contiguous in row-major order");
     }
-    if wants(F_CONTIGUOUS) && !columns {
+    if wants(F_CONTIGUOUS) && !columns() {
         bail!(py, PyBufferError: "the data is not contiguous in column-major order");
     }
-    if wants(ANY_CONTIGUOUS) && !rows && !columns {
+    if wants(ANY_CONTIGUOUS) && !rows && !columns() {
         bail!(py, PyBufferError: "the data is not contiguous");
     }
 
-    let size = |number: &i64| Py_ssize_t::try_from(*number).expect("checked when it was described");
-    let shape = list(py, view.shape().iter().map(size))?;
-    let strides = view.strides().iter().map(|stride| size(stride) * itemsize);
-    let strides = list(py, strides)?;
-    let ndim = c_int::try_from(shape.len()).expect("at most 64 axes");
-    let len = view.len_bytes();
+    let (rank, len) = (view.shape().len(), view.len_bytes());
     let mut buf = view.as_ptr().cast_mut().cast();
     if len == 0 {
         // Nothing is there to be read, but some readers do not take null.
         buf = NonNull::<u64>::dangling().as_ptr().cast();
     }
-    let lent = Lists { shape, strides };
-    // A list of one, since a box cannot say that there is no memory for it.
-    let lent = Box::leak(list(py, core::iter::once(lent))?.into_boxed_slice());
-    let lists = &mut lent[0];
-    let list = |what, list: &mut Vec<_>| {
-        if wants(what) {
-            list.as_mut_ptr()
-        } else {
-            ptr::null_mut()
-        }
-    };
-    let format = Some(format).filter(|_| wants(FORMAT));
+    let list = |what, list: *mut Py_ssize_t| if wants(what) { list } else { ptr::null_mut() };
+    let format = Some(lent.format).filter(|_| wants(FORMAT));
     Ok(PyBuffer {
         buf,
         obj: ptr::null_mut(),
-        len: Py_ssize_t::try_from(len).expect("no more than memory has"),
-        itemsize,
+        len: size(len),
+        itemsize: lent.itemsize,
         readonly: readonly.into(),
-        ndim,
+        ndim: c_int::try_from(rank).expect("at most 64 axes"),
         format: format.map_or(ptr::null(), CStr::as_ptr).cast_mut(),
-        shape: list(ND, &mut lists.shape),
-        strides: list(STRIDES, &mut lists.strides),
+        shape: list(ND, lists),
+        strides: list(STRIDES, lists.wrapping_add(rank)),
         suboffsets: ptr::null_mut(),
-        internal: lent.as_mut_ptr().cast(),
+        internal: ptr::null_mut(),
     })
-}
-
-unsafe extern "C" fn release(_: *mut PyObject, view: *mut PyBuffer) {
-    // SAFETY: Python passes a buffer that was filled.
-    let lists = unsafe { (*view).internal }.cast::<[Lists; 1]>();
-    // SAFETY: `fill` leaked it, and this is the one release.
-    drop(unsafe { Box::from_raw(lists) });
 }
 
 /// The format of the `struct` module, and the bytes of an item.
