@@ -13,6 +13,7 @@
 //! | export a part of it | [`pick`] |
 //! | make a tensor of bytes that were written down | [`recast`] |
 //! | find what keeps the memory of a tensor that was exported, imported, and so on | [`kept_by`], for a class that says [`Extras::transparent`] |
+//! | take a tensor of ours over again, in the fewest instructions | [`take_own`] |
 //! | say where the data of a tensor is, in the fewest instructions | [`device_of`] |
 //! | order nothing: who asks sees to it | [`unordered`] |
 //! | wait for the work behind a tensor that was imported | [`settle`](fn@settle) |
@@ -48,5 +49,5 @@ pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
 pub use crate::tensor::foreign::{aligned, list_at};
-pub use crate::tensor::managed::device_of;
+pub use crate::tensor::managed::{device_of, take_own};
 pub use crate::tensor::numbers::{Number, Numbers, numbers};

@@ -15,6 +15,7 @@ use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
 /// CPython's `Py_buffer`. Its layout is part of the stable ABI of 3.11, and was the same before.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct PyBuffer {
     pub(crate) buf: *mut c_void,
     pub(crate) obj: *mut PyObject,

@@ -24,7 +24,7 @@ pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
-use dlpack_core::binding::unordered;
+use dlpack_core::binding::{device_of, take_own, unordered};
 use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
@@ -204,10 +204,15 @@ fn through_table(
         let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
         return Err(why.fetch(py));
     };
-    // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
-    let tensor = unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared();
+    let tensor = if table.device.is_some() {
+        // SAFETY: a table of ours gave it to us. Who else writes, `shared` takes care of.
+        unsafe { take_own(tensor) }
+    } else {
+        // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
+        unsafe { Managed::from_raw(tensor) }.or_fetch(py)?
+    };
     // Nothing was waited for.
-    Ok((!has_order(tensor.view().device())).then_some(tensor))
+    Ok((!has_order(device_of(&tensor))).then(|| tensor.shared()))
 }
 
 /// Whether work on the data may have to be waited for, which the method sees to, and the table does not.

@@ -76,6 +76,28 @@ pub fn device_of(tensor: &Managed) -> Device {
     Device::from(tensor.tensor.head().device)
 }
 
+/// As [`Managed::from_raw`], of a tensor that this crate gave: it was checked then.
+///
+/// ```
+/// use dlpack_core::{DLPack, binding::take_own};
+///
+/// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+/// // SAFETY: it was given right above, and nobody else has it.
+/// let tensor = unsafe { take_own(pointer) };
+/// assert_eq!(tensor.view().as_slice::<u8>()?, [1, 2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Safety
+///
+/// `tensor` comes from [`Managed::into_raw`] or [`hand_over`](crate::binding::hand_over) of this very crate, and nobody has
+/// written to the struct since. For the rest as for [`Managed::from_raw`].
+#[inline]
+#[must_use]
+pub unsafe fn take_own(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Managed {
+    Managed::new(Struct::Versioned(tensor), None, None, Access::Exclusive)
+}
+
 impl Managed {
     /// Takes over a tensor in the struct of DLPack 1.0 and later.
     ///

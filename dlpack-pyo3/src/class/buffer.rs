@@ -114,7 +114,7 @@ unsafe extern "C" fn buffer(object: *mut PyObject, _flags: *mut PyObject) -> *mu
     })
 }
 
-/// An object that has nothing but a buffer over a tensor: as many buffers as are asked for, which share its lists.
+/// An object that has nothing but a buffer over a tensor: as many as are asked for, which share its lists.
 #[repr(C)]
 struct Lender {
     head: ffi::PyVarObject,
@@ -125,8 +125,8 @@ struct Lender {
 
 struct Lent {
     tensor: Managed,
-    format: &'static CStr,
-    itemsize: Py_ssize_t,
+    /// As who wants all gets it.
+    buffer: PyBuffer,
 }
 
 /// Where the lists of such an object are.
@@ -168,11 +168,26 @@ fn lender<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised> 
         // That of an axis with one item may be any number, and is not used.
         *place = size(stride).wrapping_mul(itemsize);
     }
-    let lent = Lent {
-        tensor,
-        format,
+    let len = view.len_bytes();
+    let mut buf = view.as_ptr().cast_mut().cast();
+    if len == 0 {
+        // Nothing is there to be read, but some readers do not take null.
+        buf = NonNull::<u64>::dangling().as_ptr().cast();
+    }
+    let buffer = PyBuffer {
+        buf,
+        obj: ptr::null_mut(),
+        len: size(len),
         itemsize,
+        readonly: view.is_read_only().into(),
+        ndim: c_int::try_from(rank).expect("at most 64 axes"),
+        format: format.as_ptr().cast_mut(),
+        shape: shape.as_mut_ptr(),
+        strides: strides.as_mut_ptr(),
+        suboffsets: ptr::null_mut(),
+        internal: ptr::null_mut(),
     };
+    let lent = Lent { tensor, buffer };
     // SAFETY: so large is an object of that class.
     let place = unsafe { &raw mut (*lender.cast::<Lender>()).lent };
     // SAFETY: as above, and nobody knows of it yet.
@@ -246,11 +261,14 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
         unsafe { (*view).obj = ptr::null_mut() };
         // SAFETY: an object of the class, which the caller keeps.
         let lender = unsafe { &*object.cast::<Lender>() };
-        let mut filled = fill(py, &lender.lent, lists(object), flags)?;
+        let filled = fill(py, &lender.lent, flags)?;
         // SAFETY: attached, and alive.
         unsafe { ffi::Py_INCREF(object) };
         // The buffer holds a reference to its exporter.
-        filled.obj = object;
+        let filled = PyBuffer {
+            obj: object,
+            ..filled
+        };
         // SAFETY: the caller passes a buffer.
         unsafe { view.write(filled) };
         Ok(())
@@ -258,71 +276,52 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
     if contained(py, fill).is_ok() { 0 } else { -1 }
 }
 
-fn fill(
-    py: Python<'_>,
-    lent: &Lent,
-    lists: *mut Py_ssize_t,
-    flags: c_int,
-) -> Result<PyBuffer, Raised> {
-    let view = lent.tensor.view();
-    let readonly = view.is_read_only();
-    if readonly && flags & WRITABLE != 0 {
+fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {
+    let wants = |what: c_int| flags & what == what;
+    let rows = || lent.tensor.view().is_contiguous();
+    let columns = || lent.tensor.view().is_column_major();
+    if lent.buffer.readonly != 0 && flags & WRITABLE != 0 {
         bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
     }
-    let wants = |what: c_int| flags & what == what;
-    let rows = view.is_contiguous();
-    let columns = || view.is_column_major();
-    if !rows && (wants(C_CONTIGUOUS) || !wants(STRIDES)) {
+    if (wants(C_CONTIGUOUS) || !wants(STRIDES)) && !rows() {
         bail!(py, PyBufferError: "the data is not contiguous in row-major order");
     }
     if wants(F_CONTIGUOUS) && !columns() {
         bail!(py, PyBufferError: "the data is not contiguous in column-major order");
     }
-    if wants(ANY_CONTIGUOUS) && !rows && !columns() {
+    if wants(ANY_CONTIGUOUS) && !rows() && !columns() {
         bail!(py, PyBufferError: "the data is not contiguous");
     }
-
-    let (rank, len) = (view.shape().len(), view.len_bytes());
-    let mut buf = view.as_ptr().cast_mut().cast();
-    if len == 0 {
-        // Nothing is there to be read, but some readers do not take null.
-        buf = NonNull::<u64>::dangling().as_ptr().cast();
+    let mut buffer = lent.buffer;
+    if !wants(FORMAT) {
+        buffer.format = ptr::null_mut();
     }
-    let list = |what, list: *mut Py_ssize_t| if wants(what) { list } else { ptr::null_mut() };
-    let format = Some(lent.format).filter(|_| wants(FORMAT));
-    Ok(PyBuffer {
-        buf,
-        obj: ptr::null_mut(),
-        len: size(len),
-        itemsize: lent.itemsize,
-        readonly: readonly.into(),
-        ndim: c_int::try_from(rank).expect("at most 64 axes"),
-        format: format.map_or(ptr::null(), CStr::as_ptr).cast_mut(),
-        shape: list(ND, lists),
-        strides: list(STRIDES, lists.wrapping_add(rank)),
-        suboffsets: ptr::null_mut(),
-        internal: ptr::null_mut(),
-    })
+    if !wants(ND) {
+        buffer.shape = ptr::null_mut();
+    }
+    if !wants(STRIDES) {
+        buffer.strides = ptr::null_mut();
+    }
+    Ok(buffer)
 }
 
 /// The format of the `struct` module, and the bytes of an item.
 fn format_of(dtype: DataType) -> Option<(&'static CStr, Py_ssize_t)> {
-    const FORMATS: [(DataType, &CStr, Py_ssize_t); 14] = [
-        (DataType::BOOL, c"?", 1),
-        (DataType::I8, c"b", 1),
-        (DataType::I16, c"h", 2),
-        (DataType::I32, c"i", 4),
-        (DataType::I64, c"q", 8),
-        (DataType::U8, c"B", 1),
-        (DataType::U16, c"H", 2),
-        (DataType::U32, c"I", 4),
-        (DataType::U64, c"Q", 8),
-        (DataType::F16, c"e", 2),
-        (DataType::F32, c"f", 4),
-        (DataType::F64, c"d", 8),
-        (DataType::C64, c"Zf", 8),
-        (DataType::C128, c"Zd", 16),
-    ];
-    let found = FORMATS.iter().find(|(known, ..)| *known == dtype);
-    found.map(|&(_, format, itemsize)| (format, itemsize))
+    Some(match dtype {
+        DataType::BOOL => (c"?", 1),
+        DataType::I8 => (c"b", 1),
+        DataType::I16 => (c"h", 2),
+        DataType::I32 => (c"i", 4),
+        DataType::I64 => (c"q", 8),
+        DataType::U8 => (c"B", 1),
+        DataType::U16 => (c"H", 2),
+        DataType::U32 => (c"I", 4),
+        DataType::U64 => (c"Q", 8),
+        DataType::F16 => (c"e", 2),
+        DataType::F32 => (c"f", 4),
+        DataType::F64 => (c"d", 8),
+        DataType::C64 => (c"Zf", 8),
+        DataType::C128 => (c"Zd", 16),
+        _ => return None,
+    })
 }
