@@ -113,21 +113,39 @@ def make_capsule(pointer, name, destructor=None):
     return capsule_new(pointer, _address(name), destructor)
 
 
-# Space for a Py_buffer, which is smaller.
+class PyBuffer(c.Structure):
+    _fields_ = [
+        ("buf", c.c_void_p),
+        ("obj", c.c_void_p),
+        ("len", c.c_ssize_t),
+        ("itemsize", c.c_ssize_t),
+        ("readonly", c.c_int),
+        ("ndim", c.c_int),
+        ("format", c.c_char_p),
+        ("shape", c.POINTER(c.c_ssize_t)),
+        ("strides", c.POINTER(c.c_ssize_t)),
+        ("suboffsets", c.c_void_p),
+        ("internal", c.c_void_p),
+    ]
+
+
 _get_buffer = _python("PyObject_GetBuffer", c.c_int, c.py_object, c.c_void_p, c.c_int)
 _release_buffer = _python("PyBuffer_Release", None, c.c_void_p)
 
 
-def check_buffer(thing, flags, fine):
-    """Asks for a buffer with these flags; it is given, or is a BufferError."""
-    view = c.create_string_buffer(256)
+def buffer(thing, flags):
+    """What a buffer says that is asked for with these flags; nothing if that is a BufferError."""
+    view = PyBuffer()
     try:
         _get_buffer(thing, c.addressof(view), flags)
     except BufferError:
-        assert not fine
-    else:
-        assert fine
-        _release_buffer(c.addressof(view))
+        assert not view.obj
+        return None
+    assert view.obj and not view.suboffsets
+    lists = [each[: view.ndim] if each else None for each in (view.shape, view.strides)]
+    said = view.buf, view.len, view.itemsize, view.readonly, view.ndim, view.format, *lists
+    _release_buffer(c.addressof(view))
+    return said
 
 
 # -- the C library ----------------------------------------------------------------------------------

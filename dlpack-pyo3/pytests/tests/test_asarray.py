@@ -69,6 +69,25 @@ def test_a_memoryview_of_every_class(numpy, make):
         assert isinstance(thing, collections.abc.Buffer)
 
 
+WRITABLE, FORMAT = 0x1, 0x4
+# ND, STRIDES, C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS and INDIRECT; and nothing of these, where Python refuses a format.
+LAYOUTS = [(0, 0), (0, WRITABLE)]
+LAYOUTS += [(layout, others) for layout in (0x8, 0x18, 0x38, 0x58, 0x98, 0x118) for others in (0, WRITABLE, FORMAT, WRITABLE | FORMAT)]
+
+
+@pytest.mark.parametrize(("layout", "others"), LAYOUTS)
+def test_a_buffer_says_what_a_memoryview_does(numpy, layout, others):
+    """LAY-02: of any layout, to a consumer that wants all of it or a part, or refuses as Python's own does."""
+    made = numpy.arange(24, dtype="i2").reshape(2, 3, 4)
+    few = [made, made.T, made[:, ::2], made[0, 0], made[0, 0, :1], made.transpose(1, 0, 2), made[:, :, ::-1]]
+    for readonly in False, True:
+        made.flags.writeable = not readonly
+        for array in few:
+            array.flags.writeable = not readonly
+            expected = capi.buffer(memoryview(array), layout | others)
+            assert capi.buffer(p.take(array), layout | others) == expected, array.strides
+
+
 def test_arrays_one_after_another(numpy):
     """CAP-18: as many as from_dlpack gives: of an object that is exported exclusively, one at a time."""
     for thing in [p.Mutable([1.0]), p.Open([1.0]), p.Guarded([1.0])]:

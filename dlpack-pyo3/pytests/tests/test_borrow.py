@@ -340,7 +340,7 @@ def test_the_buffer_protocol():
     owner.clear()
     # A consumer that wants to write, and one that takes no strides.
     for flags, fine in [(0x1, False), (0x1 | 0x18, False), (0, True), (0x18, True), (0x11C, True)]:
-        capi.check_buffer(p.Buffered([0.0, 1.0]), flags, fine)
+        assert (capi.buffer(p.Buffered([0.0, 1.0]), flags) is not None) == fine
 
 
 @pytest.mark.parametrize("cls", [p.Mutable, p.Exclusive])

@@ -297,7 +297,8 @@ fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {
         buffer.format = ptr::null_mut();
     }
     if !wants(ND) {
-        buffer.shape = ptr::null_mut();
+        // Bytes, one after another.
+        (buffer.shape, buffer.ndim) = (ptr::null_mut(), 1);
     }
     if !wants(STRIDES) {
         buffer.strides = ptr::null_mut();
