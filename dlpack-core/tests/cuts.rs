@@ -218,14 +218,14 @@ fn cuts_are_what_lists_of_all_items_say() {
                             axis += 1;
                         }
                     }
-                    let whole = tensor.describe().unwrap();
+                    let mut part = tensor.describe().unwrap();
                     let request = ExportRequest {
                         stream: unordered(device),
                         ..ExportRequest::versioned()
                     };
-                    let part = pick(whole, &picks)
+                    let part = pick(&mut part, &picks)
                         // SAFETY: there is no memory to be kept.
-                        .and_then(|part| unsafe { export_with((), part, &request) });
+                        .and_then(|()| unsafe { export_with((), part, &request) });
                     (part, expected)
                 }
             };
@@ -316,7 +316,7 @@ fn what_cannot_be_cut_is_refused_and_released() {
     }
     let whole = tensor();
     let picks = [Pick::Slice(0..4, 1), Pick::Slice(0..6, 0)];
-    let stands = pick(whole.describe().unwrap(), &picks);
+    let stands = pick(&mut whole.describe().unwrap(), &picks);
     assert_eq!(stands.unwrap_err(), Error::BadStride { axis: 1, found: 0 });
     assert_eq!(foreign.deleted.times(), released);
 }

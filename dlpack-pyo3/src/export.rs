@@ -136,9 +136,9 @@ pub(crate) fn part<T: Exports>(
     let py = object.py();
     // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
     let (value, guard) = unsafe { share(object) }.or_fetch(py)?;
-    let whole = value.describe().or_fetch(py)?;
-    let picks = picks(whole.shape())?;
-    let part = pick(whole, &picks).or_fetch(py)?;
+    let mut part = value.describe().or_fetch(py)?;
+    let picks = picks(part.shape())?;
+    pick(&mut part, &picks).or_fetch(py)?;
     let owner = Held::new(guard, &root::<GuardOf<T>>(object.as_any(), &part));
     let request = unordered(part.device());
     // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.

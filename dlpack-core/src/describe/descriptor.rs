@@ -1,6 +1,6 @@
 //! [`Descriptor`]: a tensor that was found to reach nothing outside its buffer.
 
-use core::marker::PhantomData;
+use core::{marker::PhantomData, mem::take};
 
 use crate::layout::Dims;
 use crate::layout::cut::Cut;
@@ -119,12 +119,16 @@ impl Descriptor<'_> {
         }
     }
 
-    /// A part of the memory, as `cut` says.
+    /// Becomes a part of the memory, as `cut` says; of no use any more where that fails.
     pub(crate) fn cut(
-        mut self,
+        &mut self,
         cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let mut part = Cut::of(&self.shape, &self.strides)?;
+    ) -> Result<(), Error> {
+        let mut part = Cut {
+            first: 0,
+            shape: take(&mut self.shape),
+            strides: take(&mut self.strides),
+        };
         cut(&mut part)?;
         let Cut {
             first,
@@ -137,7 +141,7 @@ impl Descriptor<'_> {
             // LAY-05, LAY-18
             (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
             self.strides = extent::packed(Order::C, &self.shape, 1)?;
-            return Ok(self);
+            return Ok(());
         }
         let bits = i128::try_from(self.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let bits = bits.saturating_mul(first as i128);
@@ -151,11 +155,11 @@ impl Descriptor<'_> {
         } else {
             self.byte_offset = self.byte_offset.wrapping_add_signed(bytes);
         }
-        Ok(self)
+        Ok(())
     }
 
     /// The same bytes as items of another type in row-major order, which lie one after another before and after.
-    pub(crate) fn recast(mut self, dtype: DataType, shape: &[i64]) -> Result<Self, Error> {
+    pub(crate) fn recast(&mut self, dtype: DataType, shape: &[i64]) -> Result<(), Error> {
         if !dtype.is_known() {
             return Err(Error::UnknownDataType { found: dtype });
         }
@@ -179,7 +183,7 @@ impl Descriptor<'_> {
             // LAY-05
             (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Where the memory comes from; nothing where there are no streams.

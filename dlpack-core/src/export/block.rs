@@ -289,7 +289,8 @@ pub(super) fn narrow(
     let (_, context, lists) = tensor.block_mut();
     // The type of the owner is not known, and what is used here does not depend on it.
     let mut block = Context::<()>::of(*context);
-    let part = Descriptor::of_mut(tensor)?.cut(cut)?;
+    let mut part = Descriptor::of_mut(tensor)?;
+    part.cut(cut)?;
     let (data, byte_offset, rank) = (part.data, part.byte_offset, part.shape.len());
     let new = if rank <= block.room.axes() {
         Lists::new(&part.shape, &part.strides)?

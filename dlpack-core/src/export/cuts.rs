@@ -95,22 +95,23 @@ impl Managed {
     }
 }
 
-/// What is taken of each axis of a described tensor, from the first on; the others stay as they are.
+/// Leaves of a described tensor what is taken of each axis, from the first on; the others stay as they are.
 ///
 /// ```
 /// use dlpack_core::DLPack;
 /// use dlpack_core::binding::{Pick, pick};
 ///
 /// let image = [[1_u8, 2, 3], [4, 5, 6]];
-/// let backwards = pick(image.describe()?, &[Pick::Index(1), Pick::Slice(0..3, -2)])?;
+/// let mut backwards = image.describe()?;
+/// pick(&mut backwards, &[Pick::Index(1), Pick::Slice(0..3, -2)])?;
 /// assert_eq!((backwards.shape(), backwards.strides()), (&[2][..], &[-2][..]));
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 ///
 /// # Errors
 ///
-/// As [`Managed::slice`]; [`Error::BadStride`] where a step is 0, [`Error::TooManyAxes`].
-pub fn pick<'a>(described: Descriptor<'a>, picks: &[Pick]) -> Result<Descriptor<'a>, Error> {
+/// As [`Managed::slice`]; [`Error::BadStride`] where a step is 0, [`Error::TooManyAxes`]. The description is of no use then.
+pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
     described.cut(|cut| cut.pick(picks))
 }
 

@@ -42,14 +42,18 @@ pub(super) fn part(
 /// The same for its memory in any other form.
 pub(super) fn changed(
     tensor: Managed,
-    change: impl for<'a> FnOnce(Descriptor<'a>) -> Result<Descriptor<'a>, Error>,
+    change: impl FnOnce(&mut Descriptor<'_>) -> Result<(), Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let (sole, copied) = (tensor.is_sole(), tensor.view().is_copied());
     let owner = Layer(tensor);
     let layer = export_moved(
         owner,
-        |layer| change(Descriptor::of_mut(&mut layer.0)?),
+        |layer| {
+            let mut described = Descriptor::of_mut(&mut layer.0)?;
+            change(&mut described)?;
+            Ok(described)
+        },
         request,
     )?;
     Ok(layer.over(sole, copied && request.is_none()))

@@ -47,9 +47,8 @@ impl Cut {
     /// One index of an axis, which is gone then.
     pub(crate) fn index(&mut self, axis: usize, index: usize) -> Result<(), Error> {
         self.slice(axis, &one(index))?;
-        self.shape = self.shape.without(axis)?;
-        self.strides = self.strides.without(axis)?;
-        Ok(())
+        self.shape.remove(axis)?;
+        self.strides.remove(axis)
     }
 
     /// What is taken of each axis, from the first on; the others stay as they are.

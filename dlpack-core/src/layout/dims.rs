@@ -178,10 +178,24 @@ impl Dims {
         self.check()
     }
 
-    /// All numbers but one.
-    pub(crate) fn without(&self, axis: usize) -> Result<Self, Error> {
+    /// Takes out the number of an axis.
+    pub(crate) fn remove(&mut self, axis: usize) -> Result<(), Error> {
+        if self.heap.is_empty() {
+            let behind = &mut self.inline.values[axis..self.inline.len];
+            behind.copy_within(1.., 0);
+            self.inline.len -= 1;
+            return Ok(());
+        }
         let mut less = Self::from(&self[..axis]).whole()?;
         less.append(&self[axis + 1..])?;
+        *self = less;
+        Ok(())
+    }
+
+    /// The others.
+    pub(crate) fn without(&self, axis: usize) -> Result<Self, Error> {
+        let mut less = self.clone().whole()?;
+        less.remove(axis)?;
         Ok(less)
     }
 

@@ -1,6 +1,6 @@
 //! What stands between the brackets of a tensor: integers, slices, `...` and None, with the meaning that NumPy gives them.
 
-use core::fmt::Display;
+use core::{fmt::Display, iter::once};
 
 use dlpack_core::{Error, binding::Pick};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
@@ -16,27 +16,35 @@ use crate::error::{OrRaise, fail};
 /// `IndexError` where an axis has no such index, or there is no such axis; `TypeError` for anything else than basic
 /// indices, such as a list; and what Python says of slices.
 pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
-    let (py, rank) = (index.py(), shape.len());
-    let items = match index.cast::<PyTuple>() {
-        Ok(items) => items.clone(),
-        Err(_) => PyTuple::new(py, [index])?,
-    };
+    match index.cast::<PyTuple>() {
+        Ok(items) => picks_of(index.py(), || items.iter(), shape),
+        Err(_) => picks_of(index.py(), || once(index.clone()), shape),
+    }
+}
+
+fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
+    py: Python<'_>,
+    items: impl Fn() -> I,
+    shape: &[i64],
+) -> PyResult<Vec<Pick>> {
+    let rank = shape.len();
     let is_rest = |item: &Bound<'_, PyAny>| PyEllipsis::is_exact_type_of(item);
     let named = |item: &Bound<'_, PyAny>| !item.is_none() && !is_rest(item);
-    let found = items.iter().filter(named).count();
+    let found = items().filter(named).count();
     let Some(rest) = rank.checked_sub(found) else {
         return Err(
             fail!(py, PyIndexError: "{found} indices for the {rank} axes of a tensor").fetch(py),
         );
     };
     let mut picks = Vec::new();
-    if picks.try_reserve_exact(items.len() + rest).is_err() {
-        let bytes = size_of::<Pick>() * (items.len() + rest);
+    let most = items().len() + rest;
+    if picks.try_reserve_exact(most).is_err() {
+        let bytes = size_of::<Pick>() * most;
         return Err(Error::OutOfMemory { bytes }).or_fetch(py);
     }
     let mut axes = shape.iter().copied().enumerate();
     let mut had_rest = false;
-    for item in items.iter() {
+    for item in items() {
         if is_rest(&item) {
             if had_rest {
                 return Err(fail!(py, PyIndexError: "`...` stands twice in an index").fetch(py));
