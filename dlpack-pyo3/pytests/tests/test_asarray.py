@@ -79,11 +79,12 @@ LAYOUTS += [(layout, others) for layout in (0x8, 0x18, 0x38, 0x58, 0x98, 0x118) 
 def test_a_buffer_says_what_a_memoryview_does(numpy, layout, others):
     """LAY-02: of any layout, to a consumer that wants all of it or a part, or refuses as Python's own does."""
     made = numpy.arange(24, dtype="i2").reshape(2, 3, 4)
-    few = [made, made.T, made[:, ::2], made[0, 0], made[0, 0, :1], made.transpose(1, 0, 2), made[:, :, ::-1]]
+    few = [made, made.T, made[:, ::2], made[0, 0], made[:, 0, :1], made.transpose(1, 0, 2), made[:, :, ::-1]]
+    few += [made[0, 0, :1].reshape(()), made.reshape(2, 1, 3, 1, 2, 1, 2)]
     for readonly in False, True:
-        made.flags.writeable = not readonly
         for array in few:
-            array.flags.writeable = not readonly
+            if readonly:
+                array.flags.writeable = False
             expected = capi.buffer(memoryview(array), layout | others)
             assert capi.buffer(p.take(array), layout | others) == expected, array.strides
 
@@ -272,6 +273,27 @@ def test_classes_that_ask_are_iterated():
         with pytest.raises(BufferError):
             wrong(rows)
     assert [type(rows).__iter__.__doc__, type(rows).__len__.__doc__].count(None) == 0
+
+
+def test_what_iterates_keeps_the_object():
+    """CAP-18: as long as a part or the iterator is there, and of its own class alone."""
+    rows = p.Rows([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(RuntimeError, match="Already borrowed"):
+        for part in rows:
+            rows.push(part[0].item())
+    del part
+    rows.push(5.0)
+    rows.push(6.0)
+    parts = iter(rows)
+    del rows
+    first = next(parts)
+    del parts
+    gc.collect()
+    assert first.tolist() == [1.0, 2.0]
+    for method in p.Rows.__iter__, p.Rows.__len__:
+        for wrong in [3, p.Rows, p.Counted(), first]:
+            with pytest.raises(TypeError, match="doesn't apply|requires a"):
+                method(wrong)
 
 
 def test_own_methods_win_and_others_have_none():

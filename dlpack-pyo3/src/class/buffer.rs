@@ -296,6 +296,10 @@ fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {
     if !wants(FORMAT) {
         buffer.format = ptr::null_mut();
     }
+    if buffer.ndim == 0 {
+        // The protocol wants no lists where there is no axis.
+        (buffer.shape, buffer.strides) = (ptr::null_mut(), ptr::null_mut());
+    }
     if !wants(ND) {
         // Bytes, one after another.
         (buffer.shape, buffer.ndim) = (ptr::null_mut(), 1);
