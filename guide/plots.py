@@ -25,7 +25,7 @@ LOOKS = {
     "C": (INK, 0),
     "alone": (INK, 0),
 }
-VARIANTS = ["#74b816", "#099268", "#a3b18a"]
+VARIANTS = ["#74b816", "#099268", "#a3b18a", "#5c940d"]
 # What is there to see how low it can go, and no peer.
 FLOORS = {"C", "alone"}
 # Less than this more is as much.
