@@ -15,7 +15,7 @@
 //! | this one | the long way |
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
 //! | `arguments` | where the arguments of `__dlpack__` are parsed |
-//! | `capsule` | where a capsule is made, where one is consumed, and where one dies unconsumed |
+//! | `capsule` | where a capsule is made, and where one is consumed |
 //!
 //! What core refuses is raised by `crate::error`, with core's text. What only Python can get wrong has its text where it is
 //! refused.

@@ -15,12 +15,14 @@
 //! | `methods` | what a method says that cannot borrow its object |
 //! | `held` | the owners behind an export: the borrow and the object, and how both are released, also beside an exception |
 //! | `buffer` | the owner behind an import by Python's buffer protocol: the buffer, which is given back on any thread too |
+//! | `ending` | how a capsule ends that nobody consumed |
 //! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
 //! | this one | what CPython and consumers point to for as long as the process lives |
 
 pub(crate) mod attached;
 pub(crate) mod borrowing;
 mod buffer;
+pub(crate) mod ending;
 mod held;
 pub mod methods;
 

@@ -13,8 +13,7 @@ use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{Raised, forget_panic};
-use crate::export::capsule;
-use crate::hold::{Borrowing, Guard, share};
+use crate::hold::{Borrowing, Guard, ending, share};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(
@@ -129,11 +128,11 @@ impl<G: Send + 'static> Vtable<G> {
                 class: T::type_object_raw,
                 usual: usual::<T>,
                 end: if T::EXTRAS.exclusive {
-                    capsule::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Writer>>
+                    ending::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Writer>>
                 } else if T::EXTRAS.share_usual.is_some() {
-                    capsule::delete_other::<false, false>
+                    ending::delete_other::<false, false>
                 } else {
-                    capsule::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Reader>>
+                    ending::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Reader>>
                 },
                 share: |object| {
                     // SAFETY: passed on to the caller.

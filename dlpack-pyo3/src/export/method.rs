@@ -11,7 +11,7 @@ use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 use crate::error::answer;
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device, export};
-use crate::hold::{Borrowing, GuardOf, Held, keep_for_good};
+use crate::hold::{Borrowing, GuardOf, Held, ending, keep_for_good};
 use crate::vtable::{Exports, Vtable};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
@@ -211,7 +211,7 @@ unsafe fn dlpack_as_asked<G: Send + 'static>(
         match unsafe { export(&object, class, Some(&request)) }? {
             // SAFETY: it was given right above, for this type.
             Handover::Kept(tensor) => unsafe {
-                capsule::keep(py, tensor, capsule::release::<Held<G>>)
+                capsule::keep(py, tensor, ending::release::<Held<G>>)
             },
             Handover::Other(tensor) => capsule::wrap(py, tensor),
         }
