@@ -35,7 +35,7 @@ from sweeps import MEMORY, SWEEPS, Sweep
 RESULTS = HERE / "peers.json"
 CLASSES = [2, 10, 20]
 BUILDS = {
-    "class-seconds": Sweep("processor time to build the classes of a module", "classes", CLASSES, None, "s"),
+    "class-seconds": Sweep("CPU time to build the classes of a module", "classes", CLASSES, None, "s"),
     "class-bytes": Sweep("bytes of the library with the classes of a module", "classes", CLASSES, None, "bytes"),
 }
 ALL = SWEEPS | MEMORY | BUILDS

@@ -27,7 +27,7 @@ SRC = Path(__file__).parent / "src"
 def hero():
     """A struct, one block of memory, the arrays of four libraries over it."""
     p = Picture(
-        "A Rust struct, its one block of memory, and what NumPy, PyTorch, JAX and matplotlib make of that memory"
+        "A Rust struct, its one block of memory, and the arrays of NumPy, PyTorch, JAX and matplotlib over it"
     )
     p.box(30, 12, 500, 122, "#f5f7fa")
     code = [
@@ -41,7 +41,7 @@ def hero():
         p.text(48, 36 + 22 * line, words, anchor="start", mono=True)
     p.arrow((280, 134), (280, 166))
     p.cells(28, 168, ["R", "G", "B"] * 4, width=42, height=36, fills=["#ffb3b3", "#b7e4b0", "#b3d1ff"] * 4)
-    p.text(280, 226, "one block of memory: allocated once, copied never", bold=True)
+    p.text(280, 226, "one block of memory: allocated once, never copied", bold=True)
     for index, (name, call) in enumerate(
         [("NumPy", "asarray(x)"), ("PyTorch", "from_dlpack(x)"), ("JAX", "from_dlpack(x)"), ("matplotlib", "imshow(x)")]
     ):
@@ -54,9 +54,9 @@ def hero():
 
 
 def owners():
-    """Who owns what: the struct, the array, the block between them."""
+    """Ownership: the array, the export, the object, the memory."""
     p = Picture(
-        "An array holds a capsule, the capsule holds the object, the object holds the memory; the deleter gives it back once"
+        "An array keeps the export alive, the export keeps the object, the object keeps the memory; the deleter releases it once"
     )
     boxes = [
         ("array", "NumPy, torch, ..", HUES[0]),
@@ -105,11 +105,11 @@ def timeline(title, lanes, marks):
 
 def life_frozen():
     return timeline(
-        "A frozen class: the array holds the object, and everything works meanwhile",
+        "A frozen class: the array keeps the object alive, and all methods work",
         [
-            ("image", [(4, 38, "a name for it", HUES[2]), (38, 82, "kept by the array", PALE)]),
+            ("image", [(4, 38, "a variable", HUES[2]), (38, 82, "kept by the array", PALE)]),
             ("array", [(18, 82, "np.asarray(image)", HUES[0])]),
-            ("memory", [(4, 82, "the Vec, where it always was", HUES[3])]),
+            ("memory", [(4, 82, "the Vec, never moved", HUES[3])]),
         ],
         [(18, "np.asarray"), (38, "del image"), (82, "del array")],
     )
@@ -139,8 +139,8 @@ def life_owner():
         "The key owner: the array holds a clone of the handle, and the object stays free",
         [
             ("array", [(22, 80, "holds the SharedBuffer", HUES[0])]),
-            ("env", [(4, 60, "step() works all the time", "#c3e6b5")]),
-            ("buffer", [(4, 80, "one memory, written by both", HUES[3])]),
+            ("env", [(4, 60, "step() always works", "#c3e6b5")]),
+            ("buffer", [(4, 80, "written by both sides", HUES[3])]),
         ],
         [(22, "np.asarray"), (60, "del env"), (80, "del array")],
     )
@@ -148,7 +148,7 @@ def life_owner():
 
 def streams_order():
     return timeline(
-        "The export records an event on the producer's stream, and the consumer's stream waits for it; the host goes on",
+        "The export records an event on the producer's stream, and the consumer's stream waits for it; the host does not wait",
         [
             (
                 "host",
@@ -156,7 +156,7 @@ def streams_order():
                     (4, 22, "launch", HUES[0]),
                     (22, 40, "export", HUES[1]),
                     (40, 58, "launch", HUES[0]),
-                    (58, 96, "goes on", PALE),
+                    (58, 96, "continues", PALE),
                 ],
             ),
             ("producer", [(14, 66, "kernel writes", HUES[2])]),
@@ -175,12 +175,12 @@ def streams_release():
                 [
                     (4, 24, "launch", HUES[0]),
                     (24, 44, "deleter", HUES[1]),
-                    (44, 78, "goes on", PALE),
+                    (44, 78, "continues", PALE),
                     (78, 96, "drop", HUES[4]),
                 ],
             ),
             ("consumer", [(14, 64, "kernel reads", HUES[3])]),
-            ("memory", [(4, 78, "kept: the owner waits in a list", HUES[2])]),
+            ("memory", [(4, 78, "kept: the owner is in a list", HUES[2])]),
         ],
         [(24, "del array"), (64, "event"), (78, "next export")],
     )
@@ -188,14 +188,14 @@ def streams_release():
 
 def lights():
     """Who may write: a traffic light for each kind of memory."""
-    p = Picture("Who may write: moved in or SharedBuffer green, shared with Rust red, ignored flags amber")
+    p = Picture("Who may write: moved memory and SharedBuffer green, memory shared with Rust red, ignored flags amber")
     rows = [
-        (GREEN, "moved in: into_dlpack, Numpy<Vec<f32>>", "the consumer alone has it, and may write"),
-        (GREEN, "SharedBuffer, *mut T, memory of a GPU", "both sides may write, also at the same time"),
-        (RED, "a class: Vec, Arc, a memory map", "Rust may be reading: READ_ONLY is set"),
-        (RED, "bool, items that overlap", "READ_ONLY, whoever has it"),
-        (AMBER, "PyTorch and Paddle with READ_ONLY", "they write all the same: give them a copy"),
-        (AMBER, "who cannot be told READ_ONLY", "before DLPack 1.0: gets a copy, writes to that"),
+        (GREEN, "moved: into_dlpack, Numpy<Vec<f32>>", "only the consumer has it: writable"),
+        (GREEN, "SharedBuffer, *mut T, GPU memory", "both sides may write, even at the same time"),
+        (RED, "a class: Vec, Arc, a memory map", "Rust may be reading it: READ_ONLY"),
+        (RED, "bool, overlapping items", "READ_ONLY in every case"),
+        (AMBER, "PyTorch and Paddle ignore READ_ONLY", "they write anyway: give them a copy"),
+        (AMBER, "legacy consumers, before DLPack 1.0", "get a copy of read-only data, and may write to it"),
     ]
     for index, (light, what, means) in enumerate(rows):
         y = 12 + 58 * index
@@ -210,7 +210,7 @@ def lights():
 
 def structs():
     """What a tensor is in DLPack: six facts and a deleter."""
-    p = Picture("DLTensor: a pointer, a shape, strides, a data type, a device; and a deleter that gives it all back")
+    p = Picture("DLTensor: a pointer, a shape, strides, a dtype, a device; and a deleter that releases it all")
     rows = [
         ("data", "where the memory is"),
         ("shape, ndim", "(2, 3): two rows of three"),
@@ -218,7 +218,7 @@ def structs():
         ("dtype", "float, 32 bits, 1 lane"),
         ("device", "cpu, or cuda:0"),
         ("flags", "READ_ONLY, IS_COPIED"),
-        ("deleter", "call it when you are done: it all goes back"),
+        ("deleter", "call it when you are done: releases it all"),
     ]
     for index, (name, means) in enumerate(rows):
         y = 12 + 36 * index
@@ -235,9 +235,9 @@ def structs():
 
 
 def arguments():
-    """The way of an argument to a view."""
+    """How an argument becomes a view."""
     p = Picture(
-        "An argument is taken where it lies if dtype and rank fit; with Convert it goes by way of numpy.asarray; else it is a TypeError"
+        "An argument is taken in place if dtype and rank fit; with Convert it goes through numpy.asarray; otherwise it is a TypeError"
     )
     p.box(12, 14, 160, 62, HUES[0])
     p.text(92, 38, "an array", 16, bold=True)
@@ -245,29 +245,29 @@ def arguments():
     p.arrow((172, 45), (208, 45))
     p.box(210, 14, 150, 62, "#f5f7fa")
     p.text(285, 38, "dtype, rank,", 14)
-    p.text(285, 58, "may be written?", 14)
+    p.text(285, 58, "writable?", 14)
     p.arrow((360, 45), (396, 45))
     p.text(378, 36, "yes", 13, fill=GREEN, bold=True)
     p.box(398, 14, 150, 62, HUES[2])
     p.text(473, 38, "View<f32, 2>", 14, mono=True)
-    p.text(473, 60, "where it lies", 14)
+    p.text(473, 60, "in place", 14)
     p.arrow((285, 76), (285, 112))
     p.text(306, 98, "no", 13, fill=RED, bold=True)
     p.box(210, 114, 150, 62, HUES[4])
     p.text(285, 138, "TypeError", 14, mono=True)
-    p.text(285, 160, "what was found", 14)
+    p.text(285, 160, "expected, found", 14)
     p.box(398, 114, 150, 62, HUES[1])
     p.text(473, 138, "Convert", 14, mono=True)
     p.text(473, 160, "numpy.asarray", 13, mono=True)
     p.arrow((330, 76), (408, 112), dash=True)
     p.arrow((473, 114), (473, 78), dash=True)
-    p.text(105, 128, "dashed: only where", 14)
-    p.text(105, 148, "the type says Convert", 14)
+    p.text(105, 128, "dashed: only with", 14)
+    p.text(105, 148, "the option Convert", 14)
     return p
 
 
 def results():
-    """A value becomes an array of the library that the result names."""
+    """A value becomes an array of the library that the result type names."""
     p = Picture("A Vec is moved into the array that Python gets: Numpy, Torch, Jax, Cupy or a Tensor")
     p.box(12, 62, 150, 66, HUES[2])
     p.text(87, 90, "Vec<f32>", 15, mono=True)
@@ -276,7 +276,7 @@ def results():
         ("Numpy<Vec<f32>>", "numpy.ndarray"),
         ("Torch<Vec<f32>>", "torch.Tensor"),
         ("Jax<Vec<f32>>", "jax.Array"),
-        ("Exported<Vec<f32>>", "a Tensor, for any"),
+        ("Exported<Vec<f32>>", "a Tensor"),
     ]
     for index, (rust, python) in enumerate(rows):
         y = 10 + 46 * index
@@ -290,12 +290,12 @@ def results():
 def processes():
     """What of a tensor reaches another process."""
     p = Picture(
-        "To another process a tensor goes as a copy; with pickle protocol 5 out of band, or after fork, it is the same memory"
+        "Another process gets a copy of a tensor; with pickle protocol 5 out of band, or after fork, it is the same memory"
     )
     rows = [
         ("pickle, multiprocessing, joblib", "a copy", HUES[1]),
         ("pickle 5 with buffer_callback", "the same memory", HUES[2]),
-        ("fork, of what was there before", "the same, until one writes", HUES[2]),
+        ("fork, of existing objects", "shared, copy-on-write", HUES[2]),
         ("copy.copy, copy.deepcopy", "a copy", HUES[1]),
     ]
     for index, (how, what, fill) in enumerate(rows):
@@ -309,14 +309,14 @@ def processes():
 
 
 def languages():
-    """One struct of C between Rust and everybody else."""
+    """One C struct between Rust and other languages."""
     p = Picture("Rust hands a DLManagedTensorVersioned to C, C++ or tvm-ffi, and takes one back")
     p.box(12, 40, 120, 60, HUES[1])
     p.text(72, 76, "Rust", 16, bold=True)
     p.box(206, 22, 170, 96, HUES[0])
     p.text(291, 48, "DLManaged-", 13, mono=True)
     p.text(291, 66, "TensorVersioned", 13, mono=True)
-    p.text(291, 94, "a struct of C", 14)
+    p.text(291, 94, "a C struct", 14)
     p.arrow((132, 60), (204, 60))
     p.text(168, 52, "into_raw", 11, mono=True)
     p.arrow((206, 84), (134, 84))
@@ -330,15 +330,15 @@ def languages():
 
 
 def loans():
-    """Why an export is sound: what is asked, what is checked, what is kept."""
+    """Why an export is sound: the steps of an export, in order."""
     p = Picture(
         "The owner is boxed first, then lends its memory, then shape and strides are checked against the loan's length"
     )
     rows = [
-        ("1", "the owner moves to its final place", "so its memory does not move any more"),
-        ("2", "Buffer::lend gives a Loan", "where, how many bytes, of what, who may write"),
+        ("1", "the owner moves to its final address", "so its memory does not move any more"),
+        ("2", "Buffer::lend returns a Loan", "address, bytes, dtype, who may write"),
         ("3", "shape, strides, offset are checked", "against those bytes, in checked arithmetic"),
-        ("4", "the consumer gets the description", "the very one that was checked"),
+        ("4", "the consumer gets the description", "exactly the one that was checked"),
         ("5", "the deleter drops the owner", "once, on any thread"),
     ]
     for index, (number, what, why) in enumerate(rows):

@@ -31,46 +31,46 @@ FLOORS = {"C", "alone"}
 # Less than this more is as much.
 SAME = 1.05
 
-# Why another one is first. Shown where the numbers say that it is.
+# Why another crate is faster or smaller. Shown where the numbers say so.
 WHY = {
-    "export": "A shared header is not made anew for each export.",
+    "export": "nanobind's capsules share one header, which is not allocated again for each export.",
     "table": "It does not check the shape.",
     "from-dlpack": "It makes fewer checks.",
-    "asarray": "rust-numpy's class holds an array that was made before, and only hands it out; its elements belong to NumPy. By the buffer "
-    "protocol, ours lends a tensor, kept by one more object until the last buffer is given back, on every Python from 3.10 on.",
-    "copy-out": "NumPy copies its own array, with no protocol between. Large copies take as long as the memory does.",
-    "call": "It looks at fewer things: ours also keeps a guard against two views of one memory, and takes arrays of every library.",
-    "call-any": "A view of any rank has its lists on the heap, where a view of a rank that is said has them in itself.",
-    "call-ours": "It asks neither on which device the data is nor for the version.",
-    "sum": "NumPy adds several numbers at once, in another order, which changes the last digits; Rust and C++ keep the order of the loop. Few "
-    "numbers are a call, see above. With a promise ours is the very loop of rust-numpy.",
-    "copy-in": "It looks at fewer things, which counts below 100 KB.",
-    "copy-transposed": "For a few numbers the description of the array counts.",
-    "setter": "The array may come from any library and have any strides, and its data type and shape are checked by way of a tensor; "
-    "rust-numpy takes NumPy's own arrays alone. Of many bytes, `assign` of C++ fills the old vector, and a new `Vec` takes new pages.",
-    "lists-in": "Each array is taken on its own: a view has its lists, its owner and its guard in itself, and is moved into the list.",
-    "give": "Both call NumPy's C functions. Ours makes a tensor first, which a capsule keeps; rust-numpy's array holds the `Vec` by one object. "
-    "The difference is some 50 ns, whatever the size.",
-    "lists-out": "As with one array.",
+    "asarray": "rust-numpy's class holds a NumPy array that was made before, and returns it; NumPy owns the elements. Ours exports through the buffer "
+    "protocol, and keeps one more object until the last buffer is released, on every Python from 3.10 on.",
+    "copy-out": "NumPy copies its own array, without a protocol in between. Large copies are bound by memory.",
+    "call": "It makes fewer checks: ours also guards against two views of one memory, and accepts arrays of every library.",
+    "call-any": "A view of any rank keeps shape and strides on the heap; a view of fixed rank keeps them inline.",
+    "call-ours": "It queries neither the device of the data nor its version.",
+    "sum": "NumPy adds several numbers at once, in another order, which changes the last digits; Rust and C++ keep the order of the loop. For few "
+    "numbers this is the cost of a call. With a promise ours is the same loop as rust-numpy's.",
+    "copy-in": "It makes fewer checks, which matters below 100 KB.",
+    "copy-transposed": "For few numbers the description of the array matters.",
+    "setter": "Our array may come from any library and have any strides; its dtype and shape are checked through a tensor. "
+    "rust-numpy accepts NumPy arrays only. For many bytes, `assign` in C++ fills the old vector, and a new `Vec` takes new pages.",
+    "lists-in": "Each array is imported on its own: a view holds its shape, its owner and its guard inline, and is moved into the list.",
+    "give": "Both call NumPy's C functions. Ours first makes a tensor, which a capsule keeps; rust-numpy's array holds the `Vec` through one object. "
+    "The difference is about 50 ns for every size.",
+    "lists-out": "The reason is that of one array.",
     "frames": "NumPy's part of the work is most of it.",
     "jax": "JAX itself takes nearly all of the time.",
-    "torch": "It goes by `torch.from_numpy`, which is C alone; ours by `torch.from_dlpack`, which is a function in Python around one.",
-    "index": "A part is an export of its own, with an owner that keeps the whole, so that any library may have it and any thread end it; "
-    "NumPy's is one more array object. Take `np.asarray(tensor)` to index it often.",
-    "slice": "As with an index.",
-    "tolist": "All types of items, of 4 bits to 16 bytes, go by one loop; NumPy has one for each of its types.",
-    "pickle": "The tensor goes by a function that is found by its name in the module, and NumPy's by one that pickle knows.",
-    "threads-call": "As for one thread.",
-    "threads-call-free": "As for one thread.",
-    "threads-one-free": "Its capsules share one header; ours is allocated for each export.",
-    "threads-own-free": "Its capsules share one header; ours is allocated for each export.",
-    "memory-capsule": "Its capsules share one header, which its array object has for as long as it lives; ours is one block for each, as large as "
+    "torch": "It calls `torch.from_numpy`, a C function; ours calls `torch.from_dlpack`, a Python function around one.",
+    "index": "A slice is an export of its own, with an owner that keeps the base tensor, so any library may have it and any thread may drop it; "
+    "NumPy's is one more array object. To index often, use `np.asarray(tensor)`.",
+    "slice": "The reason is that of an index.",
+    "tolist": "One loop handles all item types, from 4 bits to 16 bytes; NumPy has a loop for each type.",
+    "pickle": "Pickle looks up our function by name in the module; it knows NumPy's directly.",
+    "threads-call": "The reason is that of one thread.",
+    "threads-call-free": "The reason is that of one thread.",
+    "threads-one-free": "nanobind's capsules share one header; ours is allocated for each export.",
+    "threads-own-free": "nanobind's capsules share one header; ours is allocated for each export.",
+    "memory-capsule": "nanobind's capsules share one header, which its array object has as long as it lives; ours is one allocation for each, as large as "
     "NumPy's own.",
-    "memory-array": "As with a capsule.",
-    "memory-given": "Its array holds the `Vec` by one Python object; ours by a capsule and a tensor, which every library would take.",
-    "class-seconds": "A class that holds NumPy's arrays has no methods of the protocol to compile.",
-    "class-bytes": "What a library has once, whatever it exports, is most of it: NumPy's arrays, other libraries, buffers, pickle, `Tensor`, "
-    "copies, streams. A class more adds less than with dlpark.",
+    "memory-array": "The reason is that of a capsule.",
+    "memory-given": "rust-numpy's array holds the `Vec` through one Python object; ours through a capsule and a tensor, which every library would accept.",
+    "class-seconds": "A class that holds NumPy arrays has no protocol methods to compile.",
+    "class-bytes": "Most of it is there once for any number of classes: NumPy's arrays, other libraries, buffers, pickle, `Tensor`, "
+    "copies, streams. Each further class adds less than with dlpark.",
 }
 
 UNITS = {
@@ -154,7 +154,7 @@ def look(name, variants):
 
 def plot(sweep):
     title = re.sub("`", "", sweep["title"])
-    p = Picture(f"{title}: how it grows, ours and others'")
+    p = Picture(f"{title}: how it grows, for these crates and others")
     p.text(16, 24, title, 14 if len(title) < 70 else 12.5, anchor="start", bold=True)
     variants = [name for name in sweep["columns"] if name not in LOOKS]
     x, y = 24, 48
@@ -209,7 +209,7 @@ def block(names):
     """The plots of some sweeps, and what they say at both ends."""
     some = {name: SWEEPS[name] for name in names if name in SWEEPS}
     lines = [f"![{sweep['title'].replace('`', '')}](img/peers-{name}.svg)\n" for name, sweep in some.items()]
-    lines += ["| | at | ours | the best of the others | ratio | at | ours | the best of the others | ratio |"]
+    lines += ["| | at | ours | best other | ratio | at | ours | best other | ratio |"]
     lines += ["|---|---|---|---|---|---|---|---|---|"]
     for sweep in some.values():
         first, *_, last = contests(sweep)
@@ -222,14 +222,30 @@ def block(names):
 
 
 def not_first():
-    """Where another one is, at what amount of work by most, and why."""
-    lines = ["| | who is | ours, times as much | why |", "|---|---|---|---|"]
+    """Which crate is better, by how much at most and at what amount of work, and why."""
+    lines = ["| | better | ours, times as much | why |", "|---|---|---|---|"]
     for name in behind():
         sweep = SWEEPS[name]
         work, ours, best, who = worst(sweep)
         times = f"{ours / best:.2g}" if ours < 10 * best else f"{ours / best:.0f}"
         lines.append(f"| {sweep['title']} | {who} | up to {times} ({at(sweep, work)}) | {WHY.get(name, '')} |")
     return "\n".join(lines) + "\n"
+
+
+def summary():
+    """How often ours is first, and some rows that most readers look for."""
+    lines = ["| | at | ours | best other |", "|---|---|---|---|"]
+    for name in ANSWERS:
+        work, ours, best, other = next(contests(SWEEPS[name]))
+        unit = SWEEPS[name]["unit"]
+        lines.append(f"| {SWEEPS[name]['title']} | {at(SWEEPS[name], work)} | {said(ours, unit)} | {said(best, unit)}, {other} |")
+    first = [sweep["title"] for name, sweep in SWEEPS.items() if name not in behind()]
+    lines += ["", f"Of {len(SWEEPS)} measurements ours is first, or within 5 percent, at every size in {len(first)}: {'; '.join(first)}."]
+    return "\n".join(lines) + "\n"
+
+
+# The rows that most readers look for.
+ANSWERS = ["export", "from-dlpack", "asarray", "call", "call-ours", "give", "index", "class-bytes"]
 
 
 def conditions():
@@ -244,7 +260,7 @@ def page(text):
     """The page with its blocks made anew; what stands between them is written by hand."""
 
     def made(found):
-        special = {"about": conditions, "behind": not_first}.get(found[1])
+        special = {"about": conditions, "behind": not_first, "summary": summary}.get(found[1])
         return f"<!-- peers: {found[1]} -->\n\n{special() if special else block(found[1].split())}\n<!-- end -->"
 
     return re.sub(r"<!-- peers: (.*?) -->\n.*?<!-- end -->", made, text, flags=re.S)

@@ -74,57 +74,68 @@ def outcomes():
 def everyday_libraries():
     found = outcomes()
     notes = dict(re.findall(r"^(\d+)\. (.*)$", CONSUMERS, re.M))
-    lines = [
-        "<!-- Written by guide/pictures.py from spec/consumers.md; do not edit. -->",
-        "# Everyday libraries",
-        "",
-        "What a library makes of an array of yours. Each cell was found by running it; the whole table, with all data types, versions",
-        "and ends of life, is [spec/consumers.md](../../spec/consumers.md), and `cargo xtask consumers` writes it anew.",
-        "",
-        "- **shared**: the library reads your memory where it is",
-        "- **copy**: right, in other memory",
-        "- **refuses**: the library raises an exception; **refused**: these crates raise one",
-        "- **wrong**: a bug of the library's that no producer can mend",
-        "",
-        "![How many of these kinds of arrays each library shares, copies and refuses](img/consumers.svg)",
-        "",
-        "| | " + " | ".join(ROWS) + " |",
-        "|---" * (len(ROWS) + 1) + "|",
-    ]
     used = {}
+    heads = [re.sub("`(.*?)`", r"<code>\1</code>", row) for row in ROWS]
+    rows = ["<tr><th></th>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
     for name, column in LIBRARIES.items():
-        cells = []
+        cells = [f"<th>{name}</th>"]
         for row in ROWS.values():
             word, note = found[row, column]
-            shown = WORDS[word]
-            if note:
-                number = used.setdefault(note, len(used) + 1)
-                shown += f" ({number})"
-            cells.append(shown)
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", "Why:", ""]
-    # What stands in angle brackets would be taken for HTML.
-    for note, number in used.items():
-        # Rows of notes that are not in the repository.
-        why = re.sub(r" \((?:consumers|faults)[^)]*\)", "", notes[note])
-        lines.append(f"{number}. {why.replace('<', '&lt;')}")
-    lines += [
-        "",
-        "## What follows from it",
-        "",
-        "- **PyTorch and Paddle write to what is read-only.** Give them a `SharedBuffer`, or `.clone()` what they return before writing.",
-        "- **JAX copies what is not aligned to 64 bytes.** A `SharedBuffer` is aligned; a `Vec` is when you are lucky. JAX before 0.12",
-        "  also copies whatever is read-only.",
-        "- **NumPy before 2.1 copies what is read-only**, since it asks for the struct from before DLPack 1.0. With `numpy.asarray(obj)`",
-        "  nothing is copied in any NumPy, as that goes by the buffer protocol.",
-        "- **MLX always copies** on the CPU.",
-        "- **matplotlib, scikit-learn** and the like call `numpy.asarray`, and see what NumPy sees. **pandas** does so for columns",
-        '  (`DataFrame({"price": trades.price}, copy=False)`), and for a table where the class',
-        "  [says `iterable`](faq.md#why-does-pandas-say-dataframe-constructor-not-properly-called); else it is `DataFrame(np.asarray(x), copy=False)`.",
-        "  Without `copy=False` it copies.",
-        "",
-    ]
-    return "\n".join(lines)
+            number = f" ({used.setdefault(note, len(used) + 1)})" if note else ""
+            cells.append(f'<td class="{WORDS[word]}">{WORDS[word]}{number}</td>')
+        rows.append("<tr>" + "".join(cells) + "</tr>")
+    # A row of notes that is not in the repository is left out. What stands in angle brackets would be taken for HTML.
+    texts = [re.sub(r" \((?:consumers|faults)[^)]*\)", "", notes[note]).replace("<", "&lt;") for note in used]
+    numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
+    table = "\n".join(rows)
+    return EVERYDAY.format(table=table, notes=numbered)
+
+
+EVERYDAY = """<!-- Written by guide/pictures.py from spec/consumers.md; do not edit. -->
+# Everyday libraries
+
+This page shows how each library treats your arrays: whether it reads the memory in place, copies it, or refuses it. To check one yourself:
+
+```python
+import numpy as np
+
+obj = np.arange(6.0)                 # or an object of your class
+array = np.from_dlpack(obj)          # or torch.from_dlpack(obj).numpy(), ..
+assert np.shares_memory(array, np.asarray(obj))
+```
+
+Every cell comes from running the library. [spec/consumers.md](../../spec/consumers.md) has the whole table, with all dtypes, versions, and when each library
+releases the memory; `cargo xtask consumers` produces it.
+
+- **shared**: reads your memory in place
+- **copy**: correct, in other memory
+- **refuses**: the library raises an exception; **refused**: these crates raise one
+- **wrong**: a bug of the library that a producer cannot prevent
+
+![How many of these kinds of arrays each library shares, copies and refuses](img/consumers.svg)
+
+<div class="table-wrapper"><table class="libraries">
+{table}
+</table></div>
+
+Notes:
+
+{notes}
+
+## What to do about it
+
+- **PyTorch and Paddle write to read-only memory.** Give them a `SharedBuffer`, or call `.clone()` on their tensor before you write.
+- **JAX copies data that is not aligned to 64 bytes.** A `SharedBuffer` is aligned; a `Vec` has no such guarantee. JAX before 0.12
+  also copies read-only data.
+- **NumPy before 2.1 copies read-only data**, because it requests the legacy struct. `numpy.asarray(obj)` uses the buffer protocol and
+  copies in no version.
+- **MLX always copies** on the CPU.
+- **matplotlib, scikit-learn** and others call `numpy.asarray`, so they get what NumPy gets.
+- **pandas** does so for columns (`DataFrame({{"price": trades.price}}, copy=False)`). A whole object needs a class that
+  [declares `iterable`](faq.md#why-does-pandas-say-dataframe-constructor-not-properly-called); otherwise write `DataFrame(np.asarray(x), copy=False)`.
+  Without `copy=False` pandas copies.
+- **polars and PyArrow** columns: see [Tables](tables.md).
+"""
 
 
 def consumers():
@@ -179,21 +190,10 @@ def column(heading, name, nth=0):
             yield row[0].replace("*", "").replace("`", ""), float(words[0])
 
 
-
-
-def calls():
-    """Nanoseconds of a call with an array of NumPy's. The table says ours, and its ratio to the others."""
-    head, *rows = table(BENCHES, "Arrays in")
-    row = next(row for row in rows if row[0] == "a call, NumPy's array")
-    ours = float(row[1])
-    others = [(name, round(ours / float(row[head.index(f"to {name}")]))) for name in ["rust-numpy", "nanobind"]]
-    return [("ours", ours), *others]
-
-
 def bench_copies():
-    """Our time for a copy, to NumPy's."""
+    """Ratio of our time for a copy to NumPy's."""
     rows = [(name.replace("`", ""), number) for name, number in column("Copies", "4 MB")]
-    return bars("copy of 4 MB, our time to NumPy's (below 1: faster)", rows, "", {name for name, _ in rows})
+    return bars("copies of 4 MB: our time / NumPy's (below 1: faster)", rows, "", {name for name, _ in rows})
 
 
 def lines():

@@ -295,31 +295,31 @@ def call_own(m, threads):
 
 
 SWEEPS = {
-    "export": Sweep("`obj.__dlpack__(max_version=(1, 1))` and the end of its capsule", "rank", RANKS, export),
-    "table": Sweep("a tensor through the C exchange table, and its end", "rank", RANKS, table),
+    "export": Sweep("`obj.__dlpack__(max_version=(1, 1))`, and releasing the capsule", "rank", RANKS, export),
+    "table": Sweep("export and release through the C exchange table", "rank", RANKS, table),
     "from-dlpack": Sweep("`np.from_dlpack(obj)`", "bytes", BYTES, from_dlpack),
     "asarray": Sweep("`np.asarray(obj)`", "bytes", BYTES, asarray),
     "copy-out": Sweep("`np.from_dlpack(obj, copy=True)`", "bytes", BYTES, copy_out),
-    "call": Sweep("a call with an array of NumPy's", "rank", RANKS, call),
-    "call-any": Sweep("a call of a function that takes any rank", "rank", RANKS, call_any),
-    "call-ours": Sweep("a call with an object of ours", "rank", RANKS, call_ours),
-    "sum": Sweep("a call that adds up an array", "bytes", BYTES, total),
+    "call": Sweep("a call with a NumPy array", "rank", RANKS, call),
+    "call-any": Sweep("a call with a NumPy array, of a function for any rank", "rank", RANKS, call_any),
+    "call-ours": Sweep("a call with an exported object", "rank", RANKS, call_ours),
+    "sum": Sweep("a call that sums an array", "bytes", BYTES, total),
     "copy-in": Sweep("a call that copies a matrix", "bytes", BYTES, copy_in),
     "copy-transposed": Sweep("a call that copies a transposed matrix", "bytes", BYTES, copy_transposed),
     "setter": Sweep("`obj.pixels = array`", "bytes", BYTES, setter),
     "lists-in": Sweep("a call with a list of arrays", "arrays", COUNTS, lists_in),
-    "give": Sweep("a function that fills a `Vec` and gives an array of NumPy's", "bytes", BYTES, give),
-    "lists-out": Sweep("a function that gives a list of arrays of NumPy's", "arrays", COUNTS, lists_out),
-    "frames": Sweep("a list of objects of a class, and an array of NumPy's over each", "frames", COUNTS, frames),
-    "jax": Sweep("a function that gives an array of JAX", "bytes", BYTES, jax),
-    "torch": Sweep("a function that gives a tensor of PyTorch", "bytes", BYTES, torch),
+    "give": Sweep("a function that returns a `Vec` as a NumPy array", "bytes", BYTES, give),
+    "lists-out": Sweep("a function that returns a list of NumPy arrays", "arrays", COUNTS, lists_out),
+    "frames": Sweep("a list of objects, and a NumPy array over each", "frames", COUNTS, frames),
+    "jax": Sweep("a function that returns a JAX array", "bytes", BYTES, jax),
+    "torch": Sweep("a function that returns a PyTorch tensor", "bytes", BYTES, torch),
     "index": Sweep("`tensor[1]`", "rank", RANKS[1:], index),
     "slice": Sweep("`tensor[0:2, ..]`, a slice for each axis", "rank", RANKS, part),
     "tolist": Sweep("`tensor.tolist()`", "items", [*COUNTS, 10_000, 100_000], tolist),
-    "pickle": Sweep("a tensor to pickle, protocol 5, and back", "bytes", BYTES, pickling),
-    "threads-one": Sweep("an export by many threads, all of one object", "threads", THREADS, export_one),
-    "threads-own": Sweep("an export by many threads, each of an object of its own", "threads", THREADS, export_own),
-    "threads-call": Sweep("a call by many threads, each with an array of its own", "threads", THREADS, call_own),
+    "pickle": Sweep("pickling a tensor and loading it, protocol 5", "bytes", BYTES, pickling),
+    "threads-one": Sweep("exports by several threads, of one object", "threads", THREADS, export_one),
+    "threads-own": Sweep("exports by several threads, each of its own object", "threads", THREADS, export_own),
+    "threads-call": Sweep("calls by several threads, each with its own array", "threads", THREADS, call_own),
 }
 # Of many threads, who are slow to begin.
 CALLS_OF_THREADS = 20_000
@@ -400,9 +400,9 @@ def given(m, count):
 
 
 MEMORY = {
-    "memory-capsule": Sweep("bytes of a capsule that lives", "rank", RANKS, capsule, "bytes"),
-    "memory-array": Sweep("bytes of an array of NumPy's over an object, that lives", "rank", RANKS, array, "bytes"),
-    "memory-given": Sweep("bytes of an array of NumPy's that a function gave", "items", [1, 8, 64, 512], given, "bytes"),
+    "memory-capsule": Sweep("bytes of a live capsule", "rank", RANKS, capsule, "bytes"),
+    "memory-array": Sweep("bytes of a live NumPy array over an object", "rank", RANKS, array, "bytes"),
+    "memory-given": Sweep("bytes of a NumPy array that a function returned", "items", [1, 8, 64, 512], given, "bytes"),
 }
 
 

@@ -65,7 +65,7 @@ pub const DLPACK_MINOR_VERSION: u32 = 3;
 /// Flag: the consumer must not write to the memory.
 // ABI-09: the header says `1UL`, 32 bits wide on Windows; the field is 64 bits wide everywhere.
 pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1 << 0;
-/// Flag: the producer made this tensor as a copy, and the consumer is its only owner.
+/// Flag: the producer says that it made this tensor as a copy, whose only owner is the consumer.
 pub const DLPACK_FLAG_BITMASK_IS_COPIED: u64 = 1 << 1;
 /// Flag: elements narrower than a byte are stored one per byte instead of packed.
 pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;

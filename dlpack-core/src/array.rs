@@ -20,10 +20,12 @@
 //! | `read` | what any array can be asked |
 //! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::cut` |
 //! | `write` | arrays that may be written |
-//! | `view` | the two that own their tensor |
+//! | `view` | the two that own their tensor, or what else keeps the memory |
+//! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
 #![expect(unsafe_code, reason = "says which addresses threads may share")]
 
 pub(crate) mod cut;
+pub(crate) mod found;
 pub(crate) mod rank;
 pub(crate) mod read;
 pub(crate) mod view;
@@ -37,7 +39,7 @@ pub use write::ArrayMut;
 use core::{fmt, marker::PhantomData};
 
 use crate::element::Plain;
-use crate::layout::extent;
+use crate::layout::{extent, span::Span};
 use crate::{Element, Error, Order, TensorRef};
 
 /// Elements of type `T` over the axes of `L`: `[i64; N]` for `N` of them, [`Dims`](crate::layout::Dims) for any number.
@@ -129,6 +131,18 @@ impl<T: Plain, L: Rank> Array<T, L> {
         0 => 1,
         bytes => (size_of::<T>() / bytes) as i64,
     };
+}
+
+/// Where the elements of an array lie.
+#[inline]
+fn span_of<T: Plain, L: Rank>(array: &Array<T, L>) -> Span {
+    Span::new(
+        array.data.addr(),
+        array.shape.as_ref(),
+        array.strides.as_ref(),
+        size_of::<T::Scalar>(),
+        size_of::<T>(),
+    )
 }
 
 impl<T: Plain, L: Rank> fmt::Debug for Array<T, L> {

@@ -4,21 +4,21 @@
 //! whatever would reach outside. What follows, to the consumer, trusts it.
 //!
 //! ```text
-//! annotation ──[ Parts ]──┐                ┌── usual? ── yes ──┐
-//!                         ├──[ describe ]──┤                   ├── Descriptor ── export
-//! data ──────[ Loan ]─────┘                └── check each rule ┘
+//! annotation ──[ Parts ]──┐                ┌── fast ──────────────────┐
+//!                         ├──[ describe ]──┤                          ├── Descriptor ── export
+//! data ──────[ Loan ]─────┘                └── check every rule ──────┘
 //! ```
 //!
 //! | file | job |
 //! |---|---|
 //! | `parts` | the builder: what an annotation says, or why the first part of it was refused |
 //! | `check` | every rule over more than one part: extents, strides, offset, bounds, alignment, device, stream; whether the tensor is read-only is decided here |
-//! | `usual` | the one test of what needs none of these rules, and the tensor as plain values |
+//! | `fast` | the same for tensors of few axes where nothing is wrong, which is nearly all of them |
 //! | `descriptor` | the outcome; also for a tensor that was exported before |
 //! | `record` | columns over a slice of structs |
 
 pub(crate) mod check;
 pub(crate) mod descriptor;
+pub(crate) mod fast;
 pub(crate) mod parts;
 pub(crate) mod record;
-pub(crate) mod usual;

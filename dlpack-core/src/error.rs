@@ -51,28 +51,28 @@ errors! {
     pub enum Error {
         /// An extent is negative or does not fit an `i64`.
         BadExtent { axis: usize = "The axis.", found: i128 = "What the shape says." }
-            => "axis {axis} of the shape is {found}; an extent lies between 0 and {}", i64::MAX;
+            => "axis {axis} of the shape is {found}; expected a size between 0 and {}", i64::MAX;
         /// A stride does not fit an `i64`.
         BadStride { axis: usize = "The axis.", found: i128 = "What the strides say." }
-            => "the stride of axis {axis} is {found}, which does not fit an i64";
+            => "the stride of axis {axis} is {found}, which does not fit in an i64";
         /// An offset is negative, or leads out of the buffer by itself.
         BadOffset { found: i128 = "The offset." }
-            => "the offset is {found}; an offset lies between 0 and the end of the buffer";
+            => "the offset is {found}; expected one between 0 and the end of the buffer";
         /// There is not one stride for each axis.
         StrideCount { found: usize = "How many strides there are.", needed: usize = "How many axes there are." }
-            => "there are {found} strides for {needed} axes; each axis needs one";
+            => "expected {needed} strides, one for each axis, found {found}";
         /// More axes than consumers take.
         TooManyAxes { found: usize = "How many axes there are.", most: usize = "How many there may be." }
-            => "the tensor has {found} axes; at most {most} are allowed";
+            => "the tensor has {found} axes; at most {most} are supported";
         /// A tensor of another rank was needed.
         Rank { found: usize = "The rank of the tensor.", needed: usize = "The rank that is needed." }
-            => "the tensor has {found} axes where {needed} are needed";
+            => "expected a tensor of rank {needed}, found one of rank {found}";
         /// An axis of another extent was needed.
         Extent {
             axis: usize = "The axis.",
             found: i64 = "The extent of the tensor.",
             needed: String = "What is needed, in words or as a number.",
-        } => "axis {axis} of the tensor has length {found}, and {needed} is needed";
+        } => "expected size {needed} for axis {axis} of the tensor, found {found}";
         /// There is no such axis, or it was named before.
         NoSuchAxis { axis: usize = "What was named.", rank: usize = "How many axes there are." }
             => "axis {axis} {} {rank} axes, counted from 0", no_such_axis(*axis, *rank);
@@ -82,16 +82,16 @@ errors! {
             start: usize = "The first index.",
             end: usize = "One past the last.",
             extent: usize = "The extent of the axis.",
-        } => "indices {start}..{end} do not lie inside of axis {axis}, which has length {extent}";
+        } => "indices {start}..{end} are out of range for axis {axis} of size {extent}";
         /// There are more elements, or fewer, than are needed.
         Count { found: usize = "How many there are.", needed: usize = "How many are needed." }
-            => "there are {found} elements where {needed} are needed";
+            => "expected {needed} elements, found {found}";
         /// There are more bytes, or fewer, than the items of a tensor take.
         Bytes { found: usize = "How many there are.", needed: usize = "How many are needed." }
-            => "there are {found} bytes where the items take {needed}";
+            => "expected {needed} bytes for the items, found {found}";
         /// The elements take more bytes than memory has.
         TooLarge { shape: Vec<i64> = "The shape." }
-            => "a tensor of shape {shape:?} takes more bytes than memory has";
+            => "a tensor of shape {shape:?} does not fit in the address space";
         /// The data has fewer elements than the shape says.
         TooShort {
             shape: Vec<i64> = "The shape, without the axes of the elements.",
@@ -108,18 +108,18 @@ errors! {
         NotInferable {
             elements: usize = "How many elements there are.",
             others: i128 = "How many elements the other extents make.",
-        } => "the extent `_` in the shape cannot be found: {elements} elements do not divide into rows of {others}";
+        } => "cannot infer `_` in the shape: {elements} elements do not divide into rows of {others}";
         /// The buffer is no whole number of elements.
         PartialElement {
             bytes: usize = "The bytes that the elements have.",
             element_bits: usize = "The bits of one element.",
-        } => "{bytes} bytes do not divide into elements of {element_bits} bits each";
+        } => "{bytes} bytes are not a whole number of elements of {element_bits} bits";
         /// A byte stride is no multiple of the item.
         PartialStride {
             axis: usize = "The axis.",
             found: i64 = "The stride in bytes.",
             itemsize: usize = "The bytes of one item.",
-        } => "axis {axis} has a stride of {found} bytes, which is no multiple of the {itemsize} bytes of an item";
+        } => "axis {axis} has a stride of {found} bytes; expected a multiple of the item size, {itemsize} bytes";
         /// The first element does not begin on a byte of its own.
         PartialOffset { bits: i128 = "The offset in bits." }
             => "the first element begins at bit {bits}; it must begin on a byte of its own";
@@ -128,19 +128,19 @@ errors! {
             address: usize = "Its address.",
             alignment: usize = "What the address must be a multiple of.",
             dtype: DataType = "The data type.",
-        } => "the first element lies at {address:#x}; {dtype} needs an address that is a multiple of {alignment}";
+        } => "the first element is at address {address:#x}; {dtype} needs a multiple of {alignment}";
         /// The data knows its own layout, and the annotation says another.
         LayoutConflict {
             what: &'static str = "`shape`, `strides` or `order`.",
             data: Vec<i64> = "What the data says.",
             given: Vec<i64> = "What the annotation says.",
-        } => "`{what}` says {given:?}, but the data itself has {data:?}; remove the key, or make them agree";
+        } => "`{what}` is {given:?}, but the data itself has {data:?}; remove the key, or make them agree";
         /// The data knows its own device, and the annotation says another.
         DeviceConflict { data: Device = "Where the data lies.", given: Device = "What the annotation says." }
-            => "`device` says {given}, but the data lies on {data}";
+            => "`device` is {given}, but the data is on {data}; remove the key, or make them agree";
         /// A byte that stands for a `bool` is neither 0 nor 1.
         NotBool { found: u8 = "The byte." }
-            => "a byte of the data is {found}; as bool it must be 0 or 1";
+            => "a byte of the data is {found}; expected 0 or 1, as for every bool";
         /// DLPack 1.3 has no such data type.
         UnknownDataType { found: DataType = "What was found." }
             => "DLPack {} has no data type {found}", Version::CURRENT;
@@ -148,22 +148,22 @@ errors! {
         WrongDataType {
             found: DataType = "The data type of the tensor.",
             needed: DataType = "The data type that is needed.",
-        } => "the tensor holds {found} where {needed} is needed";
+        } => "expected dtype {needed}, found {found}";
         /// DLPack 1.3 has no such device.
         UnknownDevice { found: Device = "What was found." }
             => "DLPack {} has no {found}", Version::CURRENT;
         /// The data does not lie where the processor can read it.
         NotOnHost { device: Device = "Where it lies." }
-            => "the data lies on {device}, where the processor cannot read it";
+            => "the data is on {device}, where the CPU cannot read it; copy it to the host first";
         /// The data does not lie where work of CUDA reads it.
         NotOnCuda { device: Device = "Where it lies." }
-            => "the data lies on {device}, which is no CUDA device";
+            => "expected data on a CUDA device, found {device}";
         /// A stream of another device, or of a context that is not the primary one.
         ForeignStream { device: Device = "Where the data lies." }
-            => "the stream does not belong to the primary context of {device}, where the data lies";
+            => "the stream does not belong to the primary context of {device}, where the data is";
         /// The data cannot be brought to that device.
         UnreachableDevice { data: Device = "Where it lies.", requested: Device = "Where it was asked for." }
-            => "the data lies on {data} and cannot be brought to {requested}";
+            => "the data is on {data}, and this producer cannot copy it to {requested}";
         /// A copy on this device was asked for, which is not available.
         CannotCopy { device: Device = "Where the data lies." }
             => "data on {device} cannot be copied by this producer";
@@ -172,28 +172,28 @@ errors! {
             => "copy=False, but {why}";
         /// The data is read-only, which the legacy struct cannot say.
         LegacyReadOnly
-            => "the data is read-only, which a legacy tensor cannot say; ask for DLPack 1.0 or newer, or for a copy";
+            => "the data is read-only, and a legacy tensor has no flag for that; request DLPack 1.0 or newer, or a copy";
         /// The values are padded to bytes, which the legacy struct cannot say.
         LegacyPadded { dtype: DataType = "The data type." }
-            => "the items are {dtype}, which a legacy tensor cannot say; ask for DLPack 1.1 or newer";
+            => "the items are {dtype}, which a legacy tensor cannot describe; request DLPack 1.1 or newer";
         /// The stream means nothing for this device.
         BadStream { found: i64 = "The stream.", device: Device = "Where the data lies." }
-            => "stream {found} means nothing for data on {device}; pass {}", streams_of(*device);
+            => "stream {found} is not valid for data on {device}; pass {}", streams_of(*device);
         /// Work on this device would have to be ordered against a stream, which is not available: the crate was
         /// built without `std`.
         CannotOrder { device: Device = "Where the data lies." }
             => "work on {device} cannot be ordered after a stream by this producer, which was built without std; synchronize first and pass stream -1";
         /// The data says itself which stream it is written on, and the annotation says another.
         StreamConflict { data: usize = "The stream of the data.", given: usize = "What the annotation says." }
-            => "`stream` says {given:#x}, but the data is written on {data:#x}";
+            => "`stream` is {given:#x}, but the data is written on {data:#x}; remove the key, or make them agree";
         /// A device's driver is needed and could not be loaded.
         NoDriver {
             library: &'static str = "The library, without what systems add to names.",
             why: String = "What the system said.",
-        } => "{library} is needed, and could not be loaded: {why}";
+        } => "{library} is needed, but could not be loaded: {why}";
         /// A device's driver lacks a function that is needed: it is too old, or is none.
         NoEntryPoint { library: String = "The library that was loaded.", symbol: &'static str = "The function." }
-            => "{library} is no driver, or too old: it has no `{symbol}`";
+            => "{library} has no function `{symbol}`: it is too old, or not a driver";
         /// A device's driver failed.
         DriverFailed {
             call: String = "The function that was called.",
@@ -203,31 +203,37 @@ errors! {
         /// A stream is recording a graph, and what was asked for would break that or be broken by it.
         Capturing { what: &'static str = "What is in the way." }
             => "a graph is being captured: {what}";
+        /// As many tensors as may were dropped by consumers whose streams nobody has named again.
+        TooManyWait { owners: usize = "How many owners wait.", bytes: usize = "How much memory they keep." }
+            => "{owners} tensors of {bytes} bytes were dropped by consumers whose streams nobody has named again, which is as much as may be kept: call `collect` where no stream captures";
         /// The tensor has another major version.
         UnsupportedMajor { found: Version = "Its version.", supported: Version = "Ours." }
-            => "the tensor has DLPack version {found}; {}.x is supported", supported.major;
+            => "the tensor has DLPack version {found}; expected {}.x", supported.major;
         /// A foreign tensor breaks the format.
         Malformed { what: &'static str = "What is wrong with it.", found: i64 = "The number that shows it." }
             => "malformed tensor: {what} ({found})";
         /// The data is read-only, and writing was asked for.
-        ReadOnly => "the tensor is read-only";
-        /// The memory was promised to be nobody else's, and another such array has it.
+        ReadOnly => "the tensor is read-only; write to a copy of it";
+        /// A view that is alive may share elements with this one, and one of the two may write.
         Borrowed => "another view of this memory is alive, and one of the two may write: drop that one first";
+        /// The table that keeps views with a promise apart cannot be used.
+        NoLeaseTable { why: &'static str = "What is in the way." }
+            => "views with a promise cannot be kept apart: {why}";
         /// Two indices mean the same element, and writing was asked for.
         Overlap { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} has elements that share memory, so it cannot be written";
         /// `writable` was asked for, and the buffer gives only shared access.
-        NotWritable => "`writable` needs memory that nobody else holds, and the buffer only gives shared access";
+        NotWritable => "`writable` needs exclusive access to the memory, and this buffer gives shared access only";
         /// Others may write to the memory, so it cannot be a slice.
-        MayChange => "others may write to the memory while it is read: take the elements with `to_vec` or `iter`";
+        MayChange => "others may write to this memory, so it cannot be a slice: copy it with `to_vec`, read it with `iter`, or take the argument as a view with a `Promise`";
         /// The elements do not lie one after another, as a slice needs.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
-            => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: take the elements with `to_vec` or `iter`";
+            => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: copy it with `to_vec`, or read it with `iter`";
         /// A clone of the field marked `owner` does not keep the data.
         OwnerElsewhere => "a clone of the field marked `owner` does not hold the memory that is exported";
         /// The memory could not be had.
         OutOfMemory { bytes: usize = "The bytes asked for." }
-            => "{bytes} bytes of memory could not be had";
+            => "cannot allocate {bytes} bytes of memory";
         /// The variant is marked `skip`.
         Skipped { name: &'static str = "The enum.", variant: &'static str = "The variant." }
             => "`{name}::{variant}` is marked `skip` and has no tensor";
@@ -236,10 +242,10 @@ errors! {
             name: &'static str = "The enum.",
             dtype: DataType = "The data type of the tensor.",
             rank: usize = "The rank of the tensor.",
-        } => "no variant of `{name}` takes a tensor of {dtype} with {rank} axes";
+        } => "no variant of `{name}` accepts {dtype} of rank {rank}; convert the array to a dtype and rank that one accepts";
         /// There is no tensor of this name.
         NoSuchTensor { name: String = "The name asked for.", known: &'static [&'static str] = "The names that there are." }
-            => "there is no tensor `{name}`, only {known:?}";
+            => "there is no tensor `{name}`; expected one of {known:?}";
         /// The field of this tensor is `None`.
         Absent { name: &'static str = "The name of the tensor." }
             => "the tensor `{name}` is None";
@@ -254,7 +260,7 @@ errors! {
 /// What is wrong with the axis, up to how many there are.
 fn no_such_axis(axis: usize, rank: usize) -> &'static str {
     if axis < rank {
-        "is named twice: name each once of the"
+        "is listed twice; list each once of the"
     } else {
         "does not exist: the tensor has"
     }

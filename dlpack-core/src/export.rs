@@ -8,7 +8,7 @@
 //!        │ describe
 //!        ▼
 //! Descriptor ──plan──> Way ──┬─ Share ──────────────> owner ──┐
-//!                            ├─ CopyHost, CopyDevice ─> copy ─┼──> block { struct, lists, owner } ──> Managed
+//!                            ├─ CopyHost, CopyDevice ─> copy ─┼──> block { struct, owner, shape, strides } ──> Managed
 //!                            └─ AlreadyCopied ────────────────┘        └─ its deleter drops the owner
 //! ```
 //!
@@ -21,37 +21,41 @@
 //! | `strided` | the door of memory that another protocol describes, in bytes |
 //! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
 //! | `layer` | exports of what was exported before, and who keeps the memory below them |
+//! | `root` | exports of memory that keeps itself, however often it was exported before |
+//! | `owner_field` | exports by a clone of the field that is marked `owner` |
 //! | `cuts` | parts of a tensor, which keep the whole; and its bytes as other items |
 //! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
 //! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
 //! | `device` | memory of devices: shared in the order of streams, or who copies it: the processor or a driver |
 //! | `copies` | copies that drivers make: new memory, and the order of streams around it; `stream::visit` moves the bytes |
-//! | `contents` | what goes into that allocation beside the owner, and how much room shape and strides take |
+//! | `dims_storage` | where that allocation keeps shape and strides |
 //! | `block` | the allocation: the struct, the owner, shape and strides where the consumer finds them; and the deleter, which drops that owner |
 //!
 //! Whether a tensor is read-only is decided in `describe::check`, what its consumer is told in `request::plan`; the event that
 //! makes a consumer wait for the producer is asked for in `stream::order`.
 
 pub(crate) mod block;
-pub(crate) mod contents;
 #[cfg(feature = "std")]
 pub(crate) mod copies;
 pub(crate) mod cuts;
 pub(crate) mod device;
+pub(crate) mod dims_storage;
 pub(crate) mod extras;
 pub(crate) mod fresh;
 pub(crate) mod hand_over;
 pub(crate) mod layer;
 pub(crate) mod offer;
+pub(crate) mod owner_field;
+pub(crate) mod root;
 pub(crate) mod strided;
 pub(crate) mod tensors;
 pub(crate) mod ways;
 
 use alloc::sync::Arc;
 
-use crate::export::extras::{Extras, of_types, share};
+use crate::export::extras::{Extras, of_types, share_managed};
 use crate::export::ways::{export_moved, export_shared};
-use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts, describe::usual::usual};
+use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 
 /// A type whose values are tensors.
 ///
@@ -187,7 +191,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = share(&**self, None) {
+        if let Some(shared) = share_managed(&**self, None) {
             return shared;
         }
         export_shared(self, Self::describe, None)
@@ -214,7 +218,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     where
         Self: Sized + Sync + 'static,
     {
-        if let Some(shared) = share(&**self, Some(request)) {
+        if let Some(shared) = share_managed(&**self, Some(request)) {
             return shared;
         }
         export_shared(self, Self::describe, Some(request))
@@ -222,8 +226,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
 }
 
 impl<B: Buffer + ?Sized> DLPack for B {
-    const EXTRAS: Extras<Self> =
-        of_types(<B as Buffer>::FACTS).usual(|buffer| usual(buffer.lend(), None, None));
+    const EXTRAS: Extras<Self> = of_types(<B as Buffer>::FACTS);
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {

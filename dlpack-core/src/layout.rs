@@ -12,21 +12,24 @@
 //! | file | job |
 //! |---|---|
 //! | `shape` | what may name extents, strides and offsets, that each number can be one, and how many there are by their type |
-//! | `dims` | any number of `i64`s, up to six of them inline: `Few` are those six, for the usual tensor |
+//! | `dims` | any number of `i64`s, up to six of them inline (`InlineDims`) |
+//! | `shape_strides` | shape and strides of one tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |
+//! | `span` | the bytes of a strided array in memory, and whether two arrays may share one |
 //! | `cut` | parts of a layout: slices, single indices, other axes |
 
 pub(crate) mod cut;
 pub(crate) mod dims;
 pub(crate) mod extent;
 pub(crate) mod shape;
+pub(crate) mod shape_strides;
+pub(crate) mod span;
 
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
 use core::{array::from_fn, marker::PhantomData};
 
-use crate::layout::dims::Few;
 use crate::layout::shape::{Fixed, Numbers, sealed::List};
 use crate::{Error, Order};
 
@@ -161,11 +164,6 @@ impl<const N: usize> List for Layout<N> {
     #[inline]
     fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
         self.numbers(numbers).read(numbers)
-    }
-
-    #[inline(always)]
-    fn few(&self, numbers: Numbers) -> Few {
-        self.numbers(numbers).few(numbers)
     }
 }
 

@@ -1,8 +1,8 @@
 //! DLPack tensors from any Rust type: checked, without a copy, without Python.
 //!
-//! Mark the field that holds the elements, and the one that holds the shape. What comes out is the
-//! C struct that NumPy, PyTorch, JAX and a dozen others read, with an owner that is dropped once,
-//! whoever is done last. A shape that reaches outside the data is an error, never a wild pointer.
+//! Mark the field that holds the elements, and the one that holds the shape. The derive fills in the
+//! C struct that NumPy, PyTorch, JAX and other libraries read, with an owner that is dropped once,
+//! when the last consumer is done. A shape that reaches beyond the data is an error.
 //!
 //! ```
 //! use dlpack_core::DLPack;
@@ -22,9 +22,9 @@
 //! # Ok::<(), dlpack_core::Error>(())
 //! ```
 //!
-//! What may stand in `#[dlpack(..)]` is told at the derive macro [`DLPack`](macro@DLPack); how data
-//! is lent, at [`Buffer`]; how it is handed over and taken back, at [`Managed`]; why all this is sound, and
-//! what nobody can promise, at [`soundness`].
+//! The derive macro [`DLPack`](macro@DLPack) documents the keys of `#[dlpack(..)]`, [`Buffer`] how a container lends its
+//! elements, [`Managed`] how a tensor is exported to C and imported. [`soundness`] is the argument why this is sound, and
+//! its limits.
 //!
 //! # Features
 //!
@@ -40,16 +40,21 @@
 //! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. From 0.34 on `nalgebra` needs a newer Rust than this crate |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
 //! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
-//! | `pyo3` | `?` makes a Python exception of an [`Error`] in functions of PyO3; what Python reads is in the crate `dlpack-pyo3` |
+//! | `pyo3` | `?` turns an [`Error`] into a Python exception in functions of PyO3; the crate `dlpack-pyo3` has everything else for Python |
 //!
-//! A container is one of ours where both sides mean the same version of its crate. These are taken, and the one that was
-//! chosen is re-exported, as `dlpack_core::ndarray` and so on: `ndarray` 0.15.6 to 0.17, `nalgebra` 0.33 to 0.35, `glam` 0.33
+//! Your crate and this one must use the same version of such a crate. These versions are accepted, and the selected one
+//! is re-exported, for example as `dlpack_core::ndarray`: `ndarray` 0.15.6 to 0.17, `nalgebra` 0.33 to 0.35, `glam` 0.33
 //! and 0.34, `image` 0.24 and 0.25, `cudarc` 0.19 from 0.19.10 on, `half` 2, `num-complex` 0.4, `microfloat` 0.1.
 //!
-//! What dereferences to a slice needs no feature: `bytes::Bytes`, `memmap2::Mmap` and the like can
-//! stand behind `#[dlpack(data)]` as they are.
+//! Types that dereference to a slice need no feature: put `#[dlpack(data)]` on a `bytes::Bytes` or a
+//! `memmap2::Mmap`.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    miri,
+    feature(core_intrinsics),
+    allow(internal_features, reason = "see `load_byte`")
+)]
 
 extern crate alloc;
 #[cfg(feature = "std")]
@@ -75,6 +80,7 @@ pub mod request;
 #[doc = include_str!("../soundness.md")]
 pub mod soundness {}
 pub mod stream;
+mod sync;
 pub mod tensor;
 mod version;
 

@@ -30,8 +30,9 @@ pub use buffer::{Buffer, Writable};
 pub use shared::SharedBuffer;
 
 use core::mem::{size_of, size_of_val};
-use core::{marker::PhantomData, ptr};
+use core::{marker::PhantomData, ptr, ptr::NonNull};
 
+use crate::loan::shared::Home;
 use crate::{DataType, Device, Element, StreamRef};
 use crate::{element::Axes, layout::Dims, loan::access::Access, stream::Queue};
 
@@ -59,6 +60,8 @@ pub(crate) struct Memory {
     pub(crate) access: Access,
     pub(crate) layout: Option<OwnLayout>,
     pub(crate) stream: Option<Queue>,
+    /// The buffer that keeps the memory, where that keeps itself; it is there for as long as the memory is lent.
+    pub(crate) home: Option<NonNull<Home>>,
 }
 
 struct Trailing<T>(PhantomData<T>);
@@ -88,6 +91,7 @@ impl Memory {
             access: access.over::<T>(),
             layout: None,
             stream: None,
+            home: None,
         }
     }
 }

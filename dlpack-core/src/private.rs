@@ -18,8 +18,8 @@
 //! | what | because |
 //! |---|---|
 //! | `raw` | it is the one `unsafe` function; `address` only reads an address |
-//! | `data`, `data_mut`, `data_of`, `data_given`, `described_given`, `via`, `usual`, `usual_mut`, `described` | a loan lives as long as its borrow, and what is described is checked against it |
-//! | `share`, `share_usual` | what the clone lends from its new place has to be the tensor, or it is refused |
+//! | `data`, `data_mut`, `data_of`, `data_given`, `described_given`, `via` | a loan lives as long as its borrow, and what is described is checked against it |
+//! | `share`, `share_owner` | what the clone lends from its new place has to be the tensor, or it is refused |
 //! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_..`, `fits`, `fitting`, `given` | they pass on to public traits, or make errors |
 //! | `record_column` | the place of the field is compared in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
@@ -41,7 +41,6 @@ pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
 pub use crate::describe::record::{Columns, NamedDocs, Rows, Table, record_column};
-pub use crate::describe::usual::{Usual, few, few_strides, usual, usual_mut};
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;
 pub use crate::element::homogeneous::{
@@ -59,14 +58,13 @@ pub use crate::private::expression::{
     Expression, Given, Unfit, data_given, described_given, facts_given, via,
 };
 pub use crate::private::parts::{
-    data, data_mut, data_of, device, dtype, extents, len, number, offset, order, rare_shape,
-    rare_strides, shape, share, share_usual, steps, stream, stream_of, strides, writable,
+    data, data_mut, data_of, device, dtype, extents, len, number, offset, order, shape, share,
+    share_owner, steps, stream, stream_of, strides, writable,
 };
 pub use crate::private::probe::{Probe, Unsaid, Whole};
 pub use crate::private::tensor::{
-    Described, column, count, described, find, fits, fitting, given, import_column_major,
-    import_whole, names, no_variant, present, skipped, unknown_tensor, whole, whole_mut,
-    whole_share, whole_usual,
+    Described, column, count, find, fits, fitting, given, import_column_major, import_whole, names,
+    no_variant, present, skipped, unknown_tensor, whole, whole_mut, whole_share,
 };
 
 /// A type that the compiler finds; it only stands where an error about that type shall point.

@@ -25,7 +25,8 @@
 //! | `order` | the left half of the picture: when the producer's event is needed; and on which stream a thread exported last |
 //! | `release` | the right half: what has to be over before an owner is dropped, and whether it is |
 //! | `graph` | what a graph holds as long as it can be launched |
-//! | `waiting` | owners that wait for that, and who looks after them |
+//! | `waiting` | owners that wait for that, and how they are found to be done |
+//! | `collector` | the thread that looks, and drops them |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
 //! | `memory` | new memory of a device, for copies |
@@ -40,6 +41,8 @@
 //!   without order: name that stream. PyTorch, CuPy and JAX do.
 //! - *Managed memory where `concurrentManagedAccess` is 0* (Windows, Jetson): there the host may not touch any of it while any
 //!   kernel runs, and an export waits for the work on its own tensor alone.
+//! - *A stream that captures in a context of its own*, which is neither the device's primary one nor current at the export: it
+//!   may not be asked where it is. Whose consumer goes on with the tensor outside of the graph keeps it until that is done.
 //! - *`cudaDeviceReset`* ends the device for every library of the process. What waits is gone with it, and later
 //!   exports fail with the driver's error.
 //! - *A driver that was loaded under a name that is not looked for.* A tensor that asks for no order (-1) is exported without a
@@ -57,6 +60,8 @@
 use alloc::sync::Arc;
 use core::{marker::PhantomData, num::NonZeroUsize};
 
+#[cfg(feature = "std")]
+mod collector;
 #[cfg(feature = "std")]
 pub(crate) mod driver;
 #[cfg(feature = "std")]
@@ -84,13 +89,18 @@ pub(crate) mod waiting;
 #[path = "stream/without_std.rs"]
 pub(crate) mod link;
 
+#[cfg(feature = "std")]
+pub use collector::collect_in_background;
+#[doc(hidden)]
+#[cfg(feature = "std")]
+pub use collector::look;
 #[doc(hidden)]
 #[cfg(feature = "std")]
 pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
 #[cfg(feature = "std")]
-pub use waiting::{captured, collect, release_captured};
+pub use waiting::{Retained, captured, collect, limit, release_captured, retained};
 
 /// A stream of CUDA or HIP, by the handle that their drivers take.
 ///

@@ -11,7 +11,7 @@ mod made;
 
 use dice::Dice;
 use dlpack_core::abi::DLDataType;
-use dlpack_core::array::{Array, Part, PartMut, Rank, View, ViewMut};
+use dlpack_core::array::{Array, ArrayMut, Part, PartMut, Rank, View, ViewMut};
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
 use dlpack_core::{DLPack, Error, Managed};
@@ -518,6 +518,109 @@ fn slices_of_what_nobody_shares() {
     let mut part = unsafe { shared.unshared_mut() };
     part.as_mut_slice().unwrap()[0] = 3.0;
     assert_eq!(shared.at([0]), 3.0);
+}
+
+/// Every view of shared memory is shared: no method that selects elements makes a plain slice possible.
+#[test]
+fn parts_of_shared_memory_are_shared() {
+    let tensor = || vec![[1.0_f32; 3]; 2].into_dlpack().unwrap();
+    let is_shared = |array: &Array<f32, [i64; 1]>| {
+        assert_eq!(array.len(), 3);
+        array.as_slice() == Err(Error::MayChange)
+    };
+    for shared in [true, false] {
+        let tensor = || match shared {
+            true => tensor().shared(),
+            false => tensor(),
+        };
+        let array = View::<f32, [i64; 2]>::new(tensor()).unwrap();
+        assert_eq!(is_shared(&array.index(0, 1).unwrap()), shared);
+        assert!(array.rows().all(|row| is_shared(&row) == shared));
+        assert_eq!(
+            is_shared(&array.reshape([6]).unwrap().slice(0, 1..4).unwrap()),
+            shared
+        );
+        let may_change = |array: &Array<f32, [i64; 2]>| array.as_slice() == Err(Error::MayChange);
+        assert_eq!(may_change(&array.slice(0, 1..2).unwrap()), shared);
+        assert_eq!(may_change(&array.permute(&[0, 1]).unwrap()), shared);
+        // Two transpositions restore the order, so only shared memory stands in the way of a slice.
+        assert_eq!(may_change(&array.transpose().transpose()), shared);
+
+        let mut array = ViewMut::<f32, [i64; 2]>::new(tensor()).unwrap();
+        let is_shared =
+            |part: &mut ArrayMut<f32, [i64; 1]>| part.as_mut_slice() == Err(Error::MayChange);
+        assert!(
+            array
+                .rows_mut()
+                .all(|mut row| is_shared(&mut row) == shared)
+        );
+        assert_eq!(is_shared(&mut array.index_mut(0, 1).unwrap()), shared);
+        let may_change =
+            |part: &mut ArrayMut<f32, [i64; 2]>| part.as_mut_slice() == Err(Error::MayChange);
+        assert_eq!(may_change(&mut array.slice_mut(0, 1..2).unwrap()), shared);
+        assert_eq!(may_change(&mut array.permute_mut(&[0, 1]).unwrap()), shared);
+    }
+}
+
+/// NumPy gives an axis of one element any stride; nothing is read by it.
+#[test]
+fn strides_of_axes_of_one_element_do_not_matter() {
+    let mut memory = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    for (shape, strides) in [
+        ([1, 2, 3], [99, 3, 1]),
+        ([2, 1, 3], [3, -7, 1]),
+        ([2, 3, 1], [3, 1, 5]),
+    ] {
+        let tensor = foreign(&mut memory, F32, &shape).strides(&strides);
+        let array = View::<f32, [i64; 3]>::new(import(&tensor)).unwrap();
+        assert!(array.is_contiguous(), "{shape:?} {strides:?}");
+        assert_eq!(array.as_slice().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let points = View::<[f32; 1], [i64; 2]>::new(import(
+            &foreign(&mut memory, F32, &[2, 3, 1]).strides(&[3, 1, 5]),
+        ));
+        assert!(points.is_ok_and(|points| points.is_contiguous()));
+    }
+    let gaps = foreign(&mut memory, F32, &[2, 1]).strides(&[3, 1]);
+    let array = View::<f32, [i64; 2]>::new(import(&gaps)).unwrap();
+    assert!(!array.is_contiguous());
+}
+
+/// An index takes away its own axis and no other, for every number of axes.
+#[test]
+fn an_index_leaves_the_other_axes() {
+    fn check<const N: usize, const LESS: usize>()
+    where
+        [i64; N]: Rank<Less = [i64; LESS]>,
+        [i64; LESS]: Rank,
+    {
+        let shape: [i64; N] = core::array::from_fn(|axis| axis as i64 + 1);
+        let count: i64 = shape.iter().product();
+        let mut memory: Vec<i32> = (0..count as i32).collect();
+        let tensor = foreign(&mut memory, I32, &shape);
+        let array = View::<i32, [i64; N]>::new(import(&tensor)).unwrap();
+        for axis in 0..N {
+            let rest: Vec<usize> = (0..N).filter(|other| *other != axis).collect();
+            let part = array.index(axis, axis).unwrap();
+            assert_eq!(
+                part.shape().to_vec(),
+                rest.iter().map(|&axis| axis + 1).collect::<Vec<_>>()
+            );
+            let strides = array.strides();
+            assert_eq!(
+                part.strides().to_vec(),
+                rest.iter().map(|&axis| strides[axis]).collect::<Vec<_>>()
+            );
+            assert_eq!(part.at([0; LESS]) as isize, axis as isize * strides[axis]);
+        }
+    }
+    check::<1, 0>();
+    check::<2, 1>();
+    check::<3, 2>();
+    check::<4, 3>();
+    check::<5, 4>();
+    check::<6, 5>();
+    check::<7, 6>();
+    check::<8, 7>();
 }
 
 #[test]

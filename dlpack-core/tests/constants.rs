@@ -9,9 +9,9 @@ use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
 
 use dlpack_core::__private0::{
-    Axes, Claim, Elem, Extras, Facts, Homogeneous, List, NamedFacts, SourceOf, Text, WalkMutOf,
-    WalkOf, Whole as Probed, count, few, names, no_padding, of_types, order, part, usual,
-    whole_share, whole_usual,
+    Axes, Claim, Elem, Extras, Facts, Homogeneous, List, NamedFacts, Shared, SourceOf, Text,
+    WalkMutOf, WalkOf, Whole as Probed, count, names, no_padding, of_types, order, part,
+    whole_share,
 };
 use dlpack_core::layout::Dims;
 use dlpack_core::{
@@ -273,12 +273,11 @@ fn padding_is_no_part_of_an_element() {
 #[test]
 fn ways_to_export_are_what_was_said() {
     let nothing = Extras::<Vec<f32>>::NONE;
-    assert!(!nothing.exclusive && nothing.usual.is_none() && nothing.share.is_none());
+    assert!(!nothing.exclusive && nothing.share.is_none());
     assert!(nothing.exclusive().exclusive);
     let nothing = || of_types::<Vec<f32>>(LIST.writable());
     assert_eq!(nothing().facts, LIST.writable());
-    assert!(nothing().usual(|_| None).usual.is_some());
-    assert!(nothing().share(|_, _| None).share.is_some());
+    assert!(nothing().share(|_, _, _| None).share.is_some());
     assert!(nothing().lists(true, |_| None).lists.is_some());
     assert!(nothing().lists(false, |_| None).lists.is_none());
 }
@@ -287,12 +286,11 @@ fn ways_to_export_are_what_was_said() {
 struct Whole(SharedBuffer<u8>);
 
 impl DLPack for Whole {
-    const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN)
-        .usual(|this| binding::usual(&this.0))
-        .share(|this, request| {
-            let request = request.expect("asked for");
-            Some(Arc::new(this.0.clone()).to_dlpack_with(request))
-        });
+    const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN).share(|this, request, other| {
+        let request = request.expect("asked for");
+        other.outcome = Some(Arc::new(this.0.clone()).to_dlpack_with(request));
+        None
+    });
 
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         self.0.describe()
@@ -324,15 +322,36 @@ fn the_ways_of_a_field_are_those_of_the_struct() {
     let whole = Whole(SharedBuffer::zeroed(3).unwrap());
     let request = Some(&ExportRequest::versioned());
     let route = || Probed::<Whole>::NEW.route();
-    let usual = whole_usual::<Whole, _>(&whole, route()).expect("the usual");
-    assert_eq!((usual.shape(), usual.is_read_only()), (&[3][..], false));
-    let shared = whole_share::<Whole, _>(&whole, request, route()).expect("a clone");
-    assert_eq!(shared.unwrap().view().as_ptr(), usual.as_ptr());
+    let described = whole.describe().unwrap();
+    assert_eq!(
+        (described.shape(), described.is_read_only()),
+        (&[3][..], false)
+    );
+    let mut shared = Shared::default();
+    assert!(whole_share::<Whole, _>(&whole, request, &mut shared, route()).is_none());
+    let shared = shared.outcome.expect("a clone").unwrap();
+    assert_eq!(shared.view().as_ptr(), described.as_ptr());
     let around = Around(Kept {
         values: [1, 2].into(),
     });
-    let kept = binding::share(&around, request).expect("an owner by itself");
-    assert_eq!(kept.unwrap().view().to_vec::<u16>().unwrap(), [1, 2]);
+    let mut shared = Shared::default();
+    assert!(binding::share(&around, request, &mut shared).is_none());
+    let kept = shared.outcome.expect("an owner by itself").unwrap();
+    assert_eq!(kept.view().to_vec::<u16>().unwrap(), [1, 2]);
+    drop(kept);
+    assert_eq!(Arc::strong_count(&around.0.values), 1);
+
+    // By address, if that is allowed and there is no request.
+    let mut shared = Shared {
+        by_address: true,
+        outcome: None,
+    };
+    assert!(binding::share(&around, request, &mut shared).is_none());
+    assert!(shared.outcome.take().expect("a tensor").is_ok());
+    let tensor = binding::share(&around, None, &mut shared).expect("a plain tensor");
+    assert!(shared.outcome.is_none());
+    assert_eq!(Arc::strong_count(&around.0.values), 2);
+    drop(tensor);
     assert_eq!(Arc::strong_count(&around.0.values), 1);
 
     let ordered = Ordered {
@@ -375,13 +394,9 @@ fn nobody_asks_for_no_order() {
     assert_eq!(Arc::strong_count(&memory.0), 2);
 }
 
-/// Six axes are described in short, seven at length; a list that was read already is read again.
+/// A list that was read already is read again.
 #[test]
-fn short_lists() {
-    let data = vec![0_u8; 64];
-    let short = |shape| usual(data.lend(), shape, None).map(|usual| usual.shape().to_vec());
-    assert_eq!(short(few(&[2_usize; 6])), Some(vec![2; 6]));
-    assert_eq!(short(few(&[1_usize; 7])), None);
+fn lists_are_read_again() {
     let list = List(Dims::extents(&[4, 5]));
     assert_eq!(Dims::extents(&list).unwrap()[..], [4, 5]);
     assert_eq!(Dims::strides(&list).unwrap()[..], [4, 5]);

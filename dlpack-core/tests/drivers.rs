@@ -171,7 +171,7 @@ fn a_library_that_is_not_there() {
         assert_eq!(
             says(api, Some(&path)),
             format!(
-                "{} is needed, and could not be loaded: {path}: cannot open shared object file: No such file or directory",
+                "{} is needed, but could not be loaded: {path}: cannot open shared object file: No such file or directory",
                 api.name,
                 path = path.display()
             )
@@ -191,7 +191,7 @@ fn a_file_that_is_no_library() {
         assert_eq!(
             says(api, Some(&path)),
             format!(
-                "{} is needed, and could not be loaded: {}: invalid ELF header",
+                "{} is needed, but could not be loaded: {}: invalid ELF header",
                 api.name,
                 path.display()
             )
@@ -206,7 +206,7 @@ fn a_library_of_something_else() {
     for (api, first) in [(CUDA, "cuInit"), (HIP, "hipInit")] {
         assert_eq!(
             says(api, Some(Path::new("libm.so.6"))),
-            format!("libm.so.6 is no driver, or too old: it has no `{first}`")
+            format!("libm.so.6 has no function `{first}`: it is too old, or not a driver")
         );
     }
 }
@@ -240,7 +240,7 @@ fn a_machine_without_drivers() {
         });
         assert_eq!(
             says(api, None),
-            format!("{} is needed, and could not be loaded: {tried}", api.name)
+            format!("{} is needed, but could not be loaded: {tried}", api.name)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What no other test noticed when it was broken on purpose, one planted bug at a time (`.ci/mutants`).
+//! What no other test noticed when it was broken on purpose, one planted bug at a time (`cargo xtask mutants core`).
 
 #![expect(
     unsafe_code,
@@ -330,7 +330,7 @@ fn errors_name_the_right_numbers() {
     };
     let text = "axis 5 does not exist: the tensor has 3 axes, counted from 0";
     assert_eq!(axes(&[0, 1, 5]), text);
-    let text = "axis 1 is named twice: name each once of the 3 axes, counted from 0";
+    let text = "axis 1 is listed twice; list each once of the 3 axes, counted from 0";
     assert_eq!(axes(&[0, 1, 1]), text);
 
     let tensor = vec![[[0_u8; 4]; 3]; 2].into_dlpack().unwrap();
@@ -391,12 +391,8 @@ fn short_ways_are_taken_and_say_the_same() {
     assert_eq!(Dims::strides(&frame.layout).unwrap()[..], [1, 2]);
 
     let shared = SharedBuffer::<u8>::zeroed(2).unwrap();
-    assert!(!binding::usual(&shared).expect("the usual").is_read_only());
-    assert!(
-        binding::usual(&vec![0_u8; 2])
-            .expect("the usual")
-            .is_read_only()
-    );
+    assert!(!shared.describe().unwrap().is_read_only());
+    assert!(vec![0_u8; 2].describe().unwrap().is_read_only());
 }
 
 #[derive(DLPack)]

@@ -10,7 +10,7 @@ use dlpack_core::abi::{
 };
 use dlpack_core::{
     Buffer, DLPack, DataType, Descriptor, Device, Element, Error, ExportRequest, Loan, Managed,
-    Parts, Version, binding,
+    Parts, Version,
 };
 use std::sync::Arc;
 
@@ -291,7 +291,7 @@ fn alignment() {
     }
     for shift in 0..8 {
         let shifted = Shifted(shift, [1; 3]);
-        assert_eq!(binding::usual(&shifted).is_some(), shift == 0);
+        assert_eq!(shifted.describe().is_ok(), shift == 0);
         let exported = shifted.into_dlpack();
         match exported {
             Ok(_) => assert_eq!(shift, 0),

@@ -9,6 +9,7 @@ use dlpack_core::abi::{
     DLDevice, DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
+use dlpack_core::binding::is_own_copy;
 use dlpack_core::request::Transfer;
 use dlpack_core::{DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Version};
 use made::{BOOL, Foreign, I32, U8, dtype};
@@ -876,6 +877,45 @@ fn an_import_is_exported_as_asked() {
         .into_dlpack_with(&ExportRequest::versioned())
         .unwrap();
     assert!(managed.view().is_copied() && managed.view().as_ptr() == data.cast_const());
+}
+
+/// CAP-20: what an import can prove is that a block of this crate is a copy for one consumer; a flag proves nothing.
+#[test]
+fn only_a_copy_of_our_own_is_known_to_be_ours_alone() {
+    let copy = ExportRequest {
+        copy: Some(true),
+        ..ExportRequest::versioned()
+    };
+    // SAFETY: each pointer comes from `into_raw`, and nobody else has it.
+    let back = |tensor: Managed| unsafe { Managed::from_raw(tensor.into_raw()) }.unwrap();
+    let made = || vec![1_i32, 2, 3].into_dlpack_with(&copy).unwrap();
+    assert!(is_own_copy(&back(made())));
+    assert!(is_own_copy(&back(made().slice(0, 1..2).unwrap())));
+    assert!(is_own_copy(&back(back(made()))));
+    // Whoever made it shared may have told others where it is.
+    for shared in [made().shared(), back(made()).shared()] {
+        assert!(shared.view().is_copied() && !is_own_copy(&shared));
+        let again = back(shared);
+        assert!(!again.view().is_copied() && !is_own_copy(&again));
+    }
+    // Others have a reference to the memory, or may have: a layer, a plain export, zeros, the struct without flags.
+    let layer = back(made()).reshape(&[3, 1]).unwrap();
+    let zeros = Managed::zeroed(&[3], DataType::I32).unwrap();
+    for tensor in [layer, vec![1_i32].into_dlpack().unwrap(), zeros] {
+        assert!(!is_own_copy(&back(tensor)));
+    }
+    // SAFETY: as above.
+    let legacy = unsafe { Managed::from_legacy(made().into_legacy().unwrap()) };
+    assert!(!is_own_copy(&legacy.unwrap()));
+    // What another producer says.
+    let (memory, data) = memory(&[1_i32, 2, 3]);
+    let copied = Foreign {
+        flags: DLPACK_FLAG_BITMASK_IS_COPIED,
+        ..Foreign::new(data, I32, &[3])
+    };
+    let foreign = import(&copied).unwrap();
+    assert!(foreign.view().is_copied() && !is_own_copy(&foreign));
+    drop((foreign, memory));
 }
 
 /// CAP-13: a foreign tensor is released by whichever thread lets go of it; faults 31, 32.

@@ -7,12 +7,12 @@ use allocator::{ALLOCATIONS, LIVE, with_budget};
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
-use dlpack_core::binding::{Offer, text};
+use dlpack_core::binding::{Offer, export_with, text};
 use dlpack_core::import::FromList;
 use dlpack_core::layout::Dims;
 use dlpack_core::{
@@ -636,19 +636,12 @@ fn dropped_on_another_thread() {
     std::thread::spawn(move || drop(managed)).join().unwrap();
     assert_eq!(drops.count(), 1);
 
-    let raw = drops
-        .owner()
-        .into_dlpack()
-        .unwrap()
-        .into_raw()
-        .as_ptr()
-        .expose_provenance();
-    std::thread::spawn(move || {
-        let pointer = core::ptr::with_exposed_provenance_mut(raw);
-        delete(NonNull::new(pointer).unwrap());
-    })
-    .join()
-    .unwrap();
+    let raw = drops.owner().into_dlpack().unwrap().into_raw();
+    // A pointer that another thread may have.
+    let raw = AtomicPtr::new(raw.as_ptr());
+    std::thread::spawn(move || delete(NonNull::new(raw.into_inner()).unwrap()))
+        .join()
+        .unwrap();
     assert_eq!(drops.count(), 2);
 
     // The first thread is long gone when the last tensor is.
@@ -1210,4 +1203,31 @@ fn flags_follow_ownership() {
     let copied = unsafe { Managed::from_legacy(copied) }.unwrap();
     assert_eq!(copied.view().to_vec::<u8>().unwrap(), [5]);
     assert_eq!(Arc::strong_count(&strict), 1);
+}
+
+/// A reshaped tensor keeps shape and strides in its block where they fit. Longer lists are one allocation, which is freed
+/// when shorter ones take their place, or with the tensor.
+#[test]
+fn lists_of_a_reshaped_tensor_are_allocated_only_where_the_block_has_no_room() {
+    let memory = Arc::new([1_u8; 4]);
+    let ((), _, left) = counted(|| {
+        for room in 1..=3 {
+            let shape = &[4_usize, 1, 1][..room];
+            let whole = Parts::new().shape(shape).describe(memory.lend()).unwrap();
+            // SAFETY: the owner keeps the memory.
+            let tensor =
+                unsafe { export_with(Arc::clone(&memory), whole, &ExportRequest::versioned()) };
+            let mut tensor = tensor.unwrap();
+            for rank in [room, room + 1, 1, room, room + 2, room + 1] {
+                let mut shape = [1; 5];
+                shape[rank - 1] = 4;
+                let (reshaped, allocations, _) = counted(|| tensor.reshape(&shape[..rank]));
+                tensor = reshaped.unwrap();
+                let expected = usize::from(rank > room);
+                assert_eq!(allocations, expected, "from {room} axes to {rank}");
+                assert_eq!(tensor.view().to_vec::<u8>().unwrap(), [1; 4]);
+            }
+        }
+    });
+    assert_eq!(left, 0, "bytes are lost");
 }

@@ -653,6 +653,6 @@ fn errors_say_what_was_asked() {
     };
     assert_eq!(
         plan(&request, &ON_CPU).unwrap_err().to_string(),
-        "the data lies on cpu and cannot be brought to cuda:3"
+        "the data is on cpu, and this producer cannot copy it to cuda:3"
     );
 }

@@ -155,15 +155,13 @@ fn any_case<T: Item>(dice: &mut Dice) {
 #[test]
 fn every_way_to_read_gives_what_an_index_walk_gives() {
     let cases = std::env::var("DLPACK_CASES").map_or(1500, |cases| cases.parse().unwrap());
-    let (bad, first) = dice::play(1, if cfg!(miri) { 30 } else { cases }, |dice| {
-        match dice.below(6) {
-            0 => any_case::<u8>(dice),
-            1 => any_case::<i16>(dice),
-            2 => any_case::<u32>(dice),
-            3 => any_case::<u64>(dice),
-            4 => any_case::<u128>(dice),
-            _ => any_case::<bool>(dice),
-        }
+    let (bad, first) = dice::play(1, cases, |dice| match dice.below(6) {
+        0 => any_case::<u8>(dice),
+        1 => any_case::<i16>(dice),
+        2 => any_case::<u32>(dice),
+        3 => any_case::<u64>(dice),
+        4 => any_case::<u128>(dice),
+        _ => any_case::<bool>(dice),
     });
     assert_eq!(bad, 0, "{first:?}");
 }

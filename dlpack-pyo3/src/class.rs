@@ -11,7 +11,7 @@
 //! | file | job |
 //! |---|---|
 //! | `array` | `__array__`, for NumPy |
-//! | `buffer` | Python's buffer protocol |
+//! | `buffer` | Python's buffer protocol: how an object is asked for a buffer |
 //! | `tensors` | attributes for the several tensors of an object |
 //! | `arrays` | the same as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
@@ -202,13 +202,15 @@ fn methods<'py, T: Exports>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let methods = method::Functions::of::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
-    install(class, &methods, OwnTable::of::<T>(import), parts)
+    let buffers = buffer::Functions::of::<T>();
+    install(class, &methods, &buffers, OwnTable::of::<T>(import), parts)
 }
 
 #[inline(never)]
 fn install<'py>(
     class: &Bound<'py, PyType>,
     methods: &method::Functions,
+    buffers: &buffer::Functions,
     table: OwnTable,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
@@ -217,7 +219,7 @@ fn install<'py>(
     if parts.iterable {
         iterable::install(class, parts.over)?;
     }
-    buffer::install(class)?;
+    buffers.install(class)?;
     table.install(class)
 }
 
@@ -366,9 +368,9 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` cannot be exported from Python",
-    label = "the class has `#[dlpack_pymethods]`, but no tensor that any thread may read",
-    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
-    note = "a class that is `unsendable` cannot be: a consumer may use and release its data on any thread; remove the word"
+    label = "expected a `#[pyclass]` with `#[derive(DLPack)]` that is `Send` and `Sync`",
+    note = "add `#[pyclass]` and `#[derive(DLPack)]` to it, and check that its fields are `Send` and `Sync`",
+    note = "remove `unsendable`: a consumer may use and release the data on any thread"
 )]
 pub trait Offers<T> {
     const PARTS: Parts;

@@ -12,7 +12,7 @@ use std::panic::catch_unwind;
 use dlpack_core::Error;
 use dlpack_core::binding::{exception, text};
 use pyo3::exceptions::PyBufferError;
-use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*};
+use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*, types::PyType};
 
 /// An exception is set on this thread: all that the caller has to know, in no bytes at all. A result
 /// with a whole [`PyErr`] in it costs as much to pass up as an export costs otherwise.
@@ -51,6 +51,12 @@ pub(crate) fn fail_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) 
     set(E::type_object_raw(py), &words)
 }
 
+/// The same for a class that was looked up, of exceptions.
+#[cold]
+pub(crate) fn fail_of(class: &Bound<'_, PyType>, words: fmt::Arguments<'_>) -> Raised {
+    set(class.as_type_ptr(), &words)
+}
+
 /// Sets the exception for an error of the core.
 #[cold]
 pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
@@ -86,7 +92,7 @@ fn set(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
 
 /// Only called on an attached thread.
 #[cold]
-fn out_of_memory() -> Raised {
+pub(crate) fn out_of_memory() -> Raised {
     // SAFETY: attached. It needs no memory.
     unsafe { ffi::PyErr_NoMemory() };
     Raised
@@ -120,6 +126,13 @@ pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
         return out_of_memory();
     }
     Raised
+}
+
+/// Drops an exception of PyO3's. PyO3 does not know that a thread is attached that Python called through us: a mere drop
+/// puts the exception into a list until it is told, and ends the process where there is no memory for that.
+#[cold]
+pub(crate) fn forget_error(py: Python<'_>, error: PyErr) {
+    raise(py, error).forget(py);
 }
 
 /// Runs code of the user that Python called through us: a panic in it is a `BufferError`, since

@@ -27,8 +27,7 @@ use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
 };
 use dlpack_core::binding::{
-    Handover, Offer, aligned, current_stream as work_stream, lists, text, usual as usual_of,
-    zeroed_like,
+    Offer, aligned, current_stream as work_stream, lists, text, zeroed_like,
 };
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -37,8 +36,9 @@ use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
 use crate::error::{OrRaise, Raised, bail, contained};
 use crate::exchange::lookup::{NAME, OwnTable, mark};
+use crate::handover::{ConsumerRequest, Outcome};
 use crate::hold::{Borrowing, share};
-use crate::vtable::{Exports, Vtable, usual};
+use crate::vtable::{Exports, Vtable};
 use crate::{export, hold::keep_for_good};
 
 /// The C function of the table that does it.
@@ -73,15 +73,20 @@ impl OwnTable {
             current_work_stream: Some(current_stream),
         };
         let device = device::<T>;
-        Self { api, device }
+        Self {
+            api,
+            device,
+            class: 0,
+        }
     }
 
     /// Keeps it for ever, and gives the class its address under the old name too.
     // XAP-04
     pub(crate) fn install<'py>(
-        self,
+        mut self,
         class: &Bound<'py, PyType>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
+        self.class = class.as_ptr().addr();
         let table = NonNull::from(keep_for_good(self));
         class.setattr("__c_dlpack_exchange_api__", table.addr().get())?;
         // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
@@ -161,19 +166,7 @@ unsafe extern "C" fn from_object<T: Exports>(
     object: *mut c_void,
     out: *mut *mut DLManagedTensorVersioned,
 ) -> c_int {
-    // SAFETY: the caller of the table is attached (XAP-11).
-    let py = unsafe { Python::assume_attached() };
     let object: *mut ffi::PyObject = object.cast();
-    let class = T::type_object_raw(py);
-    // SAFETY: a consumer passes an object, if it is not null.
-    if !out.is_null() && !object.is_null() && unsafe { ffi::Py_TYPE(object) } == class {
-        // SAFETY: that is what was asked.
-        if let Some(tensor) = unsafe { usual::<T>(object) } {
-            // SAFETY: a consumer passes a place for the result.
-            unsafe { out.write(tensor.as_ptr()) };
-            return 0;
-        }
-    }
     // SAFETY: passed on.
     unsafe { from_object_of(object, out, Vtable::of::<T>()) }
 }
@@ -192,11 +185,15 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
     let export = || {
         // SAFETY: a consumer passes an object.
         let object = unsafe { checked(py, object, class) }?;
-        // SAFETY: of this class, as was checked.
-        Ok(match unsafe { export::export(&object, class, None) }? {
-            Handover::Kept(tensor) => tensor.as_ptr(),
-            Handover::Other(tensor) => tensor.into_raw().as_ptr(),
-        })
+        let mut other = Outcome::None;
+        // SAFETY: the thread is attached, and `checked` found an object of this class.
+        let kept =
+            unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut other) };
+        match (kept, other) {
+            (Some((tensor, _)), _) => Ok(tensor.as_ptr()),
+            (None, Outcome::Tensor(tensor)) => Ok(tensor.into_raw().as_ptr()),
+            (None, _) => Err(Raised),
+        }
     };
     // SAFETY: a consumer passes a place for the result.
     unsafe { outcome(py, out, export) }
@@ -215,11 +212,6 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
         let (value, _) = unsafe { share(&object) }?;
         let lists = lists(value);
-        if let Some(it) = usual_of(value) {
-            let bare = bare(it.as_ptr(), 0, it.device(), it.dtype());
-            let described = (it.shape(), it.strides());
-            return with_lists(py, bare, lists, described, it.is_read_only());
-        }
         let it = value.describe().or_raise(py)?;
         let bare = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
         let described = (it.shape(), it.strides());

@@ -115,10 +115,22 @@ pub(crate) fn class_attribute<'py>(
     // SAFETY: attached; a class, a string, and a place for the result.
     let status = unsafe { PyObject_GetOptionalAttr(class.as_ptr(), name.as_ptr(), &raw mut found) };
     if status < 0 {
-        drop(PyErr::take(class.py()));
+        // SAFETY: attached. Nobody asked whether the search went well.
+        unsafe { ffi::PyErr_Clear() };
     }
     // SAFETY: null, or a new reference.
     unsafe { Bound::from_owned_ptr_or_opt(class.py(), found) }
+}
+
+/// The number of the interpreter in which this thread is attached: 0 is the main one.
+pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
+    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    use pyo3::ffi::*;
+
+    // SAFETY: attached.
+    let interpreter = unsafe { PyInterpreterState_Get() };
+    // SAFETY: the interpreter of this thread.
+    unsafe { PyInterpreterState_GetID(interpreter) }
 }
 
 /// Where a C function of this Python is.
@@ -153,6 +165,14 @@ unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_
     let function = unsafe { transmute::<*mut c_void, Get>(function) };
     // SAFETY: passed on to the caller.
     unsafe { function(object, view, flags) }
+}
+
+#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+unsafe fn PyInterpreterState_Get() {}
+
+#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+unsafe fn PyInterpreterState_GetID((): ()) -> i64 {
+    0
 }
 
 #[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]

@@ -14,11 +14,13 @@
 //! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
 //! | `methods` | what a method says that cannot borrow its object |
 //! | `held` | the owners behind an export: the borrow and the object, and how both are released, also beside an exception |
+//! | `array` | the owner behind an import of an array of NumPy's: references that also stop its `resize` |
 //! | `buffer` | the owner behind an import by Python's buffer protocol: the buffer, which is given back on any thread too |
 //! | `ending` | how a capsule ends that nobody consumed |
 //! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
 //! | this one | what CPython and consumers point to for as long as the process lives |
 
+mod array;
 pub(crate) mod attached;
 pub(crate) mod borrowing;
 mod buffer;
@@ -28,7 +30,8 @@ pub mod methods;
 
 use std::sync::{Mutex, PoisonError};
 
-pub(crate) use borrowing::{Borrowing, Guard, GuardOf, share};
+pub(crate) use array::HeldArray;
+pub(crate) use borrowing::{AnyGuard, Borrowing, Guard, GuardOf, already_borrowed, share};
 pub(crate) use buffer::HeldBuffer;
 pub(crate) use held::{Held, Owner, Pending, Quiet};
 

@@ -12,12 +12,14 @@
 //! | this one | which way is taken, and what functions and arguments make of it |
 //! | `ask` | the methods: which keywords, which stream, and how less is asked for |
 //! | `buffer` | the buffer protocol |
+//! | `consume` | takes a tensor out of a capsule, and decides who else may have its memory |
 //! | `numpy` | NumPy's own arrays |
 #![expect(unsafe_code, reason = "takes tensors from C functions of others")]
 
 mod ask;
 mod buffer;
-mod numpy;
+mod consume;
+pub(crate) mod numpy;
 
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
@@ -29,15 +31,19 @@ use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
-use crate::error::{OrRaise, fail};
+use crate::error::{OrRaise, fail, forget_error};
+use crate::exchange::lookup::{self, Unchecked};
 use crate::hidden::class_attribute;
-use crate::{exchange::lookup, export::capsule, hold::attached, library};
+use crate::hold::attached;
+use crate::import::consume::consume;
+use crate::library::{self, lossy, lossy::Loss, paddle};
 
 /// The tensor that an object exports, whatever library it comes from.
 ///
-/// Asks the C exchange table of its class, if there is one; else `__dlpack__` for the newest version, and for less if
-/// that is a `TypeError`. What the producer raises is passed on. A DLPack capsule will do as well, and an object that
-/// only has a buffer, such as `bytes`, `array.array` and `mmap`; it stays locked until the tensor is dropped.
+/// Asks the C exchange table of its class, if there is one and no subclass overrides `__dlpack__`; else `__dlpack__` for the
+/// newest version, and for less if that is a `TypeError`. What the producer raises is passed on. A DLPack capsule will do as
+/// well, and an object that only has a buffer, such as `bytes`, `array.array` and `mmap`; it stays locked until the tensor is
+/// dropped.
 ///
 /// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
 /// CUDA, which the processor reads, has been waited for.
@@ -56,30 +62,50 @@ use crate::{exchange::lookup, export::capsule, hold::attached, library};
 /// # Errors
 ///
 /// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, and
-/// whatever the producer raises.
+/// whatever the producer raises. `BufferError` also for a tensor of PyTorch that requires grad or has the conjugate or the
+/// negative bit, and for a masked array of NumPy: the import would lose that.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     take(object)?.ok_or_else(|| no_array::<PyAttributeError>(object))
 }
 
 /// The same for an argument of a function: that it is no array is a `TypeError`, which PyO3 gives the argument's name.
 pub(crate) fn argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-    take(object)?.ok_or_else(|| no_array::<PyTypeError>(object))
+    match take(object) {
+        Ok(Some(tensor)) => Ok(tensor),
+        Ok(None) => Err(no_array::<PyTypeError>(object)),
+        Err(error) => Err(match Loss::of(object) {
+            Ok(Some(loss)) => loss.refuse_argument(object.py()),
+            _ => error,
+        }),
+    }
 }
 
 /// The tensor of an object, if it is an array at all.
 #[inline]
 pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    if let Some(tensor) = numpy::array(object) {
-        return Ok(Some(tensor));
+    if numpy::is_array(object) {
+        if let Some(tensor) = numpy::array(object) {
+            return Ok(Some(tensor));
+        }
     }
     take_other(object)
 }
 
 #[inline(never)]
 fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    if let Some(table) = lookup::of_class(&object.get_type()) {
-        if let Some(tensor) = through_table(object, &table)? {
-            return Ok(Some(tensor));
+    attached::check_interpreter(object.py()).or_fetch(object.py())?;
+    if let Some((table, unchecked)) = lookup::for_import(&object.get_type()) {
+        let is_torch = unchecked == Unchecked::OfTorch;
+        let may_use = unchecked != Unchecked::OfPaddle || paddle::may_use_table(object);
+        if may_use {
+            match through_table(object, &table, is_torch) {
+                Ok(None) => {}
+                Ok(Some(tensor)) if is_torch => {
+                    lossy::refuse_torch(object, tensor.view().dtype())?;
+                    return Ok(Some(tensor));
+                }
+                taken => return taken,
+            }
         }
     }
     if library::numpy::was_found(object.py()) {
@@ -95,18 +121,24 @@ fn take_as(
     copy: Option<bool>,
 ) -> PyResult<Option<(Managed, bool)>> {
     let py = object.py();
+    attached::check_interpreter(py).or_fetch(py)?;
     if let Ok(capsule) = object.cast::<PyCapsule>() {
-        let tensor = readable(py, capsule::consume(capsule)?)?;
+        let tensor = readable(py, consume(capsule, None)?)?;
         return Ok(Some((tensor, false)));
     }
-    if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_none() {
+    // Behind the capsule, which has no state but its own.
+    if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_some() {
+        lossy::refuse(object)?;
+    } else {
+        lossy::refuse_masked(object)?;
         if let Some(tensor) = buffer::of_buffer(object)? {
             return Ok(Some((tensor, false)));
         }
     }
     let answer = ask::ask(object, device, copy, None)?;
     let tensor = |(capsule, in_full): (Bound<'_, PyCapsule>, bool)| {
-        Ok((readable(py, capsule::consume(&capsule)?)?, in_full))
+        let copied_by = (in_full && copy == Some(true)).then_some(object);
+        Ok((readable(py, consume(&capsule, copied_by)?)?, in_full))
     };
     answer.map(tensor).transpose()
 }
@@ -114,8 +146,10 @@ fn take_as(
 /// The tensor of an object by the method, for work on a stream of its device, as its API numbers it.
 #[cfg(feature = "cudarc")]
 pub(crate) fn take_on(object: &Bound<'_, PyAny>, stream: i64) -> PyResult<Option<Managed>> {
+    attached::check_interpreter(object.py()).or_fetch(object.py())?;
+    lossy::refuse(object)?;
     let answer = ask::ask(object, None, None, Some(stream))?;
-    let tensor = |(capsule, _)| readable(object.py(), capsule::consume(&capsule)?);
+    let tensor = |(capsule, _)| readable(object.py(), consume(&capsule, None)?);
     answer.map(tensor).transpose()
 }
 
@@ -129,6 +163,9 @@ fn no_array<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
 /// The same, with the data on a device of one's choice, or with a word on copies.
 ///
 /// A producer that knows nothing of these wishes is asked without them; a copy is then made here.
+///
+/// The elements of a copy are lent as a slice if it was made here, or by exactly `numpy.ndarray`. Of a copy that another
+/// producer made it cannot be known who else reaches it: [`to_vec`](dlpack_core::TensorRef::to_vec) reads that.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{Device, from_dlpack_with};
@@ -182,6 +219,7 @@ fn is_host(wanted: Device, found: Device) -> bool {
 fn through_table(
     object: &Bound<'_, PyAny>,
     table: &lookup::ClassTable,
+    is_torch: bool,
 ) -> PyResult<Option<Managed>> {
     let py = object.py();
     // To give back what nobody has ordered, its producer waits for all work on the device.
@@ -197,22 +235,30 @@ fn through_table(
     let status = unsafe { from_object(object.as_ptr().cast(), &raw mut tensor) };
     if status != 0 {
         let error = PyErr::fetch(py);
-        let may_ask = error.is_instance_of::<PyBufferError>(py);
-        return if may_ask { Ok(None) } else { Err(error) };
+        // The words of PyTorch's table are a trace of C++.
+        if !is_torch && !error.is_instance_of::<PyBufferError>(py) {
+            return Err(error);
+        }
+        // The method may be asked.
+        forget_error(py, error);
+        return Ok(None);
     }
     let Some(tensor) = NonNull::new(tensor) else {
         let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
         return Err(why.fetch(py));
     };
     let tensor = if table.device.is_some() {
-        // SAFETY: a table of ours gave it to us. Who else writes, `shared` takes care of.
-        unsafe { take_own(tensor) }
+        // SAFETY: a table of ours gave it to us. Others may write: it is shared at once.
+        unsafe { take_own(tensor) }.shared()
     } else {
-        // SAFETY: the table gave it to us. Nobody can promise that the producer does not write: `shared`.
-        unsafe { Managed::from_raw(tensor) }.or_fetch(py)?
+        // SAFETY: the table gave it to us. Others may write: it is shared at once.
+        unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared()
     };
     // Nothing was waited for.
-    Ok((!has_order(device_of(&tensor))).then(|| tensor.shared()))
+    if has_order(device_of(&tensor)) {
+        return Ok(None);
+    }
+    Ok(Some(tensor))
 }
 
 /// Whether work on the data may have to be waited for, which the method sees to, and the table does not.

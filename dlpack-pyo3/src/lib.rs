@@ -27,87 +27,89 @@
 //! }
 //! ```
 //!
-//! `numpy.from_dlpack(Image(4, 4))`, `torch.from_dlpack(..)`, `jax.dlpack.from_dlpack(..)` and the others
-//! then look at the pixels where they are. So does whatever asks for an array without a word of DLPack, as `numpy.asarray(..)`,
-//! `numpy.mean(..)`, `matplotlib`, `pandas` and `scikit-learn` do, and `memoryview(..)`.
+//! `numpy.from_dlpack(Image(4, 4))`, `torch.from_dlpack(..)`, `jax.dlpack.from_dlpack(..)` and other consumers
+//! then read the pixels in place. So do functions that do not use DLPack: `numpy.asarray(..)`,
+//! `numpy.mean(..)`, `matplotlib`, `pandas`, `scikit-learn` and `memoryview(..)`.
 //!
 //! # A new project
 //!
-//! `template` in the repository is one with a class, a function, tests in Python, and wheels for Linux, macOS and Windows:
+//! `template` in the repository has a class, a function, tests in Python, and a workflow that builds wheels for Linux, macOS and Windows:
 //!
 //! ```text
 //! cargo generate https://github.com/dlpack-derive/dlpack-derive template --name my-arrays
 //! ```
 //!
-//! # What holds what
+//! # Ownership
 //!
 //! An export keeps the object alive, and borrowed in PyO3's sense, until the consumer is done:
 //!
-//! | class | held | meanwhile |
+//! | class | an export holds | while it lives |
 //! |---|---|---|
-//! | `frozen` | the object | everything works |
+//! | `frozen` | the object | all methods work |
 //! | other | the object and a shared borrow | `&mut self` methods raise "Already borrowed" |
-//! | with `writable` over plain memory | the object and the exclusive borrow | everything else raises |
-//! | with an `owner` field, or `tensor(owner)` | a clone of that field | everything works; the deleter needs no interpreter |
+//! | with `writable` over plain memory | the object and the exclusive borrow | every other use raises |
+//! | with an `owner` field, or `tensor(owner)` | a clone of that field | all methods work; the deleter needs no interpreter |
 //!
-//! `numpy.asarray(obj)` and `memoryview(obj)` are exports as every other, and hold as much: of a class with `writable` over plain
-//! memory there is one at a time. Data on a device is a `TypeError` there, which says what to call instead.
+//! `numpy.asarray(obj)` and `memoryview(obj)` are exports too, and hold the same. A class with `writable` over plain
+//! memory has one export at a time. For data on a device both raise a `TypeError` that says what to call instead.
 //!
-//! What others can still reach is exported read-only; [`SharedBuffer`] is the memory that both sides may write.
-//! A consumer may ignore that flag: PyTorch does. Hand out copies or a `SharedBuffer` where that matters.
+//! Memory that Rust code can still reach is exported read-only; both sides may write a [`SharedBuffer`].
+//! A consumer may ignore the read-only flag: PyTorch does. Give it a copy or a `SharedBuffer`.
 //!
-//! An array keeps its object, and the garbage collector cannot see that it does: `x.me = numpy.from_dlpack(x)` is a cycle that
-//! is never freed. This and the rest of the argument is told in [`soundness`].
+//! An array keeps its object alive, and the garbage collector cannot see that: `x.me = numpy.from_dlpack(x)` is a cycle that
+//! is never freed. (It does see a `memoryview`.) [`soundness`] explains this and the rest of the argument.
 //!
-//! So a class whose methods write while arrays over it live, as a simulation's do, keeps its data in a `SharedBuffer`
-//! behind `#[dlpack(data, owner)]`, or several behind `#[dlpack(tensor(owner))]`. Where a method may fail instead, [`borrow_mut_or_buffer_error`] says why.
+//! If methods of a class write while arrays over it live, as those of a simulation do, keep its data in a `SharedBuffer`
+//! with `#[dlpack(data, owner)]`, or in several with `#[dlpack(tensor(owner))]`. If a method may fail instead,
+//! [`borrow_mut_or_buffer_error`] raises a `BufferError`.
 //!
-//! The consumer's last use may end on any thread, with the interpreter's lock or without, after an exception or after
-//! the interpreter: the object is given back, or left alone where there is nobody to give it to. (A module in a
-//! sub-interpreter of CPython 3.11 or older is the one exception: CPython cannot say there which interpreter to
-//! attach to, and PyO3 does not refuse to load.)
+//! A consumer may release an array on any thread, attached to the interpreter or not, after an exception, or after
+//! interpreter shutdown: the object is released, or leaked if the interpreter is gone. In a sub-interpreter of
+//! CPython 3.11 or older, which cannot say whether a thread is attached, the first class or import raises `ImportError`;
+//! newer versions refuse to load the module there.
 //!
 //! # Memory of GPUs
 //!
-//! Work on memory of CUDA and ROCm is ordered as the consumer asks: its `stream` waits for the key `stream`, and the
-//! memory is freed behind the consumer's work. Whoever has to wait on the processor lets go of Python meanwhile, in
-//! `__dlpack__` and in the deleter. (With the stable ABI nobody can tell before Python 3.12 that the thread on which a
-//! consumer calls the deleter is attached: there Python waits too.) [`from_dlpack`] names the default stream, so that
-//! what it gives may be used in work on that stream.
+//! Work on CUDA and ROCm memory is ordered as the consumer requests: its `stream` waits for the key `stream`, and the
+//! memory is freed after the consumer's work. When the host has to wait, in
+//! `__dlpack__` or in the deleter, other Python threads run. (With the stable ABI before Python 3.12 it is unknown whether the thread on which a
+//! consumer calls the deleter is attached; there they wait too.) [`from_dlpack`] passes the default stream, so you may use
+//! the tensor in work on that stream.
 //!
-//! A consumer may still be at work when it lets go of an array. Such memory waits, and is freed by a later export;
-//! [`functions::collect`] is for users who want it back at once, in Python.
+//! Kernels of a consumer may still run when it drops an array. Such memory is freed by a later export;
+//! [`functions::collect`] frees it now, from Python.
 //!
 //! # Arrays as arguments
 //!
-//! | argument | what it takes |
+//! | argument | accepts |
 //! |---|---|
-//! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, where it lies, to read or to write |
-//! | [`Imported<Points>`](Imported) | what becomes a value of yours, by [`FromDLPack`](macro@FromDLPack) |
-//! | `DeviceView<f32, 2>`, `DeviceViewMut<f32, 2>` | with the feature `cudarc`: the same on a GPU, as a `CudaView` on a stream |
-//! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a part of it |
+//! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, in place, to read or to write |
+//! | [`Imported<Points>`](Imported) | any array that can be converted to your type, by [`FromDLPack`](macro@FromDLPack) |
+//! | `DeviceView<f32, 2>`, `DeviceViewMut<f32, 2>` | with the feature `cudarc`: an array on a GPU, as a `CudaView` on a stream |
+//! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a slice of it |
 //!
-//! Each takes arrays of every library.
+//! Each accepts arrays of every library.
 //!
 //! # Arrays as results
 //!
-//! | result | what Python gets |
+//! | result | Python gets |
 //! |---|---|
 //! | [`Numpy<T>`](Numpy), [`Torch<T>`](Torch), [`Jax<T>`](Jax), [`Cupy<T>`](Cupy) | an array of that library |
-//! | [`Exported<T>`](Exported) | a [`Tensor`], which is one of no library in particular |
-//! | what [`Library::array`] gives | an array of the library that somebody names at run time |
+//! | [`Exported<T>`](Exported) | a [`Tensor`], which belongs to no library |
+//! | the return value of [`Library::array`] | an array of the library that the caller names at run time |
 //!
-//! Each takes any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`, and nothing is copied.
+//! Each wraps any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`; nothing is copied.
 //!
 //! # Errors
 //!
-//! In a function that returns [`PyResult`](pyo3::PyResult), `?` makes an exception of an [`Error`]: a `BufferError`, as consumers
-//! expect, a `ValueError` for a stream that makes no sense, an `IndexError` for an index out of range, and for no memory a
-//! `MemoryError`; never a `TypeError`, upon which consumers ask again for less.
+//! In a function that returns [`PyResult`](pyo3::PyResult), `?` turns an [`Error`] into an exception: a `BufferError`, as consumers
+//! expect, a `ValueError` for an invalid stream, an `IndexError` for an index out of range, a `RuntimeError` for
+//! incompatible extension modules, a `MemoryError` if memory runs out. It is never a `TypeError`, because consumers
+//! repeat a request with fewer arguments after one.
 //!
 //! # Type stubs
 //!
-//! maturin writes them, with the help of PyO3 0.30 or newer. Give your package a feature for it:
+//! maturin writes type stubs, with PyO3 0.30 or newer. Add a feature to your package:
 //!
 //! ```toml
 //! [features]
@@ -118,43 +120,43 @@
 //! maturin generate-stubs --features stubs --out python  # or to look at them
 //! ```
 //!
-//! They have the methods of each class, an attribute for each tensor and column with what `///` say of its field, and types
-//! of all arguments: whatever has `__dlpack__`, or a buffer. Four things to know:
+//! The stubs contain the methods of each class, an attribute for each tensor and column with the `///` comment of its field, and the types
+//! of all arguments: objects with `__dlpack__` or a buffer. Four requirements:
 //!
-//! - The module is a `mod` with `#[pymodule]`, and has `#[pymodule_export] use dlpack_pyo3::Tensor;`. Then Python names that
-//!   class in annotations and in `isinstance`. Without it, attributes and arguments are `Any`.
-//! - Rows of `columns` derive [`Record`](macro@Record) in the crate of the class. Where its methods stand, they go by the name
-//!   that the field says: `Vec<Trade>` needs `Trade` in scope, not `type Trades = Vec<Trade>`.
-//! - `#[dlpack_pymethods]` looks for the derives of this crate: a class whose [`DLPack`] is written by hand has a [`Protocol`],
-//!   and no class is a record besides.
-//! - A tensor with a `#[pyo3(get)]` beside it would be there twice: write a `#[getter]` for it.
+//! - Write the module as a `mod` with `#[pymodule]`, with `#[pymodule_export] use dlpack_pyo3::Tensor;` in it, so that annotations and
+//!   `isinstance` can name that class. Without it, attributes and arguments are `Any`.
+//! - Define the [`Record`](macro@Record) of `columns` in the crate of the class. The name in the field must be in scope
+//!   at the methods: `Vec<Trade>` needs `Trade`, not `type Trades = Vec<Trade>`.
+//! - `#[dlpack_pymethods]` looks for the derives of this crate: use [`Protocol`] for a class whose [`DLPack`] is written by hand,
+//!   and do not make a class a record as well.
+//! - A tensor of a field with `#[pyo3(get)]` would appear twice: write a `#[getter]` instead.
 //!
-//! What runs is the same as without the feature, but compiling takes longer.
+//! The feature does not change the code that runs, but compiling takes longer.
 //!
 //! # Other processes
 //!
-//! A [`Tensor`] is pickled and copied, and so is a class that asks for it: `#[dlpack_pymethods(pickle)]`. Pickle has to find
+//! A [`Tensor`] can be pickled and copied, and so can a class with `#[dlpack_pymethods(pickle)]`. Pickle has to find
 //! `Tensor` in a module, so export it from yours: `#[pymodule_export] use dlpack_pyo3::Tensor;`.
 //!
-//! | sent by | its memory there |
+//! | sent by | memory in the other process |
 //! |---|---|
 //! | `pickle` with protocol 5 and a `buffer_callback` | the same: nothing is copied |
-//! | `pickle` without, `multiprocessing`, `joblib`, a `DataLoader` with spawned workers | a copy |
-//! | a process that was forked, of what was there before | as all of its memory: the same until one of the two writes |
+//! | `pickle` without it, `multiprocessing`, `joblib`, a `DataLoader` with spawned workers | a copy |
+//! | `fork`, for existing objects | shared copy-on-write, like all memory |
 //! | `copy.copy`, `copy.deepcopy` | a copy |
 //!
-//! What is strided is packed, what lies on a device comes to the host, and what is read-only is so again; a `copy` may be
-//! written.
+//! Strided tensors become C-contiguous, device memory is copied to the host, and read-only tensors stay read-only; a `copy` is
+//! writable.
 //!
 //! # Attributes that are set
 //!
-//! With `#[dlpack(tensor(set))]` on a field, `obj.mask = array` puts the elements of any library's array into it: a `Vec` copies
-//! them, a [`SharedBuffer`] adopts the memory. Data type, rank and fixed extents have to fit. While an array over data of
-//! the object lives it is a `BufferError`, unless the field of that says `owner`.
+//! With `#[dlpack(tensor(set))]` on a field, `obj.mask = array` stores the elements of any library's array in it: a `Vec` copies
+//! them, a [`SharedBuffer`] adopts the memory. Data type, rank and fixed sizes must fit. While an array over data of
+//! the object lives the assignment raises `BufferError`, unless the field of that array has `owner`.
 //!
 //! # The rest of the crate
 //!
-//! Everything of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
+//! All of `dlpack-core` is re-exported, so one dependency is enough. [`Protocol`] adds the methods to a class without
 //! a macro.
 //!
 //! # Features
@@ -174,15 +176,19 @@ mod error;
 mod exchange;
 mod export;
 pub mod functions;
+mod handover;
 mod hidden;
 #[cfg(feature = "stubs")]
 mod hints;
 mod hold;
 pub mod import;
 mod inspect;
+mod lender;
 mod library;
 mod private;
 mod results;
+mod sync;
+mod values;
 pub mod view;
 mod vtable;
 
@@ -200,28 +206,28 @@ pub use class::tensor::Tensor;
 pub use class::{Protocol, TensorNames};
 pub use dlpack_core;
 pub use dlpack_core::*;
-/// Gives a class that derives [`DLPack`](macro@DLPack) its methods; it stands above `#[pymethods]`.
+/// Adds the methods of DLPack to a class that derives [`DLPack`](macro@DLPack). Put it directly above `#[pymethods]`.
 ///
 /// A class that is a tensor gets `__dlpack__`, `__dlpack_device__` and DLPack's C exchange table, and `__array__` and
-/// Python's buffer protocol, for `numpy.asarray(obj)` and `memoryview(obj)`; and every class an attribute for each `tensor`
-/// and column. A block of its own will do: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
+/// Python's buffer protocol, for `numpy.asarray(obj)` and `memoryview(obj)`. Every class gets an attribute for each `tensor`
+/// and column. An empty block is enough: `#[dlpack_pymethods] #[pymethods] impl Image {}`.
 ///
 /// | option | adds |
 /// |---|---|
-/// | `arrays = "numpy"` | the attributes are arrays of that library, by its `from_dlpack`, each access a new one over the same memory: `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
-/// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class derives [`FromDLPack`](macro@FromDLPack) too. What that fills by `Default` is not carried |
-/// | `iterable` | `__iter__` and `__len__`: `for part in obj` gives a [`Tensor`] for each index of the first axis, and `len(obj)` is its length; pandas takes such an object for an array. One without items is false then, as a list is |
-/// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few have read |
+/// | `arrays = "numpy"` | the attributes are arrays of that library, made by its `from_dlpack`; each access makes a new one over the same memory. Also `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
+/// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class must derive [`FromDLPack`](macro@FromDLPack) too. Fields that it fills by `Default` are not preserved |
+/// | `iterable` | `__iter__` and `__len__`: `for part in obj` yields a [`Tensor`] for each index of the first axis, and `len(obj)` is its size; pandas accepts such an object as an array. Empty objects become falsy, like empty lists |
+/// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few libraries implement |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |
 ///
-/// What `///` say of a field is the text of its attribute in Python.
+/// The `///` comment of a field is the text of its attribute in Python.
 ///
-/// A `&self` or `&mut self` method of the block that cannot borrow its object raises what PyO3 raises, "Already borrowed",
-/// and says that an array over the object is alive and what to do about it. (A block with a `#[pyo3(crate = "..")]` of its
-/// own goes without.)
+/// A `&self` or `&mut self` method of the block that cannot borrow its object raises PyO3's "Already borrowed",
+/// with the additional text that an array over the object is alive, and what to do. (Not in a block with a `#[pyo3(crate = "..")]` of its
+/// own.)
 ///
-/// An attribute that the class has under the name of a tensor already, such as a `#[pyo3(get)]`, stays as it is; and so do
-/// an `__array__`, an `__iter__`, a `__len__` and a `__getbuffer__`.
+/// If the class already has an attribute with the name of a tensor, such as a `#[pyo3(get)]`, that one stays; so do
+/// `__array__`, `__iter__`, `__len__` and `__getbuffer__`.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, dlpack_pymethods};
@@ -256,6 +262,6 @@ pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
 pub use library::function::Library;
 pub use results::{Cupy, Exported, Jax, Numpy, Torch};
+pub use view::{Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
-pub use view::{View, ViewDyn, ViewMut, ViewMutDyn};

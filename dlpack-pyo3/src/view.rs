@@ -1,8 +1,10 @@
 //! Arrays as arguments: of one element type and rank, from any library, as they lie.
 //!
 //! ```text
-//! object ──from_dlpack──> Managed ──fits?──> View<T, N, O> ──deref──> dlpack_core::array::Array
-//!                                     │ no              └─ with a promise: a lease of its addresses
+//! NumPy's own array ──its struct──┐
+//!                                 ├─fits?─> Found ──kept──> View<T, N, O> ──deref──> dlpack_core::array::Array
+//! object ──from_dlpack──> Managed ┘   │ no                       ├─ a slot in the list of its thread, against overlaps
+//!                                     │                          └─ with a promise: a lease of its addresses
 //!                                     └─> numpy.asarray(object, dtype), with `Convert`; else a `TypeError`
 //! ```
 //!
@@ -13,18 +15,22 @@
 //! | `needs` | what an argument has to be, and the text where it is something else |
 //! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
 //! | `device` | arrays in the memory of a GPU, for `cudarc` |
-//! | `lease` | which addresses views with a promise have, so that no two of them meet |
+//! | `live` | the views that are alive on each thread: what is written overlaps no other argument |
+//! | `lease` | the memory of a view with a promise, which no other one may write, or read where it is written |
+//! | `table` | the table of these leases, one for all extension modules of a process |
 
 #[cfg(feature = "cudarc")]
 mod device;
 mod lease;
 mod leased;
+mod live;
 mod needs;
 mod options;
+mod table;
 
 #[cfg(feature = "cudarc")]
 pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
-pub use options::{Contiguous, Convert, InPlace, Options, Promise};
+pub use options::{Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -35,7 +41,7 @@ use dlpack_core::layout::Dims;
 use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
-use crate::view::leased::Leased;
+use crate::view::leased::{Keeper, Leased};
 
 /// An argument: an array of `T` with `N` axes, of NumPy, torch, JAX or any other library, where it lies.
 ///
@@ -66,7 +72,7 @@ use crate::view::leased::Leased;
 /// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
 /// | `None` too | `Option<View<f32, 2>>` |
 /// | one of several dtypes | an enum over views with `#[derive(FromPyObject)]` |
-pub struct View<T, const N: usize, O = ()>(Leased<array::View<T, [i64; N]>, O>);
+pub struct View<T, const N: usize, O = ()>(Leased<array::View<T, [i64; N], Keeper>, O>);
 
 /// As a [`View`], for an array that is written in place. It derefs to an [`ArrayMut`]. A read-only array is refused.
 ///
@@ -79,7 +85,7 @@ pub struct View<T, const N: usize, O = ()>(Leased<array::View<T, [i64; N]>, O>);
 ///     samples.update(|sample| sample * 2.0);
 /// }
 /// ```
-pub struct ViewMut<T, const N: usize, O = ()>(Leased<array::ViewMut<T, [i64; N]>, O>);
+pub struct ViewMut<T, const N: usize, O = ()>(Leased<array::ViewMut<T, [i64; N], Keeper>, O>);
 
 /// As a [`View`], for any number of axes.
 ///
@@ -92,7 +98,7 @@ pub struct ViewMut<T, const N: usize, O = ()>(Leased<array::ViewMut<T, [i64; N]>
 ///     samples.iter().sum::<f64>() / samples.len() as f64
 /// }
 /// ```
-pub struct ViewDyn<T, O = ()>(Leased<array::View<T, Dims>, O>);
+pub struct ViewDyn<T, O = ()>(Leased<array::View<T, Dims, Keeper>, O>);
 
 /// As a [`ViewMut`], for any number of axes.
 ///
@@ -105,7 +111,7 @@ pub struct ViewDyn<T, O = ()>(Leased<array::View<T, Dims>, O>);
 ///     samples.fill(0.0);
 /// }
 /// ```
-pub struct ViewMutDyn<T, O = ()>(Leased<array::ViewMut<T, Dims>, O>);
+pub struct ViewMutDyn<T, O = ()>(Leased<array::ViewMut<T, Dims, Keeper>, O>);
 
 /// What all views do: the name, the rank as a parameter and as an argument, core's view, and what it leads to.
 macro_rules! views {
@@ -116,9 +122,12 @@ macro_rules! views {
         where $($bound)*
         {
             /// The tensor. Others may write to it again, whatever was promised of the view.
-            #[must_use]
-            pub fn into_managed(self) -> Managed {
-                self.0.view.into_managed()
+            ///
+            /// # Errors
+            ///
+            /// [`Error::OutOfMemory`]: of an array of NumPy's own, which a view reads where it lies, a tensor is made only now.
+            pub fn into_managed(self) -> Result<Managed, Error> {
+                self.0.into_managed()
             }
         }
 

@@ -1,27 +1,28 @@
 //! [`Vtable`]: what differs between classes, as one table of constants and functions for each.
 //!
-//! All that the compiler makes anew for a class is what stands in its table, and the C functions by which Python and
-//! consumers reach it, which do no more than pass the table on. What they pass it to is compiled once.
+//! For each class the compiler generates its table with [`export`], and the C functions that Python and consumers call, which only
+//! pass the table on. Everything else is compiled once.
 #![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
-use core::{hint::assert_unchecked, marker::PhantomData, panic::AssertUnwindSafe, ptr::NonNull};
-use std::panic::catch_unwind;
+use core::{hint::assert_unchecked, marker::PhantomData, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
-use dlpack_core::binding::{self, hand_over_usual};
+use dlpack_core::binding::{self, Handover, hand_over, hand_over_plain, is_plain, share_root};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
-use crate::error::{Raised, forget_panic};
-use crate::hold::{Borrowing, Guard, ending, share};
+use crate::error::{OrRaise, Raised, contained, out_of_memory, refuse_of};
+use crate::handover::{ConsumerRequest, Outcome, root, unordered};
+use crate::hold::{Borrowing, Guard, GuardOf, Owner, already_borrowed, ending, share};
+use crate::lender::{Kept, Place, Source};
 
 /// A class whose objects are tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be exported from Python",
-    label = "the class has `#[dlpack_pymethods]`, but is no tensor that any thread may read",
-    note = "add `#[derive(DLPack)]` to it, and see that its fields are `Send` and `Sync`",
-    note = "a class that is `unsendable` cannot be: a consumer may use and release its data on any thread; remove the word",
-    note = "a class with `tensor` or `columns` keys and no data of its own is no tensor: `info` and `iterable` are not for it"
+    label = "expected a `#[pyclass]` with `#[derive(DLPack)]` that is `Send` and `Sync`",
+    note = "add `#[pyclass]` and `#[derive(DLPack)]` to it, and check that its fields are `Send` and `Sync`",
+    note = "remove `unsendable`: a consumer may use and release the data on any thread",
+    note = "a class with `tensor` or `columns` keys and no data of its own is not a tensor: remove `info` and `iterable`"
 )]
 pub trait Exports:
     DLPack + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Sync
@@ -31,14 +32,6 @@ pub trait Exports:
     const ALWAYS_EXCLUSIVE: bool = Self::EXTRAS.exclusive
         && Self::EXTRAS.facts.is_writable_alone()
         && Self::EXTRAS.share.is_none();
-
-    /// Whether there is a short way to a tensor.
-    #[doc(hidden)]
-    const HAS_SHORT_WAY: bool = if Self::EXTRAS.exclusive {
-        Self::ALWAYS_EXCLUSIVE && Self::EXTRAS.usual_mut.is_some()
-    } else {
-        Self::EXTRAS.usual.is_some() || Self::EXTRAS.share_usual.is_some()
-    };
 }
 
 #[diagnostic::do_not_recommend]
@@ -55,26 +48,8 @@ pub(crate) struct Vtable<G> {
     /// The class in Python.
     pub(crate) name: &'static str,
     pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
-    /// The short way to a tensor for a consumer that asks for nothing in particular.
-    pub(crate) usual: unsafe fn(*mut ffi::PyObject) -> Usual,
-    /// Ends a capsule around what that gives.
-    pub(crate) end: ffi::PyCapsule_Destructor,
+    pub(crate) export: Export,
     pub(crate) share: Borrow<G>,
-    pub(crate) describe: Describe,
-    /// The object is a tensor of somebody else and nothing besides.
-    pub(crate) transparent: bool,
-    /// Where consumers may write.
-    pub(crate) exclusive: Option<Exclusive<G>>,
-    /// Exports what a field keeps by itself, where the key `owner` says so.
-    pub(crate) share_field: Option<ShareField>,
-}
-
-/// The same for a class whose objects consumers may write.
-pub(crate) struct Exclusive<G> {
-    /// Whether the types say that it takes this borrow. Otherwise it does where the shared one gives data that is
-    /// read-only, which that of a `SharedBuffer` is not.
-    pub(crate) always: bool,
-    pub(crate) exclude: Borrow<G>,
     pub(crate) describe: Describe,
 }
 
@@ -92,11 +67,12 @@ type Borrow<G> = for<'a> unsafe fn(&'a Bound<'_, PyAny>) -> Result<(Contents<'a>
 /// They are those of such an object, borrowed as [`Borrow`] beside it borrows.
 type Describe = for<'a> unsafe fn(Contents<'a>) -> Result<Descriptor<'a>, Error>;
 
+/// Exports an object of the class: the function [`export`] of that class.
+///
 /// # Safety
 ///
-/// As [`Describe`].
-type ShareField =
-    for<'a> unsafe fn(Contents<'a>, Option<&ExportRequest>) -> Option<Result<Managed, Error>>;
+/// The thread is attached, and the object is one of the class.
+type Export = unsafe fn(*mut ffi::PyObject, ConsumerRequest<'_>, &mut Outcome) -> Exported;
 
 /// What an object of some class holds.
 #[derive(Clone, Copy)]
@@ -108,12 +84,10 @@ impl Contents<'_> {
     }
 }
 
-/// A tensor, which a capsule may be made around with the destructor of its class; nothing where it is unusual or something is
-/// wrong, which the long way finds out.
-pub(crate) type Usual = Option<NonNull<DLManagedTensorVersioned>>;
+/// A tensor in the struct of DLPack 1.0 and later, and the destructor for a capsule around it.
+pub(crate) type Exported = Option<(NonNull<DLManagedTensorVersioned>, Destructor)>;
 
-/// What keeps an object that is so borrowed.
-type OwnerOf<G> = <G as Guard>::Owner;
+type Destructor = ffi::PyCapsule_Destructor;
 
 impl<G: Send + 'static> Vtable<G> {
     /// The table of a class.
@@ -126,14 +100,7 @@ impl<G: Send + 'static> Vtable<G> {
             &Self {
                 name: <T as PyClass>::NAME,
                 class: T::type_object_raw,
-                usual: usual::<T>,
-                end: if T::EXTRAS.exclusive {
-                    ending::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Writer>>
-                } else if T::EXTRAS.share_usual.is_some() {
-                    ending::delete_other::<false, false>
-                } else {
-                    ending::release::<OwnerOf<<T::Frozen as Borrowing<T>>::Reader>>
-                },
+                export: export::<T>,
                 share: |object| {
                     // SAFETY: passed on to the caller.
                     let object = unsafe { object.cast_unchecked::<T>() };
@@ -144,33 +111,6 @@ impl<G: Send + 'static> Vtable<G> {
                 describe: |contents| {
                     // SAFETY: passed on to the caller.
                     unsafe { contents.0.cast::<T>().as_ref() }.describe()
-                },
-                transparent: T::EXTRAS.transparent,
-                exclusive: if T::EXTRAS.exclusive {
-                    Some(Exclusive {
-                        always: T::ALWAYS_EXCLUSIVE,
-                        exclude: |object| {
-                            // SAFETY: passed on to the caller.
-                            let object = unsafe { object.cast_unchecked::<T>() };
-                            // SAFETY: passed on to the caller.
-                            let (value, guard) = unsafe { T::Frozen::exclude(object) }?;
-                            Ok((Contents::of(value), guard.into()))
-                        },
-                        describe: |contents| {
-                            // SAFETY: passed on to the caller.
-                            unsafe { contents.0.cast::<T>().as_mut() }.describe_mut()
-                        },
-                    })
-                } else {
-                    None
-                },
-                share_field: if T::EXTRAS.share.is_some() {
-                    Some(|contents, request| {
-                        // SAFETY: passed on to the caller.
-                        binding::share(unsafe { contents.0.cast::<T>().as_ref() }, request)
-                    })
-                } else {
-                    None
                 },
             }
         }
@@ -183,48 +123,181 @@ impl<G: Send + 'static> Vtable<G> {
     }
 }
 
-/// Exports an object as it is, if it is of the usual kind. That is all that most calls execute, so it is compiled for
-/// each class in one piece.
+/// Exports an object as a consumer requests it: borrows it, describes its contents, and hands them over together with what
+/// keeps them in place. Compiled for each class; what it calls is compiled once per kind of borrow.
+///
+/// A tensor in a block of this crate is returned by address, as it then takes no move of a `Managed`. Any other result is stored
+/// in `other`. With neither, an exception is set.
 ///
 /// # Safety
 ///
 /// The thread is attached, and the object is one of the class.
-#[inline(never)]
-pub(crate) unsafe fn usual<T: Exports>(object: *mut ffi::PyObject) -> Usual {
-    if !T::HAS_SHORT_WAY {
-        return None;
-    }
-    // SAFETY: passed on to the caller.
+// XAP-10
+pub(crate) unsafe fn export<T: Exports>(
+    object: *mut ffi::PyObject,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> Exported {
+    // SAFETY: the caller passes an object of the class, which is not null.
     unsafe { assert_unchecked(!object.is_null()) };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller is attached.
     let py = unsafe { Python::assume_attached() };
-    let axes = const { T::EXTRAS.facts.axes() };
-    let export = || {
-        // SAFETY: an object, which the caller keeps.
+    let mut export = || {
+        // SAFETY: an object, which the caller keeps alive for the call.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: of this class, by the caller's contract.
+        // SAFETY: the caller vouches for its class.
         let object = unsafe { object.cast_unchecked::<T>() };
+        let class = <T as PyClass>::NAME;
+        if !T::ALWAYS_EXCLUSIVE {
+            // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
+            let Some((value, guard)) = (unsafe { T::Frozen::share(&object) }) else {
+                already_borrowed(py, class, "mutably borrowed");
+                return None;
+            };
+            let mut ordered = None;
+            let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
+            if T::EXTRAS.share.is_some() {
+                let mut shared = binding::Shared {
+                    // A lender keeps a `Managed`.
+                    by_address: !matches!(request, ConsumerRequest::Buffer),
+                    outcome: None,
+                };
+                if let Some(tensor) = binding::share(value, sharing, &mut shared) {
+                    let end = ending::delete_other::<false, false> as Destructor;
+                    return Some((tensor.into_raw(), end));
+                }
+                if let Some(shared) = shared.outcome {
+                    return store(py, shared, other);
+                }
+            }
+            let mut described = value.describe();
+            let read_only = || described.as_ref().is_ok_and(|it| it.is_read_only());
+            if !(T::EXTRAS.exclusive && read_only()) {
+                let mut kept = object.as_any().as_borrowed();
+                if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
+                    if let Some(root) = root::<GuardOf<T>>(object.as_any(), descriptor) {
+                        kept = root;
+                    } else if let Some(shared) = share_root(descriptor, sharing) {
+                        return store(py, shared, other);
+                    }
+                }
+                let owner = guard.keep(&kept);
+                // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+                return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
+            }
+        }
         if T::EXTRAS.exclusive {
-            // SAFETY: the guard is dropped last here, or goes into the owner together with the object.
-            let exclusive = unsafe { T::Frozen::exclude(&object) };
-            let (value, guard) = exclusive.map_err(|raised| raised.forget(py)).ok()?;
+            // SAFETY: as for the shared borrow above.
+            let (value, guard) = unsafe { T::Frozen::exclude(&object) }.ok()?;
             let owner = guard.keep(object.as_any());
-            let usual = || T::EXTRAS.usual_mut.and_then(move |usual| usual(value));
-            // SAFETY: as below.
-            return unsafe { hand_over_usual(owner, axes, usual) };
+            let mut described = value.describe_mut();
+            // SAFETY: as for the shared borrow above.
+            return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
         }
-        // SAFETY: the guard is dropped last here, or goes into the owner together with the object.
-        let (value, guard) = unsafe { T::Frozen::share(&object) }?;
-        if let Some(share) = const { T::EXTRAS.share_usual } {
-            return share(value).map(Managed::into_raw);
-        }
-        let owner = guard.keep(object.as_any());
-        // SAFETY: the owner keeps the object, and what is described borrowed.
-        unsafe { hand_over_usual(owner, axes, || binding::usual(value)) }
+        unreachable!("only an exclusive class skips the shared borrow")
     };
-    catch_unwind(AssertUnwindSafe(export)).unwrap_or_else(|payload| {
-        // On the long way it panics again.
-        forget_panic(payload);
-        None
-    })
+    contained(py, || Ok(export())).unwrap_or(None)
+}
+
+/// Hands over what was described, or raises why it could not be.
+///
+/// The fast path is inlined into each class's [`export`], where the descriptor need not be written to memory.
+///
+/// # Safety
+///
+/// The owner keeps the memory that is described until it is dropped.
+#[inline(always)]
+unsafe fn hand_over_any<O: Owner>(
+    py: Python<'_>,
+    owner: O,
+    class: &str,
+    described: &mut Result<Descriptor<'_>, Error>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> Exported {
+    if let (true, Ok(descriptor)) = (request.is_plain(), &mut *described) {
+        if is_plain(descriptor) {
+            // SAFETY: the caller vouches for the owner.
+            return match unsafe { hand_over_plain(owner, descriptor) } {
+                Ok(tensor) => Some((tensor, ending::release::<O> as Destructor)),
+                Err(_) => {
+                    out_of_memory();
+                    None
+                }
+            };
+        }
+    }
+    // SAFETY: the caller vouches for the owner.
+    unsafe { hand_over_requested(py, owner, class, described, request, other) }
+}
+
+/// Stores a tensor, or raises why there is none.
+#[inline(never)]
+fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) -> Exported {
+    if let Ok(tensor) = tensor.or_raise(py) {
+        *other = Outcome::Tensor(tensor);
+    }
+    None
+}
+
+/// Lends what was described by Python's buffer protocol.
+#[cold]
+#[inline(never)]
+fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
+    if !is_plain(descriptor) {
+        return Outcome::NotLent;
+    }
+    match Place::new(py, &Source::of_descriptor(descriptor)) {
+        Ok(place) => Outcome::Lender(place.put(Kept::Object(owner.into_any(py))).unbind()),
+        Err(Raised) => Outcome::None,
+    }
+}
+
+/// Hands over what was described as the request and the device demand: the path of copies, streams and re-exports.
+///
+/// # Safety
+///
+/// As [`hand_over_any`].
+#[cold]
+#[inline(never)]
+unsafe fn hand_over_requested<O: Owner>(
+    py: Python<'_>,
+    owner: O,
+    class: &str,
+    described: &mut Result<Descriptor<'_>, Error>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> Exported {
+    let descriptor = match described {
+        Ok(descriptor) => descriptor,
+        Err(error) => {
+            refuse_of(py, class, error);
+            return None;
+        }
+    };
+    let made;
+    let request = match request {
+        ConsumerRequest::With(request) => request,
+        ConsumerRequest::Buffer => {
+            *other = lend(py, owner, descriptor);
+            return None;
+        }
+        ConsumerRequest::Default => {
+            made = ExportRequest::versioned();
+            &made
+        }
+        ConsumerRequest::Unordered => {
+            made = unordered(descriptor.device());
+            &made
+        }
+    };
+    // SAFETY: the caller vouches for the owner.
+    let handed_over = unsafe { hand_over(|| owner, descriptor, request) };
+    match handed_over.or_raise(py).ok()? {
+        Handover::Kept(tensor) => Some((tensor, ending::release::<O>)),
+        Handover::Other(tensor) => {
+            *other = Outcome::Tensor(tensor);
+            None
+        }
+    }
 }

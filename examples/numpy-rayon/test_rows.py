@@ -63,9 +63,9 @@ def test_read_only_stays_so():
 @pytest.mark.parametrize("function", [unit_rows, twin.unit_rows])
 def test_other_threads_run_meanwhile(function):
     x = np.ones((8000, 1000), np.float32)
-    ticks, _ = rows.ticks_during(lambda: function(x))
-    # With the lock held there might be one before the call and one after it.
-    assert ticks > 2
+    # With the lock held there might be one before the call and one after it, however often it is tried; without it, on a busy
+    # machine, the other thread may get no turn in one call.
+    assert any(rows.ticks_during(lambda: function(x))[0] > 2 for _ in range(100))
 
 
 def test_the_program(capsys):

@@ -1,4 +1,4 @@
-//! What the page on porting shows of modules without these crates: compiled, run, and quoted there.
+//! Code without these crates that the page on porting replaces: compiled, run, and quoted there.
 
 use core::ffi::c_int;
 
@@ -22,7 +22,7 @@ impl Image {
     #[getter]
     fn pixels<'py>(slf: Bound<'py, Self>) -> Bound<'py, PyArray3<f32>> {
         let pixels = &slf.get().pixels;
-        // SAFETY: nobody may move or change the pixels
+        // SAFETY: no code may move or change the pixels
         // while an array over them lives.
         unsafe { PyArray3::borrow_from_array(pixels, slf.clone().into_any()) }
     }

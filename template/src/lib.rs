@@ -1,10 +1,10 @@
-//! A class of Rust that every array library of Python reads without a copy.
+//! A class that every Python array library reads without a copy.
 
 use dlpack_pyo3::{DLPack, View, dlpack_pymethods};
 use pyo3::prelude::*;
 
-/// A picture: `numpy.asarray(Image(480, 640))` is an array of (height, width, 3).
-#[pyclass(frozen)]
+/// An image: `numpy.asarray(Image(480, 640))` is an array of shape (height, width, 3).
+#[pyclass(frozen, module = "{{crate_name}}")]
 #[derive(DLPack)]
 struct Image {
     #[dlpack(data)]
@@ -26,15 +26,19 @@ impl Image {
     }
 }
 
-/// The mean of an array of any library, where it lies.
+/// The mean of an array of any library, read in place.
 #[pyfunction]
 fn mean(array: View<f32, 1>) -> f32 {
     array.iter().sum::<f32>() / array.len() as f32
 }
 
-/// What `import {{crate_name}}` gets.
+/// The Python module.
 #[pymodule(gil_used = false)]
 mod {{crate_name}} {
+    /// Type stubs name it, and pickle finds it here.
+    #[pymodule_export]
+    use dlpack_pyo3::Tensor;
+
     #[pymodule_export]
     use super::{Image, mean};
 }

@@ -644,7 +644,7 @@ def at_exit():
     ).format(paths=sys.path)
     rows = Rows()
     for count in range(3):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
         text = done.stderr.strip()[-200:] or f"status {done.returncode}"
         rows.add(f"run {count + 1}", text, done.returncode == 0 and not done.stderr)
     return rows
@@ -920,7 +920,7 @@ def alone(name, folder):
     words = [sys.executable, str(HERE / "run.py"), "--module", str(folder), "--one", name]
     environment = {**os.environ, **ENVIRONMENT.get(name, {})}
     try:
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=900, check=False)
     except subprocess.TimeoutExpired:
         return [("the whole check", "did not end in 300 s", "NO")]
     if done.returncode == 0:

@@ -36,9 +36,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("peers", move |sh| {
             let python = venv(sh, &interpreter()?, "bench", PACKAGES)?;
             let mut run = python.run(sh).arg("benches/peers.py");
-            // `.ci/debian pythons` builds it.
-            let free = cache()?.join("python-3.14t/bin/python3");
-            if free.exists() {
+            if let Some(free) = cached_interpreter("3.14t") {
                 let free = venv(sh, &free, "bench", "numpy nanobind")?;
                 run = run.arg("--free-threaded").arg(free.python());
             }
@@ -47,5 +45,6 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     ];
     steps.retain(|step| only.is_empty() || step.name == only);
     ensure!(!steps.is_empty(), "no `{only}`; `--help` lists all");
+    let steps = steps.into_iter().map(|step| step.limit(4 * HOUR)).collect();
     run_all(sh, "bench", steps, true)
 }

@@ -6,7 +6,7 @@
 //!   --install      first install cargo-deny and cargo-semver-checks, which compile for minutes; else their steps are skipped
 
 use crate::prelude::*;
-use crate::{api, floors, release, test, text};
+use crate::{api, floors, miri, models, mutants, release, test, text};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let keep_going = args.contains("--keep-going");
@@ -23,6 +23,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("imports go up", floors::check),
         Step::line("formatting: cargo fmt --all --check"),
         Step::line("style: cargo fmt --all --check --manifest-path examples/ecosystem/Cargo.toml"),
+        Step::line("format: cargo fmt --check --manifest-path xtask/mutants/Cargo.toml"),
         Step::line("clippy: cargo clippy --workspace --all-targets --all-features -- -D warnings"),
         Step::new("documentation", |sh| {
             let doc = sh.line("cargo doc --workspace --no-deps --all-features");
@@ -30,6 +31,9 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         }),
     ];
     steps.extend(test::steps(keep_going)?);
+    steps.push(Step::new("tests of cargo xtask mutants", mutants::test));
+    steps.push(Step::new("models of what threads share", models::check));
+    steps.push(Step::new("Miri, in short", miri::short));
     steps.push(Step::new("clippy of examples/ecosystem", ecosystem));
     steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.extend(release::steps());

@@ -8,7 +8,7 @@ use crate::prelude::*;
 
 /// NumPy from the first that takes read-only memory without a copy.
 const PACKAGES: &str = "numpy>=2.1 maturin>=1.16,<2";
-const TESTED: &str = "numpy>=2.1 maturin>=1.16,<2 pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn";
+const TESTED: &str = "numpy>=2.1 maturin>=1.16,<2 pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn polars pyarrow";
 const SHOWN: &str = "pytest numpy>=2.1 pandas ml_dtypes gymnasium distributed";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {

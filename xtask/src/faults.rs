@@ -21,19 +21,20 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::new("one module for all Pythons (abi3)", stable_abi),
         Step::new("AddressSanitizer in CPython", address_sanitizer),
         Step::new("valgrind over CPython", under_valgrind),
-        Step::new("campaigns", move |sh| campaigns(sh, &words)),
     ]);
+    let mut steps: Vec<_> = steps.into_iter().map(|step| step.limit(4 * HOUR)).collect();
+    // Each campaign has a time limit of its own.
+    let campaigns = Step::new("campaigns", move |sh| campaigns(sh, &words));
+    steps.push(campaigns.limit(48 * HOUR));
     steps.retain(|step| step.name.contains(&only));
     run_all(sh, "faults", steps, true)
 }
 
-/// Every Python found, by name; those with a letter are built by `.ci/debian pythons`.
+/// Every Python found, by name; those with a letter come from `.ci/debian pythons`.
 fn interpreters() -> Vec<(String, PathBuf)> {
     let usual = (10..16).map(|minor| Some((format!("3.{minor}"), interpreter_of(minor)?)));
-    let special = ["3.13d", "3.14d", "3.14t"].map(|name| {
-        let python = cache().ok()?.join(format!("python-{name}/bin/python3"));
-        python.exists().then(|| (name.to_owned(), python))
-    });
+    let special = ["3.13d", "3.14d", "3.13t", "3.14t"];
+    let special = special.map(|name| Some((name.to_owned(), cached_interpreter(name)?)));
     usual.chain(special).flatten().collect()
 }
 
@@ -50,7 +51,14 @@ fn stable_abi(sh: &Shell) -> Result<()> {
 }
 
 /// The tests themselves must see a fault, and pytest catch nothing.
-const UNCAUGHT: [&str; 3] = ["-p", "no:faulthandler", "--capture=sys"];
+const UNCAUGHT: [&str; 5] = [
+    "-p",
+    "no:faulthandler",
+    "--capture=sys",
+    // It does not know the options of the plugin that is not there.
+    "-W",
+    "ignore::pytest.PytestConfigWarning",
+];
 
 fn address_sanitizer(sh: &Shell) -> Result<()> {
     /// Instrumented code needs an explicit target: proc macros and build scripts then stay uninstrumented.
@@ -96,17 +104,25 @@ fn under_valgrind(sh: &Shell) -> Result<()> {
     Ok(pytest.env("PYTHONMALLOC", "malloc").run()?)
 }
 
-/// On the usual Python, and on the newest that is like it; a driver in Python plays them, and writes the table.
+/// On the usual Python, and on the newest that is like it; some also on the newest debug build. A driver in Python plays them,
+/// and writes the table.
 fn campaigns(sh: &Shell, words: &[std::ffi::OsString]) -> Result<()> {
     let usual = interpreter()?;
     let mut driver = cmd!(sh, "{usual} dlpack-pyo3/pytests/campaign/run.py {words...}");
-    let mut pythons = interpreters();
+    let (mut debug, mut pythons) = (interpreters(), interpreters());
     pythons.retain(|(name, _)| !name.ends_with(['d', 't']));
+    debug.retain(|(name, _)| name.ends_with('d'));
     let (_, newest) = pythons.pop().context("no Python is found")?;
-    for python in [usual, newest] {
+    let mut played = vec![("--python", usual), ("--python", newest)];
+    match debug.pop() {
+        Some((_, python)) => played.push(("--debug", python)),
+        // The other campaigns are worth it without; the table shows that these rows are missing.
+        None => println!("SKIPPED the debug build of CPython: `.ci/debian pythons` makes one"),
+    }
+    for (word, python) in played {
         let run = Run::new(sh, &python)?;
         driver = driver.env("DLPACK_SIMULATOR", &run.driver);
-        driver = driver.arg("--python").args([run.venv.python(), run.module]);
+        driver = driver.arg(word).args([run.venv.python(), run.module]);
     }
     Ok(driver.run()?)
 }

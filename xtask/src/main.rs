@@ -11,6 +11,9 @@ mod faults;
 mod floors;
 mod gpu;
 mod guide;
+mod miri;
+mod models;
+mod mutants;
 mod place;
 mod pytest;
 mod python;
@@ -18,6 +21,7 @@ mod release;
 mod step;
 mod test;
 mod text;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -41,8 +45,9 @@ macro_rules! commands {
 }
 
 /// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
-const COMMANDS: [(&str, &str, Action); 11] =
-    commands!(demo test ci guide coverage api consumers gpu pytest faults bench);
+const COMMANDS: [(&str, &str, Action); 14] = commands!(
+    demo test ci guide coverage api consumers gpu pytest faults miri models mutants bench
+);
 
 macro_rules! scripts {
     ($($name:literal)*) => {
@@ -51,7 +56,7 @@ macro_rules! scripts {
 }
 
 /// Those that are scripts of `.ci`, which get the words as they are.
-const SCRIPTS: [(&str, &str); 5] = scripts!("asan" "fuzz" "mutants" "valgrind" "windows");
+const SCRIPTS: [(&str, &str); 4] = scripts!("asan" "fuzz" "valgrind" "windows");
 
 fn main() -> ExitCode {
     if let Err(error) = start() {

@@ -8,6 +8,9 @@ use crate::prelude::*;
 const PACKAGE: &str = "dlpack-pytests";
 /// The minor versions of PyO3 before the newest, which every other step uses.
 const OLDER_PYO3: [&str; 2] = ["0.28", "0.29"];
+/// Succeeds in the free-threaded build of CPython 3.13, which PyO3 0.28 is the last to support.
+const IS_3_13T: &str = "import sys, sysconfig; \
+    sys.exit(sys.version_info >= (3, 14) or not sysconfig.get_config_var('Py_GIL_DISABLED'))";
 
 pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
     let (python, words) = (interpreter()?, args.finish());
@@ -20,7 +23,8 @@ pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
 pub(crate) fn steps() -> impl Iterator<Item = Step> {
     let newest = |sh: &Shell| Ok(Run::new(sh, &interpreter()?)?.pytest(sh).run()?);
     let older = OLDER_PYO3.into_iter().map(|version| {
-        let tests = move |sh: &Shell| Ok(Run::with_pyo3(sh, version)?.pytest(sh).run()?);
+        let run = move |sh: &Shell| Run::with_pyo3(sh, &interpreter()?, version);
+        let tests = move |sh: &Shell| Ok(run(sh)?.pytest(sh).run()?);
         Step::new(format!("Python tests with PyO3 {version}"), tests)
     });
     core::iter::once(Step::new("Python tests", newest)).chain(older)
@@ -31,10 +35,16 @@ pub(crate) struct Run {
     pub(crate) venv: Venv,
     pub(crate) module: PathBuf,
     pub(crate) driver: PathBuf,
+    /// The older version of PyO3 that the module is built with.
+    older_pyo3: Option<&'static str>,
 }
 
 impl Run {
+    /// Builds the module with the newest PyO3 that supports this interpreter.
     pub(crate) fn new(sh: &Shell, python: &Path) -> Result<Self> {
+        if succeeds(sh.cmd(python).args(["-c", IS_3_13T])) {
+            return Self::with_pyo3(sh, python, OLDER_PYO3[0]);
+        }
         Self::with_module(sh, python, &module(sh, python)?)
     }
 
@@ -48,20 +58,23 @@ impl Run {
             venv,
             module,
             driver,
+            older_pyo3: None,
         })
     }
 
     /// Cargo resolves a range to its newest version, so an older one takes a package of its own over the same sources.
-    fn with_pyo3(sh: &Shell, version: &str) -> Result<Self> {
-        let python = interpreter()?;
-        let folder = target_dir().join(format!("pyo3-{version}"));
+    fn with_pyo3(sh: &Shell, python: &Path, version: &'static str) -> Result<Self> {
+        let folder = target_of(python).join(format!("pyo3-{version}"));
         let manifest = folder.join("Cargo.toml");
         let text = sh.read_file("dlpack-pyo3/pytests/older-pyo3.toml")?;
         let text = text.replace("{{root}}", &root().display().to_string());
         sh.write_file(&manifest, text.replace("{{version}}", version))?;
         let command = cmd!(sh, "cargo build --manifest-path {manifest}");
-        let module = build(&python, command, &folder.join("target"), "debug")?;
-        Self::with_module(sh, &python, &module)
+        let module = build(python, command, &folder.join("target"), "debug")?;
+        Ok(Self {
+            older_pyo3: Some(version),
+            ..Self::with_module(sh, python, &module)?
+        })
     }
 
     /// All tests.
@@ -73,18 +86,24 @@ impl Run {
     pub(crate) fn pytest_of<'a>(&self, python: Cmd<'a>) -> Cmd<'a> {
         let pytest = pytest(python, "dlpack-pyo3/pytests/tests");
         let pytest = pytest.env("DLPACK_SIMULATOR", &self.driver);
+        let pytest = pytest.env("DLPACK_OLDER_PYO3", self.older_pyo3.unwrap_or_default());
         pytest.env("PYTHONPATH", &self.module)
     }
 }
 
 /// Builds the module for this interpreter, and gives the folder in which it finds it.
 pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
-    let mut target = target_dir();
-    // A folder for each of the others: in one they would build each other's dependencies anew.
-    if !interpreter().is_ok_and(|usual| usual == python) {
-        target.push(format!("python-{}", key(python, "")));
+    build(python, cmd!(sh, "cargo build"), &target_of(python), "debug")
+}
+
+/// The directory that cargo builds into for this interpreter. Each but the usual one has its own: in a shared one they
+/// would rebuild each other's dependencies.
+fn target_of(python: &Path) -> PathBuf {
+    let target = target_dir();
+    if interpreter().is_ok_and(|usual| usual == python) {
+        return target;
     }
-    build(python, cmd!(sh, "cargo build"), &target, "debug")
+    target.join(format!("python-{}", key(python, "")))
 }
 
 /// The same with a command that builds it in another way, into the folder `built` of `target`.

@@ -16,15 +16,25 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
     }
 }
 
-/// A Python 3.N of exactly this N, where the machine has one: `python3.N` or one that pyenv installed.
+/// A Python 3.N of exactly this N, where the machine has one: `python3.N`, one that pyenv installed, or one that
+/// `.ci/debian pythons` placed in the cache.
 pub(crate) fn interpreter_of(minor: u32) -> Option<PathBuf> {
     let name = format!("python3.{minor}");
     let pyenv = folder("PYENV_ROOT", ".pyenv").ok()?.join("versions");
     let installed = std::fs::read_dir(pyenv).into_iter().flatten().flatten();
     let installed = installed.map(|entry| entry.path().join("bin").join(&name));
-    let programs = [PathBuf::from(&name), "python3".into()];
-    let mut found = programs.into_iter().chain(installed).filter_map(ask);
+    let programs = [PathBuf::from(&name), "python3".into()].into_iter();
+    let programs = programs
+        .chain(installed)
+        .chain(cached_interpreter(&format!("3.{minor}")));
+    let mut found = programs.filter_map(ask);
     Some(found.find(|found| found.0 == minor)?.1)
+}
+
+/// The Python of this name, such as `3.14t`, that `.ci/debian pythons` placed in the cache.
+pub(crate) fn cached_interpreter(name: &str) -> Option<PathBuf> {
+    let python = cache().ok()?.join(format!("python-{name}/bin/python3"));
+    python.exists().then_some(python)
 }
 
 /// What an interpreter says of itself, if it runs. A shim of pyenv starts, and fails, for every version that it knows.
@@ -61,9 +71,10 @@ impl Venv {
     }
 }
 
-/// pytest without a cache in the checkout.
+/// pytest without a cache in the checkout. It prints the stacks of all threads if one test takes ten minutes.
 pub(crate) fn pytest<'a>(python: Cmd<'a>, folder: &str) -> Cmd<'a> {
-    let pytest = python.line("-m pytest -q -p no:cacheprovider --rootdir");
+    let pytest =
+        python.line("-m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 --rootdir");
     pytest.args([folder, folder])
 }
 

@@ -113,7 +113,8 @@ fn new_project(sh: &Shell) -> Result<()> {
     sh.copy_file("Cargo.lock", &folder)?;
     let venv = demo::environment(sh, &interpreter()?)?;
     let _there = sh.push_dir(folder);
-    let site = demo::built(sh, &venv, "template", "--features abi3")?;
+    let options = "--generate-stubs --features stubs,abi3";
+    let site = demo::built(sh, &venv, "template", options)?;
     let tests = pytest(venv.run(sh), "tests");
     Ok(tests.env("PYTHONPATH", site).run()?)
 }

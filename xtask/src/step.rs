@@ -1,8 +1,17 @@
-//! Steps with a name, a clock and an outcome.
+//! Steps with a name, a time limit and an outcome.
 
+use core::time::Duration;
 use std::time::Instant;
 
 use crate::prelude::*;
+use crate::watchdog::Watchdog;
+
+/// How many minutes a step may take, unless the variable `DLPACK_STEP_MINUTES` says how many. The slowest builds a clean clone:
+/// minutes on an idle machine of two cores, several times that where other programs keep both busy.
+const MINUTES: u64 = 60;
+
+/// For the limits of steps that take longer.
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// Why nothing was checked: nobody's mistake, but printed where nobody can miss it.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +53,7 @@ type Action = dyn FnOnce(&Shell) -> Result<()>;
 pub(crate) struct Step {
     pub(crate) name: String,
     action: Box<Action>,
+    limit: Option<Duration>,
 }
 
 impl Step {
@@ -52,7 +62,18 @@ impl Step {
         action: impl FnOnce(&Shell) -> Result<()> + 'static,
     ) -> Self {
         let (name, action) = (name.into(), Box::new(action));
-        Self { name, action }
+        let limit = None;
+        Self {
+            name,
+            action,
+            limit,
+        }
+    }
+
+    /// Gives the step a time limit of its own.
+    pub(crate) fn limit(self, limit: Duration) -> Self {
+        let limit = Some(limit);
+        Self { limit, ..self }
     }
 
     /// A step that is one command, written as `name: command`.
@@ -69,14 +90,26 @@ impl Step {
     }
 }
 
-/// Runs the steps in order and says how each ended; stops at the first failure unless told to go on.
+/// Runs the steps in order and says how each ended; stops at the first failure unless told to go on. A step that exceeds its
+/// time limit fails, and the processes that it started are ended.
 pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: bool) -> Result<()> {
+    let usual_limit = usual_limit()?;
     let (started, total) = (Instant::now(), steps.len());
     let (mut passed, mut skipped, mut failed) = (0, Vec::new(), Vec::new());
-    for (number, Step { name, action }) in (1..).zip(steps) {
+    for (number, step) in (1..).zip(steps) {
+        let (name, limit) = (step.name, step.limit.unwrap_or(usual_limit));
         println!("\n=== [{number}/{total}] {name}");
         let clock = Instant::now();
-        let outcome = action(sh);
+        let watchdog = Watchdog::start(format!("[{number}/{total}] {name}"), limit);
+        let mut outcome = (step.action)(sh);
+        if watchdog.stop() {
+            let exceeded = format!("it exceeded its time limit of {limit:.0?}");
+            // Not the error itself: a step whose process was killed may have called that a reason to skip.
+            outcome = Err(match outcome {
+                Ok(()) => anyhow::anyhow!("{exceeded}"),
+                Err(error) => anyhow::anyhow!("{exceeded}: {error:#}"),
+            });
+        }
         let (shown, elapsed) = (format!("--- [{number}/{total}] {name}:"), clock.elapsed());
         match outcome {
             Ok(()) => {
@@ -106,9 +139,93 @@ pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: boo
     Ok(())
 }
 
+/// The time limit of a step that has none of its own.
+fn usual_limit() -> Result<Duration> {
+    let minutes = match std::env::var("DLPACK_STEP_MINUTES") {
+        Ok(minutes) => minutes
+            .parse()
+            .context("DLPACK_STEP_MINUTES is no number")?,
+        Err(_) => MINUTES,
+    };
+    Ok(Duration::from_secs(minutes.saturating_mul(60)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `hang_if_asked` runs, and for how many seconds: `a_step_that_hangs_is_reported` starts it as a process of its own,
+    /// because a watchdog ends all processes below its own.
+    const HANGING: &str = "DLPACK_HANGING_STEP";
+
+    #[test]
+    fn hang_if_asked() {
+        let Ok(asked) = std::env::var(HANGING) else {
+            return;
+        };
+        let (what, limit) = asked.split_once(' ').unwrap();
+        let limit = Duration::from_secs(limit.parse().unwrap());
+        // Found before the step begins: a shim of pyenv takes a while.
+        let python = interpreter().unwrap_or_default();
+        let action: Box<Action> = match what {
+            "child" => Box::new(|sh| Ok(sh.line("sleep 1000").run()?)),
+            "grandchild" => Box::new(|sh| Ok(cmd!(sh, "sh -c 'sleep 1000; true'").run()?)),
+            "python" => Box::new(move |sh| {
+                let python = sh.cmd(python).args(["-X", "faulthandler", "-c"]);
+                let code = "import time\ndef sleeps(): time.sleep(1000)\nsleeps()";
+                Ok(python.arg(code).run()?)
+            }),
+            "skipping" => Box::new(|sh| match sh.line("sleep 1000").run() {
+                Ok(()) => Ok(()),
+                Err(_) => skip("the process failed"),
+            }),
+            _ => Box::new(|_| {
+                std::thread::sleep(Duration::from_secs(1000));
+                Ok(())
+            }),
+        };
+        let step = Step::new("stuck", action).limit(limit);
+        let next = Step::line("next: cargo --version");
+        let outcome = run_all(&Shell::new().unwrap(), "test", vec![step, next], true);
+        println!("outcome: {:#}", outcome.unwrap_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_step_that_hangs_is_reported() {
+        let run = |what, limit| {
+            let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+            test.args(["--exact", "step::tests::hang_if_asked", "--nocapture"]);
+            let output = test.env(HANGING, format!("{what} {limit}")).output();
+            let output = output.unwrap();
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            (output.status.code(), text)
+        };
+        // On a busy machine a process may have got nowhere after a second.
+        let until = |what, shown| {
+            let limits = [1, 8, 60].into_iter();
+            let mut runs = limits.map(|limit| run(what, limit));
+            let (status, text) = runs.find(|(_, text)| text.contains(shown)).unwrap();
+            assert!(text.contains("[1/2] stuck: HANGS"), "{text}");
+            (status, text)
+        };
+        let mut cases = vec![
+            ("child", "sleep 1000"),
+            ("grandchild", "sh -c sleep 1000"),
+            ("skipping", "sleep 1000"),
+        ];
+        cases.extend(interpreter().is_ok().then_some(("python", "in sleeps")));
+        for (what, shown) in cases {
+            let (status, text) = until(what, shown);
+            assert_eq!(status, Some(0), "{text}");
+            let failed = "outcome: 1 FAILED (stuck), 1 passed, 0 skipped, 0 not run";
+            assert!(text.contains(failed), "{text}");
+            assert!(text.contains("exceeded its time limit"), "{text}");
+        }
+        let (status, text) = until("itself", "does not return");
+        assert_eq!(status, Some(1), "{text}");
+    }
 
     #[test]
     fn the_first_failure_stops_the_rest_unless_told_otherwise() {

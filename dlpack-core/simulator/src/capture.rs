@@ -9,6 +9,10 @@
 //!   it captures itself, unless relaxed. In a relaxed thread they are allowed.
 //! - "When an invalid operation is attempted during stream capture, any associated capture graphs are invalidated":
 //!   further steps on their streams give 901, and so does the end of the capture.
+//! - Asking a capturing stream of CUDA for anything but its capture (its context, flags or number) is refused and breaks
+//!   the capture: 900; of a legacy stream beside a blocking capture: 906. No manual says so, but NVIDIA's CCCL does, of
+//!   most of them. With the switch `lax-captures` it is allowed. The sources of HIP allow it.
+//! - What a capturing stream depends on can be asked, and added to what another stream of the same capture depends on.
 //! - The end comes on the stream where the capture began (903), on the same thread unless relaxed (908), with all
 //!   branches joined (904). Asking whether the legacy stream captures gives 906 beside a blocking capture, and
 //!   invalidates nothing.
@@ -206,6 +210,47 @@ impl World {
         let capture = id.ok().and_then(|id| self.captures.get(&id));
         let whole = capture.filter(|capture| !capture.invalidated);
         whole.map_or(0, |capture| capture.graph)
+    }
+
+    /// What the next step on a capturing stream depends on, as the address of a list of nodes; 0 where that is nothing.
+    pub(crate) fn captured_front(&mut self, api: Api, host: HostId, stream: usize) -> usize {
+        let Ok(id) = self.stream(api, host, stream) else {
+            return 0;
+        };
+        let Some(capture) = self.streams[&id.0].capture.and_then(|id| self.active(id)) else {
+            return 0;
+        };
+        let branch = self.captures[&capture].members[&id];
+        let known = self.captures[&capture].branches[branch].clone();
+        if known == Clock::default() {
+            return 0;
+        }
+        let list = self.new_handle();
+        self.fronts.insert(list, (capture, known));
+        list
+    }
+
+    /// The next step on a capturing stream depends on these nodes as well.
+    pub(crate) fn add_dependencies(
+        &mut self,
+        api: Api,
+        host: HostId,
+        stream: usize,
+        (list, count): (usize, usize),
+        flags: u32,
+    ) -> Answer {
+        let id = self.stream(api, host, stream)?;
+        let capture = self.streams[&id.0].capture.ok_or(Code::ILLEGAL_STATE)?;
+        let branch = self.branch(capture, id)?;
+        let (of, known) = self.fronts.get(&list).ok_or(Code::INVALID_VALUE)?.clone();
+        if of != capture || count != 1 || flags != 0 {
+            self.invalidate(capture);
+            return Err(Code::INVALID_VALUE);
+        }
+        if !self.is_switched("ignore-wait") {
+            self.captured(capture).branches[branch].join(&known);
+        }
+        Ok(())
     }
 
     /// Whether a stream captures, as `cuStreamIsCapturing` numbers it, and the number of the capture.

@@ -9,7 +9,7 @@
 pub(crate) struct Line(pub(crate) usize);
 
 /// The last finished step of every line; a line that is not in it has finished nothing.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct Clock(Vec<u64>);
 
 impl Clock {

@@ -168,8 +168,10 @@ extern "C" fn sim_fail(entry: *const c_char, nth: u64, code: i32) {
 
 /// Switches an option: `no-ctx-record-event` (`cuCtxRecordEvent` gives 801), `no-stream-ids` (so does
 /// `cuStreamGetId`), `no-user-objects` (and `cuUserObjectCreate`), `no-memory-pools` (a device without
-/// stream-ordered memory: `cuMemAllocAsync` gives 801), `free-at-once` (`cuMemFree` waits for nothing), `slow` (an event has
-/// happened only if the host knows), `hand-over` (at each call all
+/// stream-ordered memory: `cuMemAllocAsync` gives 801), `lax-captures` (a capturing stream can be asked for its context and its
+/// number), `free-at-once` (`cuMemFree` waits for nothing), `slow` (an event has
+/// happened only if the host knows), `no-record` (nothing is kept for the
+/// second oracle from now on), `hand-over` (at each call all
 /// threads have waited for each other), `reuse-handles` (a new stream gets the handle of one that was destroyed). And those by which a test finds out what its order hangs on: a call
 /// that succeeds and orders nothing. `ignore-record`, `ignore-wait`, `ignore-ctx-record`, `ignore-event-synchronize`,
 /// `ignore-query`, `ignore-stream-synchronize`, `ignore-synchronize-all` (a context or a device), and `ignore-legacy`: the legacy
@@ -180,7 +182,7 @@ extern "C" fn sim_switch(what: *const c_char, on: i32) {
     with_world(|world| world.set_switch(&what, on != 0));
 }
 
-/// The next call that waits on the host is held until `sim_release`, 20 seconds at most.
+/// The next call that waits on the host is held until `sim_release`, two minutes at most.
 #[unsafe(no_mangle)]
 extern "C" fn sim_hold() {
     gate::hold();

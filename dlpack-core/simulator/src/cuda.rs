@@ -141,20 +141,20 @@ entries! { Cuda
     };
     fn cuStreamGetCtx(stream: StreamHandle, context: Out<usize>) |world, host, _label| {
         let special = stream.0 < 3;
-        match world.stream(Cuda, host, stream.0).map(|id| world.streams[&id.0].context) {
+        match world.stream_to_ask(Cuda, host, stream.0).map(|id| world.streams[&id.0].context) {
             Ok(found) if !special && world.root(found) != found => Err(Code::NOT_SUPPORTED),
             found => found.map(|found| context.give(found)),
         }
     };
     fn cuStreamGetCtx_v2(stream: StreamHandle, context: Out<usize>, green: Out<usize>) |world, host, _label| {
-        let found = world.stream(Cuda, host, stream.0);
+        let found = world.stream_to_ask(Cuda, host, stream.0);
         found.map(|id| world.contexts_of(world.streams[&id.0].context)).map(|(regular, part)| {
             context.give(regular);
             green.give(part);
         })
     };
     fn cuStreamGetId(stream: StreamHandle, id: Out<u64>) |world, host, _label| {
-        let found = world.stream(Cuda, host, stream.0);
+        let found = world.stream_to_ask(Cuda, host, stream.0);
         match world.is_switched("no-stream-ids") {
             true => Err(Code::NOT_SUPPORTED),
             false => found.map(|found| id.give(world.streams[&found.0].id as u64)),
@@ -210,13 +210,20 @@ entries! { Cuda
         })
     };
     fn cuStreamGetCaptureInfo_v2(
-        stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, _nodes: usize, _count: usize
+        stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, nodes: Out<usize>, count: Out<usize>
     ) |world, host, _label| {
         world.capture_status(Cuda, host, stream.0).map(|(value, number)| {
             status.give(value);
             id.give(number);
             graph.give(world.captured_graph(number));
+            let front = world.captured_front(Cuda, host, stream.0);
+            nodes.give(front);
+            count.give(usize::from(front != 0));
         })
+    };
+    fn cuStreamUpdateCaptureDependencies(stream: StreamHandle, nodes: usize, count: usize, flags: u32)
+        |world, host, _label| {
+        world.add_dependencies(Cuda, host, stream.0, (nodes, count), flags)
     };
     fn cuThreadExchangeStreamCaptureMode(mode: Out<i32>) |world, host, _label| {
         match mode.take() {

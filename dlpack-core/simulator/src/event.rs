@@ -5,6 +5,8 @@
 //! never recorded is complete. An event recorded on a capturing stream is a captured event, which nobody can wait for
 //! on the host (907); a stream that waits for it joins the capture. `cuCtxRecordEvent` records what all streams of the
 //! context have begun, and invalidates a capture on any of them (900).
+//! In HIP, to ask for an event breaks the capture of the stream that it was recorded on, though that was before (907): older
+//! versions do so. With the switch `lax-captures` it is allowed.
 //! Events are made with flags: one for other processes must not take the time, and between events that do not take it,
 //! or were not recorded, there is none (400).
 //! An event of a green context's stream may be made in its primary context, whose record has the work of its green ones.
@@ -26,6 +28,8 @@ pub(crate) struct Event {
     flags: u32,
     pub(crate) context: usize,
     pub(crate) state: State,
+    /// The number of the stream that it was recorded on last.
+    recorded_on: usize,
     pub(crate) destroyed: bool,
 }
 
@@ -49,6 +53,7 @@ impl World {
             flags,
             context,
             state: State::Never,
+            recorded_on: 0,
             destroyed: false,
         };
         self.events.insert(handle, event);
@@ -101,7 +106,9 @@ impl World {
                 State::Captured(capture, self.captured(capture).next(branch).known)
             }
         };
-        self.event(api, event)?.state = state;
+        let recorded_on = self.streams[&id.0].id;
+        let event = self.event(api, event)?;
+        (event.state, event.recorded_on) = (state, recorded_on);
         Ok(())
     }
 
@@ -191,7 +198,19 @@ impl World {
     /// that from somewhere else: the device takes as long as it likes.
     pub(crate) fn query_event(&mut self, api: Api, host: HostId, event: usize) -> Answer {
         self.current(api, host)?;
-        let state = self.event(api, event)?.state.clone();
+        let Event {
+            state, recorded_on, ..
+        } = self.event(api, event)?;
+        let (state, recorded_on) = (state.clone(), *recorded_on);
+        if api == Api::Hip && !self.is_switched("lax-captures") {
+            let captures = self.captures_where(|stream| stream.id == recorded_on);
+            if !captures.is_empty() {
+                for capture in captures {
+                    self.invalidate(capture);
+                }
+                return Err(Code::CAPTURED_EVENT);
+            }
+        }
         let (State::Recorded(known), true) = (state, self.is_switched("slow")) else {
             return match self.is_switched("ignore-query") {
                 true => self.refuse_unsafe(host),

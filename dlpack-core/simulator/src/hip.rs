@@ -102,13 +102,20 @@ entries! { Hip
         })
     };
     fn hipStreamGetCaptureInfo_v2(
-        stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, _nodes: usize, _count: usize
+        stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, nodes: Out<usize>, count: Out<usize>
     ) |world, host, _label| {
         world.capture_status(Hip, host, stream.0).map(|(value, number)| {
             status.give(value);
             id.give(number);
             graph.give(world.captured_graph(number));
+            let front = world.captured_front(Hip, host, stream.0);
+            nodes.give(front);
+            count.give(usize::from(front != 0));
         })
+    };
+    fn hipStreamUpdateCaptureDependencies(stream: StreamHandle, nodes: usize, count: usize, flags: u32)
+        |world, host, _label| {
+        world.add_dependencies(Hip, host, stream.0, (nodes, count), flags)
     };
     fn hipThreadExchangeStreamCaptureMode(mode: Out<i32>) |world, host, _label| {
         match mode.take() {

@@ -41,6 +41,8 @@ pub(crate) struct Second {
     streams: Vec<things::Stream>,
     events: BTreeMap<u64, things::Event>,
     captures: Vec<captures::Capture>,
+    /// By their addresses: lists of steps, and their captures.
+    lists: BTreeMap<u64, (usize, BTreeSet<usize>)>,
     graphs: BTreeMap<u64, captures::Captured>,
     executables: BTreeMap<u64, captures::Captured>,
     /// Graphs that hold objects of the user's.

@@ -21,6 +21,10 @@ pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed
     #[doc(hidden)]
     fn of(numbers: &[i64]) -> Result<Self, Error>;
 
+    /// The list of this many numbers, which fit the rank, if there is memory for it.
+    #[doc(hidden)]
+    fn from_fn(rank: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error>;
+
     /// All numbers but one.
     #[doc(hidden)]
     fn without(&self, axis: usize) -> Result<Self::Less, Error>;
@@ -49,6 +53,15 @@ impl Rank for Dims {
         Self::from(numbers).whole()
     }
 
+    #[inline]
+    fn from_fn(rank: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error> {
+        let mut list = Self::zeroed(rank).whole()?;
+        list.iter_mut()
+            .zip((0..rank).map(number))
+            .for_each(|(place, number)| *place = number);
+        Ok(list)
+    }
+
     fn without(&self, axis: usize) -> Result<Self, Error> {
         self.without(axis)
     }
@@ -69,6 +82,11 @@ macro_rules! ranks {
             }
 
             #[inline]
+            fn from_fn(_: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error> {
+                Ok(array::from_fn(number))
+            }
+
+            #[inline]
             fn without(&self, axis: usize) -> Result<Self::Less, Error> {
                 Ok(array::from_fn(|i| self[i + usize::from(i >= axis)]))
             }
@@ -86,6 +104,11 @@ impl Rank for [i64; 0] {
 
     fn of(numbers: &[i64]) -> Result<Self, Error> {
         fixed(numbers)
+    }
+
+    #[inline]
+    fn from_fn(_: usize, _: impl FnMut(usize) -> i64) -> Result<Self, Error> {
+        Ok([])
     }
 
     fn without(&self, _: usize) -> Result<Self, Error> {

@@ -353,8 +353,8 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     /// The elements, without a copy, where nobody else can write and they lie one after another.
     ///
-    /// Nobody else can write to a tensor that was moved in, nor to a fresh copy that a producer made for us. Of other
-    /// memory from Python that has to be promised: by the function below, or for all arguments by `dlpack_pyo3::Promise`.
+    /// Nobody else can write to a tensor that was moved in, nor to a copy that Rust made. Of memory from Python that has to
+    /// be promised, whatever flags its producer sets: by the function below, or for all arguments by `dlpack_pyo3::Promise`.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Error, array::View};

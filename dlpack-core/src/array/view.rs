@@ -1,4 +1,7 @@
 //! Arrays that own their tensor: kept in a struct, sent to a thread.
+//!
+//! A binding to another language may have something better than a tensor that keeps the memory, such as a reference to an
+//! object. That is the parameter `K`; a tensor is made of it when somebody asks for one.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -6,11 +9,36 @@ use core::ops::{Deref, DerefMut};
 use crate::array::write::{ArrayMut, Place};
 use crate::array::{Array, Rank};
 use crate::element::Plain;
-use crate::layout::extent;
+use crate::export::strided::Strided;
+use crate::layout::{dims::MAX_RANK, extent};
 use crate::{Error, FromDLPack, Managed, TensorRef};
+
+/// What both views do with what keeps their memory.
+macro_rules! keeper_methods {
+    () => {
+        /// The tensor that `make` makes of what keeps the memory, and of what lies there: nothing where items share bytes, of which
+        /// [`Strided`] knows nothing. It also knows nothing of who may write, so it says that nobody may.
+        ///
+        /// # Errors
+        ///
+        /// What `make` gives.
+        #[doc(hidden)]
+        pub fn into_tensor(
+            self,
+            make: impl FnOnce(K, Option<Strided<'_>>) -> Result<Managed, Error>,
+        ) -> Result<Managed, Error> {
+            let array: &Array<T, L> = &self;
+            let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
+            let array = array.write_bytes(&mut shape, &mut strides);
+            make(self.keeper, array)
+        }
+    };
+}
 
 /// A tensor whose elements are `T`, with the axes of `L`: `[i64; N]` for `N` of them,
 /// [`Dims`](crate::layout::Dims) for any number. Reads as an [`Array`].
+///
+/// `K` keeps the memory: a tensor, but for the views of a binding.
 ///
 /// ```
 /// use dlpack_core::{DLPack, array::View};
@@ -20,9 +48,9 @@ use crate::{Error, FromDLPack, Managed, TensorRef};
 /// assert_eq!(image.iter().sum::<f32>(), 10.0);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-pub struct View<T, L> {
+pub struct View<T, L, K = Managed> {
     array: Array<T, L>,
-    tensor: Managed,
+    keeper: K,
 }
 
 impl<T: Plain, L: Rank> View<T, L> {
@@ -32,7 +60,7 @@ impl<T: Plain, L: Rank> View<T, L> {
     /// use dlpack_core::{DLPack, array::View};
     ///
     /// let error = View::<f64, [i64; 2]>::new(vec![0.0_f32].into_dlpack()?).unwrap_err();
-    /// assert_eq!(error.to_string(), "the tensor holds float32 where float64 is needed");
+    /// assert_eq!(error.to_string(), "expected dtype float64, found float32");
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
@@ -56,9 +84,21 @@ impl<T: Plain, L: Rank> View<T, L> {
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Array::of(&tensor.view()) {
-            Ok(array) => Ok(Self { array, tensor }),
+            Ok(array) => Ok(Self::over(array, tensor)),
             Err(error) => Err((error, tensor)),
         }
+    }
+
+    /// The tensor.
+    #[must_use]
+    pub fn into_managed(self) -> Managed {
+        self.keeper
+    }
+}
+
+impl<T: Plain, L: Rank, K> View<T, L, K> {
+    pub(super) fn over(array: Array<T, L>, keeper: K) -> Self {
+        Self { array, keeper }
     }
 
     /// The same, whose elements are then lent as slices, and read as fast as those.
@@ -72,14 +112,10 @@ impl<T: Plain, L: Rank> View<T, L> {
         self
     }
 
-    /// The tensor.
-    #[must_use]
-    pub fn into_managed(self) -> Managed {
-        self.tensor
-    }
+    keeper_methods!();
 }
 
-impl<T, L> Deref for View<T, L> {
+impl<T, L, K> Deref for View<T, L, K> {
     type Target = Array<T, L>;
 
     #[inline]
@@ -98,9 +134,9 @@ impl<T, L> Deref for View<T, L> {
 /// assert_eq!(image.at([1, 1]), 8.0);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-pub struct ViewMut<T, L> {
+pub struct ViewMut<T, L, K = Managed> {
     array: Place<T, L>,
-    tensor: Managed,
+    keeper: K,
 }
 
 impl<T: Plain, L: Rank> ViewMut<T, L> {
@@ -125,10 +161,23 @@ impl<T: Plain, L: Rank> ViewMut<T, L> {
         reason = "the tensor goes back to its caller"
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        match writable(&tensor.view()) {
-            Ok(array) => Ok(Self { array, tensor }),
+        let found = Array::of(&tensor.view());
+        match found.and_then(|array| writable(&tensor.view(), &array).map(|()| array)) {
+            Ok(array) => Ok(Self::over(Place::new(array), tensor)),
             Err(error) => Err((error, tensor)),
         }
+    }
+
+    /// The tensor.
+    #[must_use]
+    pub fn into_managed(self) -> Managed {
+        self.keeper
+    }
+}
+
+impl<T: Plain, L: Rank, K> ViewMut<T, L, K> {
+    pub(super) fn over(array: Place<T, L>, keeper: K) -> Self {
+        Self { array, keeper }
     }
 
     /// The same, whose elements are then lent as slices, and read and written as fast as those.
@@ -142,14 +191,10 @@ impl<T: Plain, L: Rank> ViewMut<T, L> {
         self
     }
 
-    /// The tensor.
-    #[must_use]
-    pub fn into_managed(self) -> Managed {
-        self.tensor
-    }
+    keeper_methods!();
 }
 
-impl<T, L> Deref for ViewMut<T, L> {
+impl<T, L, K> Deref for ViewMut<T, L, K> {
     type Target = ArrayMut<T, L>;
 
     #[inline]
@@ -158,20 +203,20 @@ impl<T, L> Deref for ViewMut<T, L> {
     }
 }
 
-impl<T, L> DerefMut for ViewMut<T, L> {
+impl<T, L, K> DerefMut for ViewMut<T, L, K> {
     #[inline]
     fn deref_mut(&mut self) -> &mut ArrayMut<T, L> {
         &mut self.array
     }
 }
 
-impl<T: Plain, L: Rank> fmt::Debug for View<T, L> {
+impl<T: Plain, L: Rank, K> fmt::Debug for View<T, L, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("View").field(&self.array).finish()
     }
 }
 
-impl<T: Plain, L: Rank> fmt::Debug for ViewMut<T, L> {
+impl<T: Plain, L: Rank, K> fmt::Debug for ViewMut<T, L, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let array: &Array<T, L> = self;
         f.debug_tuple("ViewMut").field(array).finish()
@@ -198,9 +243,11 @@ impl<T: Plain, L: Rank> FromDLPack for ViewMut<T, L> {
     }
 }
 
-/// The array of a tensor, for writing.
-fn writable<T: Plain, L: Rank>(tensor: &TensorRef<'_>) -> Result<Place<T, L>, Error> {
-    let array: Array<T, L> = Array::of(tensor)?;
+/// That an array of a tensor may be written.
+pub(super) fn writable<T: Plain, L: Rank>(
+    tensor: &TensorRef<'_>,
+    array: &Array<T, L>,
+) -> Result<(), Error> {
     if tensor.is_read_only() {
         return Err(Error::ReadOnly);
     }
@@ -208,5 +255,5 @@ fn writable<T: Plain, L: Rank>(tensor: &TensorRef<'_>) -> Result<Place<T, L>, Er
     if !array.is_contiguous() && extent::may_overlap(shape, strides) {
         return Err(Error::overlap(shape, strides));
     }
-    Ok(Place::new(array))
+    Ok(())
 }

@@ -142,7 +142,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         Ok(())
     }
 
-    /// Replaces each element by what a function makes of it, in row-major order.
+    /// Replaces each element by the result of a function, in row-major order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -152,13 +152,16 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// assert_eq!(samples.to_vec()?, [0.5, 1.0]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
+    #[doc(alias = "iter_mut")]
     pub fn update(&mut self, mut change: impl FnMut(T) -> T) {
         self.blocks(|place, block| {
-            let (to, bytes) = (block.as_mut_ptr().cast::<T>(), size_of_val(block));
+            // Looked up before the pointer is taken: a later use of `block` would end its permission to write.
+            let (count, bytes) = (block.len(), size_of_val(block));
+            let to = block.as_mut_ptr().cast::<T>();
             // SAFETY: so many elements of this array, which Rust code writes like this, and room for as many.
             unsafe { atomic::load(place, to.cast(), bytes, align_of::<T>()) };
             // SAFETY: all written right above.
-            unsafe { make_values(to, block.len()) };
+            unsafe { make_values(to, count) };
             for element in block {
                 // SAFETY: a value, just read.
                 let value = unsafe { element.assume_init() };

@@ -2,9 +2,10 @@
 
 use core::marker::PhantomData;
 
+use crate::describe::parts::StrideRule;
 use crate::describe::{descriptor::Of, parts::Annotation, parts::Reading};
-use crate::describe::{parts::StrideRule, usual::Usual};
 use crate::layout::extent::{self, packed_bytes};
+use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, shape, shape::HOLE};
 use crate::tensor::{foreign::malformed, view::aligned_to};
 use crate::{Descriptor, Error, Order, error::list, loan::Memory, stream::Queue};
@@ -28,62 +29,10 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
 }
 
 impl Annotation {
-    /// The tensor over memory that stays for as long as the caller says.
-    #[inline(always)]
-    pub(super) fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        let Some(usual) = self.usual(&memory) else {
-            return self.general(memory);
-        };
-        let descriptor = Descriptor {
-            data: usual.data,
-            byte_offset: 0,
-            shape: Dims::of_few(usual.shape, usual.rank),
-            strides: Dims::of_few(usual.strides, usual.rank),
-            dtype: usual.dtype,
-            device: usual.device,
-            stream: None,
-            read_only: self.read_only || usual.read_only,
-            access: memory.access,
-            legacy: self.legacy,
-            release: self.release,
-            of: Of::Memory,
-            lifetime: PhantomData,
-        };
-        // Neither holds anything on the heap then, and without the code that would look for it
-        // the compiler sees through both.
-        core::mem::forget(self);
-        core::mem::forget(memory);
-        Ok(descriptor)
-    }
-
-    /// The usual tensor: packed in row-major order from the start of its memory. `None` for any other,
-    /// and where something is wrong; `general` tells these apart.
-    ///
-    /// Inlined into each description, where nearly all of these questions answer themselves, it takes
-    /// some sixty instructions; `general` takes ten times as many.
-    #[inline(always)]
-    fn usual(&self, memory: &Memory) -> Option<Usual<'_>> {
-        let plain = self.reading.is_none()
-            && matches!(self.strides, StrideRule::None)
-            && self.offset == 0
-            && self.byte_offset == 0
-            && self.device.is_none_or(|given| given == memory.device)
-            && self.stream.is_none()
-            && memory.stream.is_none();
-        if !plain {
-            return None;
-        }
-        Usual::over(memory, self.shape.as_ref().map(Dims::few), None)
-    }
-
+    /// Describes any tensor, or says why there is none. [`Annotation::over`] is faster where nothing is wrong.
     #[cold]
-    fn general<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        let reading = self.reading.unwrap_or(Reading {
-            dtype: memory.dtype,
-            axes: memory.axes,
-            element_bits: memory.element * 8,
-            any_bits: true,
-        });
+    pub(super) fn general<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        let reading = self.reading.unwrap_or(Reading::of(&memory));
         if self.reading.is_some() && !reading.dtype.is_known() {
             return Err(Error::UnknownDataType {
                 found: reading.dtype,
@@ -120,13 +69,13 @@ impl Annotation {
             legacy: self.legacy,
             release: self.release,
             of: Of::Memory,
+            home: memory.home,
             lifetime: PhantomData,
-            shape,
-            strides,
+            dims: ShapeStrides::new(&shape, &strides)?,
         };
-        if descriptor.shape.contains(&0) {
+        if shape.contains(&0) {
             // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
-            descriptor.strides = extent::packed(Order::C, &descriptor.shape, 1)?;
+            descriptor.dims = ShapeStrides::row_major(&shape)?;
             return Ok(descriptor);
         }
         self.place(&mut descriptor, &memory, &reading, start)?;
@@ -242,7 +191,7 @@ impl Annotation {
         reading: &Reading,
         start: usize,
     ) -> Result<(), Error> {
-        let (shape, strides) = (&descriptor.shape, &descriptor.strides);
+        let (shape, strides) = (descriptor.shape(), descriptor.strides());
         packed_bytes(shape, reading.dtype).ok_or_else(|| Error::too_large(shape))?;
         let item_bits = i128::try_from(reading.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let start_bits = i128::try_from(start).unwrap_or(i128::MAX);
@@ -292,7 +241,7 @@ impl Annotation {
         }
         // LAY-16: one write would show up in several elements.
         descriptor.read_only =
-            descriptor.read_only || extent::may_overlap(&descriptor.shape, &descriptor.strides);
+            descriptor.read_only || extent::may_overlap(descriptor.shape(), descriptor.strides());
         Ok(())
     }
 }

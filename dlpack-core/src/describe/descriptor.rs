@@ -1,14 +1,14 @@
 //! [`Descriptor`]: a tensor that was found to reach nothing outside its buffer.
 
-use core::{marker::PhantomData, mem::take};
+use core::{marker::PhantomData, ptr::NonNull};
 
-use crate::layout::Dims;
 use crate::layout::cut::Cut;
 use crate::layout::extent::{self, distance, packed_bytes};
+use crate::layout::{Dims, shape_strides::ShapeStrides};
 use crate::stream::{Queue, rules::Origin};
 use crate::tensor::{accessors::accessors, view::aligned_to};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
-use crate::{TensorRef, Version, loan::access::Access};
+use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -33,8 +33,7 @@ pub struct Descriptor<'a> {
     /// The address of the first element, or the handle that `byte_offset` counts from.
     pub(crate) data: *mut u8,
     pub(crate) byte_offset: u64,
-    pub(crate) shape: Dims,
-    pub(crate) strides: Dims,
+    pub(crate) dims: ShapeStrides,
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
     pub(crate) stream: Option<Queue>,
@@ -45,6 +44,8 @@ pub struct Descriptor<'a> {
     pub(crate) release: ReleasePolicy,
     /// What it is of, if that is a tensor.
     pub(crate) of: Of<'a>,
+    /// The buffer that keeps the memory, if that keeps itself: one that is lent for `'a`.
+    pub(crate) home: Option<NonNull<Home>>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -60,7 +61,13 @@ pub(crate) enum Of<'a> {
 }
 
 impl Descriptor<'_> {
-    accessors!(&[i64], ".describe()?");
+    accessors!(&[i64], ".describe()?", dims.shape(), dims.strides());
+
+    /// The number of axes.
+    #[inline(always)]
+    pub(crate) fn rank(&self) -> usize {
+        self.dims.rank()
+    }
 
     /// The stream that the memory is written on, if the data or the annotation names one.
     ///
@@ -75,9 +82,81 @@ impl Descriptor<'_> {
         self.stream.map(StreamRef::new)
     }
 
+    /// Whether the described memory was made on request, and is freed with the descriptor.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_made_on_request(&self) -> bool {
+        self.own().is_some()
+    }
+
     /// Whether the processor reads the memory while others may be writing it.
     pub(crate) fn is_shared(&self) -> bool {
         self.access.is_shared() && self.device.device_type.is_host_readable()
+    }
+
+    /// The tensor of these dimensions over new memory on the host, which the caller allocated for its items.
+    #[inline(always)]
+    pub(crate) fn over(data: *mut u8, dims: ShapeStrides, dtype: DataType, access: Access) -> Self {
+        Self {
+            data,
+            byte_offset: 0,
+            dims,
+            dtype,
+            device: Device::CPU,
+            stream: None,
+            read_only: false,
+            access,
+            legacy: LegacyPolicy::Copy,
+            release: ReleasePolicy::Safe,
+            of: Of::Memory,
+            home: None,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// Whether every item lies in the `bytes` bytes from `start` on.
+    #[inline]
+    pub(crate) fn lies_in(&self, start: *mut u8, bytes: usize) -> bool {
+        // Nearly always the tensor is packed from the start of its memory on.
+        let begins_there = self.data == start && self.byte_offset == 0;
+        if begins_there && self.packed_bytes() <= bytes {
+            return true;
+        }
+        let inside = |(first, end)| {
+            let start = start.addr();
+            first >= start && end <= start.saturating_add(bytes)
+        };
+        self.bytes_reached().is_none_or(inside)
+    }
+
+    /// The size in bytes of a tensor that is packed in row-major order and not empty; `usize::MAX` for any other.
+    #[inline]
+    pub(crate) fn packed_bytes(&self) -> usize {
+        let (shape, strides) = (self.shape(), self.strides());
+        let mut items = 1_i64;
+        for (&extent, &stride) in shape.iter().zip(strides).rev() {
+            if stride != items || extent <= 0 {
+                return usize::MAX;
+            }
+            let Some(more) = items.checked_mul(extent) else {
+                return usize::MAX;
+            };
+            items = more;
+        }
+        let bytes = extent::bytes(items, self.dtype.itemsize_bits(), 7);
+        bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(usize::MAX)
+    }
+
+    /// The size of all items in bytes, whatever the strides.
+    pub(crate) fn bytes_of_items(&self) -> usize {
+        let items = self.shape().iter();
+        let items = items.map(|&items| usize::try_from(items).unwrap_or(0));
+        items.fold(
+            self.dtype.itemsize_bits().div_ceil(8),
+            usize::saturating_mul,
+        )
     }
 
     /// A tensor that belongs to its descriptor.
@@ -107,8 +186,8 @@ impl Descriptor<'_> {
         TensorRef {
             data: self.data,
             byte_offset: self.byte_offset,
-            shape: &self.shape,
-            strides: &self.strides,
+            shape: self.dims.shape(),
+            strides: self.dims.strides(),
             dtype: self.dtype,
             device: self.device,
             read_only: self.read_only,
@@ -124,11 +203,7 @@ impl Descriptor<'_> {
         &mut self,
         cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut part = Cut {
-            first: 0,
-            shape: take(&mut self.shape),
-            strides: take(&mut self.strides),
-        };
+        let mut part = Cut::of(self.shape(), self.strides())?;
         cut(&mut part)?;
         let Cut {
             first,
@@ -136,13 +211,13 @@ impl Descriptor<'_> {
             strides,
         } = part;
         shape.check_rank()?;
-        (self.shape, self.strides) = (shape, strides);
-        if self.shape.contains(&0) {
+        if shape.contains(&0) {
             // LAY-05, LAY-18
             (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
-            self.strides = extent::packed(Order::C, &self.shape, 1)?;
+            self.dims = ShapeStrides::row_major(&shape)?;
             return Ok(());
         }
+        self.dims = ShapeStrides::new(&shape, &strides)?;
         let bits = i128::try_from(self.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let bits = bits.saturating_mul(first as i128);
         if bits % 8 != 0 {
@@ -167,19 +242,20 @@ impl Descriptor<'_> {
         shape.check_rank()?;
         let too_large = || Error::too_large(&shape);
         let needed = packed_bytes(&shape, dtype).ok_or_else(too_large)?;
-        let found = packed_bytes(&self.shape, self.dtype).unwrap_or(0);
+        let found = packed_bytes(self.shape(), self.dtype).unwrap_or(0);
         if found != needed {
             return Err(Error::Bytes { found, needed });
         }
-        if !extent::is_packed(Order::C, &self.shape, &self.strides, 1) {
-            return Err(Error::not_contiguous(&self.shape, &self.strides));
+        let (old, strides) = (self.shape(), self.strides());
+        if !extent::is_packed(Order::C, old, strides, 1) {
+            return Err(Error::not_contiguous(old, strides));
         }
         if self.device.device_type.is_addressable() {
             aligned_to(self.data.addr(), dtype.alignment(), dtype)?;
         }
-        self.strides = extent::packed(Order::C, &shape, 1)?;
-        (self.shape, self.dtype) = (shape, dtype);
-        if self.shape.contains(&0) {
+        self.dims = ShapeStrides::row_major(&shape)?;
+        self.dtype = dtype;
+        if shape.contains(&0) {
             // LAY-05
             (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
         }
@@ -198,32 +274,36 @@ impl Descriptor<'_> {
 
     /// The addresses of the first byte that is reached and of the one behind the last; none if there
     /// are no elements.
+    #[inline]
     pub(crate) fn bytes_reached(&self) -> Option<(usize, usize)> {
-        if self.shape.contains(&0) {
+        if self.shape().contains(&0) {
             return None;
         }
-        let bits = i128::try_from(self.dtype.itemsize_bits()).ok()?;
-        let reach = extent::reach(&self.shape, &self.strides)?;
-        let start = i128::try_from(self.data.addr()).ok()? + i128::from(self.byte_offset);
-        let first = start + (i128::from(reach.min) * bits).div_euclid(8);
-        let end = start + ((i128::from(reach.max) + 1) * bits + 7).div_euclid(8);
-        Some((
-            usize::try_from(first).unwrap_or(0),
-            usize::try_from(end).unwrap_or(usize::MAX),
-        ))
+        let bytes = || {
+            let bits = self.dtype.itemsize_bits();
+            let reach = extent::reach(self.shape(), self.strides())?;
+            let start = self.data.addr();
+            let start = start.checked_add(usize::try_from(self.byte_offset).ok()?)?;
+            let first = isize::try_from(extent::bytes(reach.min, bits, 0)?).ok()?;
+            let end = isize::try_from(extent::bytes(reach.max.checked_add(1)?, bits, 7)?).ok()?;
+            Some((
+                start.checked_add_signed(first)?,
+                start.checked_add_signed(end)?,
+            ))
+        };
+        Some(bytes().unwrap_or((0, usize::MAX)))
     }
 }
 
 impl<'a> Descriptor<'a> {
     /// A tensor that somebody exported, as it is seen through a shared reference.
     pub(crate) fn of(tensor: &'a Managed) -> Result<Self, Error> {
-        let view = tensor.view();
+        let view = tensor.view_inlined();
         let access = tensor.access;
         Ok(Self {
             data: view.data,
             byte_offset: view.byte_offset,
-            shape: Dims::from(view.shape).whole()?,
-            strides: Dims::from(view.strides).whole()?,
+            dims: ShapeStrides::new(view.shape, view.strides)?,
             dtype: view.dtype,
             device: view.device,
             stream: tensor.stream(),
@@ -237,6 +317,7 @@ impl<'a> Descriptor<'a> {
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
             of: Of::Lent(tensor),
+            home: None,
             lifetime: PhantomData,
         })
     }

@@ -10,9 +10,10 @@ use core::{marker::PhantomData, mem::size_of};
 
 use crate::layout::shape::{Numbers, offset};
 use crate::layout::{Dims, Int};
+use crate::loan::{Memory, axes_of};
 use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
 use crate::{Shape, StreamRef, Strides, abi};
-use crate::{describe::descriptor::Descriptor, element::Axes, loan::axes_of, stream::Queue};
+use crate::{describe::descriptor::Descriptor, element::Axes, stream::Queue};
 
 /// What an annotation says beside the data: everything the derive knows, and the builder for an
 /// implementation by hand. The first part that no tensor can have, such as a negative extent, is what
@@ -39,7 +40,7 @@ use crate::{describe::descriptor::Descriptor, element::Axes, loan::axes_of, stre
 #[must_use]
 pub struct Parts<'a> {
     /// The parts, or why the first of them that is impossible was refused.
-    annotation: Result<Annotation, Error>,
+    pub(super) annotation: Result<Annotation, Error>,
     /// The stream lives so long.
     lifetime: PhantomData<&'a ()>,
 }
@@ -77,6 +78,19 @@ pub(super) struct Reading {
     pub(super) element_bits: usize,
     /// Whether reading any bytes as this type is right, or each must be looked at first.
     pub(super) any_bits: bool,
+}
+
+impl Reading {
+    /// As the memory is lent.
+    #[inline]
+    pub(super) fn of(memory: &Memory) -> Self {
+        Self {
+            dtype: memory.dtype,
+            axes: memory.axes,
+            element_bits: memory.element * 8,
+            any_bits: true,
+        }
+    }
 }
 
 impl Default for Parts<'_> {

@@ -1,8 +1,8 @@
-//! The block that an export is: header, owner and lists in one allocation; and the deleter that ends it.
+//! The export block: C struct, owner, shape and strides in one allocation; and the deleter that frees it.
 //!
 //! ```text
-//! manager_ctx ─▶ [ C struct, 80 bytes | owner | extents: room | strides: room ]
-//!        └ in its low bits: how many axes there is room for, and whether a pointer to longer lists lies there instead
+//! manager_ctx ─▶ [ C struct, 80 bytes | owner | shape | strides ]
+//!        └ in its low bits the `Capacity`: how many axes fit, and whether shape and strides are on the heap instead
 //! ```
 #![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
@@ -11,8 +11,9 @@ use core::ptr::{NonNull, addr_of_mut};
 use core::{alloc::Layout, ffi::c_void, marker::PhantomData, mem::offset_of};
 
 use crate::describe::descriptor::Descriptor;
-use crate::export::contents::{Contents, Lists, Room, free_long};
+use crate::export::dims_storage::{Capacity, free_heap};
 use crate::layout::cut::Cut;
+use crate::layout::shape_strides::ShapeStrides;
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
@@ -24,18 +25,19 @@ union Header {
     legacy: abi::DLManagedTensor,
 }
 
-/// One export: the struct that the consumer gets, whatever keeps the memory, and the lists, which are longer than this says.
+/// One export: the struct that the consumer gets, the owner of the memory, and shape and strides, whose number is not part of
+/// the type.
 #[repr(C, align(16))]
 pub(crate) struct Block<O> {
     header: Header,
     owner: O,
-    lists: [i64; 0],
+    dims: [i64; 0],
 }
 
-/// A block, and the room in it. C carries both as `manager_ctx`: the room stands in the low bits of the address.
+/// A block and its capacity. C carries both as `manager_ctx`, the capacity in the low bits of the address.
 struct Context<O> {
     block: *mut Block<O>,
-    room: Room,
+    capacity: Capacity,
 }
 
 impl<O> Clone for Context<O> {
@@ -47,44 +49,44 @@ impl<O> Clone for Context<O> {
 impl<O> Copy for Context<O> {}
 
 impl<O> Context<O> {
-    const LISTS: usize = offset_of!(Block<O>, lists);
+    const DIMS: usize = offset_of!(Block<O>, dims);
 
     #[inline(always)]
     fn of(context: *mut c_void) -> Self {
         Self {
-            block: context.map_addr(|address| address & !Room::BITS).cast(),
-            room: Room::of_bits(context.addr()),
+            block: context.map_addr(|address| address & !Capacity::BITS).cast(),
+            capacity: Capacity::from_bits(context.addr()),
         }
     }
 
     #[inline(always)]
     fn raw(self) -> *mut c_void {
         let block = self.block.cast::<c_void>();
-        block.map_addr(|address| address | self.room.bits())
+        block.map_addr(|address| address | self.capacity.bits())
     }
 
     #[inline(always)]
     fn layout(self) -> Layout {
-        Self::layout_with(self.room)
+        Self::layout_with(self.capacity)
     }
 
     #[inline(always)]
-    fn layout_with(room: Room) -> Layout {
-        let lists = 2 * size_of::<i64>() * room.axes();
+    fn layout_with(capacity: Capacity) -> Layout {
+        let dims = 2 * size_of::<i64>() * capacity.axes();
         let align = align_of::<Block<O>>();
         // SAFETY: the alignment of a type, and a size that is some bytes more than that of one.
-        unsafe { Layout::from_size_align_unchecked(Self::LISTS + lists, align) }
+        unsafe { Layout::from_size_align_unchecked(Self::DIMS + dims, align) }
     }
 
-    /// The lists, or the pointer to longer ones.
+    /// Where shape and strides are, or the pointer to them.
     ///
     /// # Safety
     ///
     /// The context is that of a block that was not freed.
     #[inline(always)]
-    unsafe fn lists(self) -> *mut i64 {
+    unsafe fn dims(self) -> *mut i64 {
         // SAFETY: inside the block, which begins with everything else.
-        unsafe { self.block.byte_add(Self::LISTS) }.cast()
+        unsafe { self.block.byte_add(Self::DIMS) }.cast()
     }
 
     /// Drops the owner where it lies, and frees the block even if that panics.
@@ -102,19 +104,19 @@ impl<O> Context<O> {
     }
 }
 
-/// Frees a block, and the lists that were too long for it; not its owner. It reads the room in the end: until then there
-/// would be a register for it to save and restore.
+/// Frees a block, and shape and strides on the heap, but does not drop the owner. It reads the capacity last: kept across the
+/// drop of the owner, that would cost a register.
 struct Free<O>(*mut c_void, PhantomData<O>);
 
 impl<O> Drop for Free<O> {
     #[inline(always)]
     fn drop(&mut self) {
         let context = Context::<O>::of(self.0);
-        if context.room.is_long() {
+        if context.capacity.is_on_heap() {
             // SAFETY: made only of a block that was not freed.
-            let place = unsafe { context.lists() };
-            // SAFETY: its room says so.
-            unsafe { free_long(place) };
+            let place = unsafe { context.dims() };
+            // SAFETY: the capacity says that the pointer is there, and the block is freed below.
+            unsafe { free_heap(place) };
         }
         // SAFETY: allocated with this layout, and nothing in it is used any more.
         unsafe { dealloc(context.block.cast(), context.layout()) };
@@ -144,15 +146,15 @@ unsafe impl<O: Send> Send for Unfinished<O> {}
 impl<O: Send + 'static> Unfinished<O> {
     /// Moves the owner to its final address. Without memory it is dropped.
     #[inline]
-    pub(crate) fn new(owner: O, room: Room) -> Result<Self, Error> {
-        let bytes = Context::<O>::layout_with(room).size();
-        Self::try_new(owner, room).map_err(|()| Error::OutOfMemory { bytes })
+    pub(crate) fn new(owner: O, capacity: Capacity) -> Result<Self, Error> {
+        let bytes = Context::<O>::layout_with(capacity).size();
+        Self::try_new(owner, capacity).map_err(|()| Error::OutOfMemory { bytes })
     }
 
     #[inline(always)]
-    pub(crate) fn try_new(owner: O, room: Room) -> Result<Self, ()> {
+    pub(crate) fn try_new(owner: O, capacity: Capacity) -> Result<Self, ()> {
         // SAFETY: a block is never of size 0; it begins with a header.
-        let block = unsafe { alloc(Context::<O>::layout_with(room)) }.cast::<Block<O>>();
+        let block = unsafe { alloc(Context::<O>::layout_with(capacity)) }.cast::<Block<O>>();
         if block.is_null() {
             drop_aside(owner);
             return Err(());
@@ -161,32 +163,20 @@ impl<O: Send + 'static> Unfinished<O> {
         let place = unsafe { addr_of_mut!((*block).owner) };
         // SAFETY: it is aligned, not initialised yet, and only ours.
         unsafe { place.write(owner) };
-        Ok(Self(Context { block, room }))
+        Ok(Self(Context { block, capacity }))
     }
 
-    /// Whether the lists of so many axes find room.
-    #[inline(always)]
-    pub(crate) fn has_room(&self, rank: usize) -> bool {
-        rank <= self.0.room.axes()
-    }
+    /// Drops it, out of line: hardly any block is.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn discard(self) {}
 
-    /// Drops it before the error is on its way: a value that is returned while that panics is lost.
+    /// Drops it before the error is returned: a value that is returned while that panics is lost.
     #[cold]
     #[inline(never)]
     pub(crate) fn fail(self, error: Error) -> Error {
         drop(self);
         error
-    }
-
-    /// The owner in a new block, with room for all usual lists; where there is no memory it is dropped.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn roomier(self) -> Option<Self> {
-        let context = self.0.raw();
-        core::mem::forget(self);
-        // SAFETY: `new` made the block, and nobody uses it any more.
-        let owner = unsafe { take(context) };
-        Self::try_new(owner, Room::ANY).ok()
     }
 
     pub(crate) fn owner(&self) -> &O {
@@ -213,18 +203,23 @@ impl<O: Send + 'static> Unfinished<O> {
 
     /// Fills in the rest and lets go of the block: from here on its deleter owns it.
     #[inline(always)]
-    pub(crate) fn finish(self, tensor: Contents<'_>, plan: &Plan) -> Managed {
+    pub(crate) fn finish(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
         self.finish_as(Self::PLAIN, tensor, plan)
     }
 
     const PLAIN: &'static BlockTable = &BlockTable {
-        lists: Context::<O>::LISTS,
+        dims: Context::<O>::DIMS,
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
     #[inline(always)]
-    fn finish_as(self, block: &'static BlockTable, tensor: Contents<'_>, plan: &Plan) -> Managed {
+    fn finish_as(
+        self,
+        block: &'static BlockTable,
+        tensor: &mut Descriptor<'_>,
+        plan: &Plan,
+    ) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
         let header = self.fill(tensor, plan);
         let tensor = match plan.abi {
@@ -244,15 +239,15 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline(always)]
     pub(crate) fn fill(
         self,
-        tensor: Contents<'_>,
+        tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
         let mut context = self.0;
         core::mem::forget(self);
         // SAFETY: `new` allocated the block.
-        let place = unsafe { context.lists() };
-        // SAFETY: the place of the lists, where nothing lies yet.
-        let [shape, strides] = unsafe { tensor.lists.store(place, &mut context.room, tensor.ndim) };
+        let place = unsafe { context.dims() };
+        // SAFETY: the block was allocated with this capacity, and nothing was stored in it yet.
+        let [shape, strides] = unsafe { tensor.dims.store(place, &mut context.capacity) };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
             manager_ctx: context.raw(),
@@ -260,9 +255,9 @@ impl<O: Send + 'static> Unfinished<O> {
             flags: plan.flags,
             dl_tensor: abi::DLTensor {
                 data: tensor.data.cast(),
-                device: tensor.device,
-                ndim: ndim(tensor.ndim),
-                dtype: tensor.dtype,
+                device: plan.device.into(),
+                ndim: ndim(tensor.rank()),
+                dtype: tensor.dtype.into(),
                 shape,
                 strides,
                 byte_offset: tensor.byte_offset,
@@ -286,27 +281,27 @@ pub(super) fn narrow(
     tensor: &mut Managed,
     cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (_, context, lists) = tensor.block_mut();
+    let (_, context, dims) = tensor.block_mut();
     // The type of the owner is not known, and what is used here does not depend on it.
     let mut block = Context::<()>::of(*context);
     let mut part = Descriptor::of_mut(tensor)?;
     part.cut(cut)?;
-    let (data, byte_offset, rank) = (part.data, part.byte_offset, part.shape.len());
-    let new = if rank <= block.room.axes() {
-        Lists::new(&part.shape, &part.strides)?
+    let (data, byte_offset, rank) = (part.data, part.byte_offset, part.rank());
+    let mut new = if rank <= block.capacity.axes() {
+        part.dims
     } else {
-        Lists::boxed(&part.shape, &part.strides)?
+        ShapeStrides::on_heap(part.shape(), part.strides())?
     };
     // SAFETY: inside the block, by the table that belongs to it.
-    let place = unsafe { block.block.byte_add(lists) }.cast::<i64>();
-    if block.room.is_long() {
-        block.room = block.room.without_long();
-        // SAFETY: the room says so, and the tensor gets other lists.
-        unsafe { free_long(place) };
+    let place = unsafe { block.block.byte_add(dims) }.cast::<i64>();
+    if block.capacity.is_on_heap() {
+        block.capacity = block.capacity.without_heap();
+        // SAFETY: the capacity said that the pointer is there; the tensor gets another shape and strides below.
+        unsafe { free_heap(place) };
     }
     let (head, context, _) = tensor.block_mut();
-    // SAFETY: the place of the lists, which a `Managed` is the one way to.
-    let places = unsafe { new.store(place, &mut block.room, rank) };
+    // SAFETY: the place of shape and strides in this block, which only its `Managed` reaches.
+    let places = unsafe { new.store(place, &mut block.capacity) };
     [head.shape, head.strides] = places;
     *context = block.raw();
     head.ndim = ndim(rank);
@@ -328,19 +323,21 @@ pub(super) unsafe fn owner<'a, O: Send + 'static>(
 ) -> Option<&'a O> {
     let Descriptor { device, stream, .. } = *described;
     // SAFETY: passed on to the caller.
+    let plain = unsafe { exactly::<O>(tensor) };
+    if plain.is_some() || device.device_type.api().is_none() {
+        return plain;
+    }
+    // SAFETY: passed on to the caller.
     let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
     // SAFETY: as above.
     let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) }?.owner(device, stream);
-    // SAFETY: as above.
-    unsafe { exactly::<O>(tensor) }
-        .or_else(shared)
-        .or_else(|| moved().map(Unfinished::owner))
+    shared().or_else(|| moved().map(Unfinished::owner))
 }
 
 /// # Safety
 ///
 /// As [`owner`], of this very type.
-unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
+pub(super) unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
     let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
     // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
     // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
@@ -359,13 +356,13 @@ fn drop_aside<O>(_: O) {}
 
 impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
     const STREAMED: &'static BlockTable = &BlockTable {
-        lists: Context::<StreamOwner<O>>::LISTS,
+        dims: Context::<StreamOwner<O>>::DIMS,
         to_legacy: to_legacy::<StreamOwner<O>>,
         stream: stream::<O>,
     };
 
     /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
-    pub(crate) fn finish_streamed(self, tensor: Contents<'_>, plan: &Plan) -> Managed {
+    pub(crate) fn finish_streamed(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
         self.finish_as(Self::STREAMED, tensor, plan)
     }
 }
@@ -446,5 +443,5 @@ unsafe fn to_legacy<O>(
 
 const _: () = {
     assert!(offset_of!(Block<()>, header) == 0);
-    assert!(Room::BITS < align_of::<Block<()>>());
+    assert!(Capacity::BITS < align_of::<Block<()>>());
 };

@@ -4,15 +4,16 @@
 use core::ptr::without_provenance_mut;
 
 use crate::export::block::Unfinished;
-use crate::export::contents::{Contents, Room};
+use crate::export::dims_storage::Capacity;
 use crate::export::{fresh::copy_on_host, fresh::over_copy};
+use crate::layout::shape_strides::ShapeStrides;
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer::reader};
 use crate::stream::driver::{Driver, driver};
 use crate::stream::{Queue, memory::DeviceMemory, order::order, owner::StreamOwner};
 use crate::stream::{release::Release, rules::producer, visit::Capture};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
-use crate::{memory::aligned::AlignedBytes, stream::place::Place, stream::visit::capturing};
+use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
 
 /// A copy of memory that only its device reads.
 pub(super) fn copy(
@@ -22,12 +23,15 @@ pub(super) fn copy(
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
         let (data, memory) = on_device(descriptor, reader(request, descriptor.device)?)?;
-        let tensor = Contents {
-            data: without_provenance_mut(data),
-            access: Access::Exclusive,
-            ..Contents::of(descriptor, plan)?
+        let lists = ShapeStrides::new(descriptor.shape(), descriptor.strides())?;
+        let (data, dtype) = (without_provenance_mut(data), descriptor.dtype);
+        let mut copy = Descriptor {
+            byte_offset: descriptor.byte_offset,
+            legacy: descriptor.legacy,
+            ..Descriptor::over(data, lists, dtype, Access::Exclusive)
         };
-        return Ok(Unfinished::new(memory, Room::of(tensor.ndim))?.finish_streamed(tensor, plan));
+        let capacity = Capacity::of_rank(copy.rank());
+        return Ok(Unfinished::new(memory, capacity)?.finish_streamed(&mut copy, plan));
     }
     let (start, mut memory) = to_host(descriptor)?;
     if descriptor.view().is_contiguous() {
@@ -65,8 +69,7 @@ fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> 
     }
     let (driver, stream) = writer(descriptor)?;
     let visit = driver.visit(descriptor.device)?;
-    visit.enter_that_of(stream)?;
-    if visit.capture(stream.handle)? != Capture::No {
+    if visit.find(stream)?.1 != Capture::No {
         return capturing("data cannot be brought to the host while its stream captures");
     }
     // SAFETY: the descriptor was checked: every item lies in memory that is lent for its lifetime, and so does what is
@@ -95,15 +98,11 @@ fn on_device(
     };
     let (driver, own) = writer(descriptor)?;
     let visit = driver.visit(device)?;
-    let here = visit.place(own)?;
+    let (here, writing) = visit.find(own)?;
     // Whoever orders nothing cannot know of our copy either: then it is made at once.
     let reader = consumer.queue().unwrap_or(own);
-    let there = visit.place(reader)?;
-    let captures = |place: Place, stream: Queue| {
-        visit.enter(place.enter)?;
-        Ok(visit.capture(stream.handle)? != Capture::No)
-    };
-    if captures(here, own)? || captures(there, reader)? {
+    let (there, reading) = visit.find(reader)?;
+    if [writing, reading] != [Capture::No; 2] {
         return capturing("a copy on the device needs memory, which cannot be had in a capture");
     }
     visit.leave()?;

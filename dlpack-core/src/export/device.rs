@@ -1,9 +1,9 @@
 //! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
 
 use crate::export::block::Unfinished;
-use crate::export::contents::{Contents, Room};
 #[cfg(feature = "std")]
 use crate::export::copies;
+use crate::export::dims_storage::Capacity;
 use crate::export::fresh::copy_on_host;
 use crate::export::ways::without_owner;
 use crate::request::{Consumer, Plan, consumer::reader, plan::Way};
@@ -24,13 +24,10 @@ pub(crate) fn finish<O: Send + 'static>(
 ) -> Result<Managed, Error> {
     let origin = descriptor.origin();
     match (way, origin) {
-        (Way::Share, Some(origin)) => {
-            let tensor = Contents::of(descriptor, plan)?;
-            finish_streamed(owner, origin, tensor, plan, request)
-        }
+        (Way::Share, Some(origin)) => finish_streamed(owner, origin, descriptor, plan, request),
         (Way::Share, None) => {
-            let tensor = Contents::of(descriptor, plan)?;
-            Ok(Unfinished::new(owner, Room::of(tensor.ndim))?.finish(tensor, plan))
+            let capacity = Capacity::of_rank(descriptor.rank());
+            Ok(Unfinished::new(owner, capacity)?.finish(descriptor, plan))
         }
         (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
             let tensor = without_owner(descriptor, plan, request);
@@ -50,14 +47,14 @@ pub(crate) fn finish<O: Send + 'static>(
 pub(crate) fn finish_streamed<O: Send + 'static>(
     owner: O,
     origin: Origin,
-    tensor: Contents<'_>,
+    tensor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let consumer = reader(request, origin.device)?;
-    let bytes = tensor.bytes();
+    let bytes = tensor.bytes_of_items();
     let owner = StreamOwner::new(owner, Link::new(origin));
-    let mut block = Unfinished::new(owner, Room::of(tensor.ndim))?;
+    let mut block = Unfinished::new(owner, Capacity::of_rank(tensor.rank()))?;
     // Without elements there is nothing to wait for.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer, bytes)?;

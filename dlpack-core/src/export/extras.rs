@@ -1,13 +1,23 @@
 //! What a type says of its exports beside how it is described: a table of facts and functions.
 
+use crate::export::hand_over::RawExport;
 use crate::{Device, Error, ExportRequest, Managed};
-use crate::{describe::usual::Usual, export::DLPack, loan::facts::Facts};
+use crate::{export::DLPack, loan::facts::Facts};
 
 /// Shape and strides where they lie.
 pub type Lists<'a> = (&'a [i64], &'a [i64]);
 
-/// What an export without the value gives; nothing where the value has to be kept.
-pub type Shared = Option<Result<Managed, Error>>;
+/// How the caller of `Extras::share` gets its result.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Whether the function may return a [`RawExport`], which saves the move of a [`Managed`].
+    pub by_address: bool,
+    /// The result, unless that was returned; `None` if the value itself has to be kept.
+    pub outcome: Option<Result<Managed, Error>>,
+}
+
+/// Exports a value without keeping it, as the key `owner` allows.
+pub(crate) type ShareFn<T> = fn(&T, Option<&ExportRequest>, &mut Shared) -> Option<RawExport>;
 
 /// What a type says of its exports beside how it is described. Whoever says nothing is exported in the ordinary way.
 #[must_use]
@@ -20,16 +30,10 @@ pub struct Extras<T: ?Sized> {
     pub transparent: bool,
     /// Where the data is, of a type that knows without being described.
     pub device: Option<fn(&T) -> Device>,
-    /// The tensor as plain values, if it is of the usual kind.
-    pub usual: Option<for<'a> fn(&'a T) -> Option<Usual<'a>>>,
-    /// The same as a consumer may write it.
-    pub usual_mut: Option<for<'a> fn(&'a mut T) -> Option<Usual<'a>>>,
     /// Shape and strides, where they lie in the value as DLPack wants them: so they can be lent.
     pub lists: Option<for<'a> fn(&'a T) -> Option<Lists<'a>>>,
     /// Exports without keeping the value, where a field holds the memory by itself (key `owner`).
-    pub share: Option<fn(&T, Option<&ExportRequest>) -> Shared>,
-    /// The same where nobody asks, if the tensor is of the usual kind.
-    pub share_usual: Option<fn(&T) -> Option<Managed>>,
+    pub share: Option<ShareFn<T>>,
 }
 
 impl<T: ?Sized> Extras<T> {
@@ -39,11 +43,8 @@ impl<T: ?Sized> Extras<T> {
         exclusive: false,
         transparent: false,
         device: None,
-        usual: None,
-        usual_mut: None,
         lists: None,
         share: None,
-        share_usual: None,
     };
 
     /// Written by a consumer.
@@ -64,18 +65,6 @@ impl<T: ?Sized> Extras<T> {
         self
     }
 
-    /// With a short way to describe what is usual.
-    pub const fn usual(mut self, usual: for<'a> fn(&'a T) -> Option<Usual<'a>>) -> Self {
-        self.usual = Some(usual);
-        self
-    }
-
-    /// With a short way to describe what a consumer may write.
-    pub const fn usual_mut(mut self, usual: for<'a> fn(&'a mut T) -> Option<Usual<'a>>) -> Self {
-        self.usual_mut = Some(usual);
-        self
-    }
-
     /// With lists to lend, where their types lie in the value as DLPack wants them.
     pub const fn lists(mut self, lie: bool, lists: for<'a> fn(&'a T) -> Option<Lists<'a>>) -> Self {
         self.lists = if lie { Some(lists) } else { None };
@@ -83,14 +72,8 @@ impl<T: ?Sized> Extras<T> {
     }
 
     /// With a way to export that does not keep the value.
-    pub const fn share(mut self, share: fn(&T, Option<&ExportRequest>) -> Shared) -> Self {
+    pub const fn share(mut self, share: ShareFn<T>) -> Self {
         self.share = Some(share);
-        self
-    }
-
-    /// With a short way to do that.
-    pub const fn share_usual(mut self, share: fn(&T) -> Option<Managed>) -> Self {
-        self.share_usual = Some(share);
         self
     }
 }
@@ -104,13 +87,6 @@ pub const fn of_types<T: ?Sized>(facts: Facts) -> Extras<T> {
     }
 }
 
-/// The tensor as plain values, if it is of the usual kind.
-#[must_use]
-#[inline(always)]
-pub fn usual<T: DLPack + ?Sized>(value: &T) -> Option<Usual<'_>> {
-    const { T::EXTRAS.usual }.and_then(|usual| usual(value))
-}
-
 /// Shape and strides where they lie, if they can be lent.
 #[must_use]
 #[inline]
@@ -118,8 +94,24 @@ pub fn lists<T: DLPack + ?Sized>(value: &T) -> Option<Lists<'_>> {
     const { T::EXTRAS.lists }.and_then(|lists| lists(value))
 }
 
-/// An export without the value, if it has something that is cheaper to keep; as it is where nobody asks.
+/// Exports a value by its `Extras::share`, if it has one.
 #[inline(always)]
-pub fn share<T: DLPack + ?Sized>(value: &T, request: Option<&ExportRequest>) -> Shared {
-    const { T::EXTRAS.share }.and_then(|share| share(value, request))
+pub fn share<T: DLPack + ?Sized>(
+    value: &T,
+    request: Option<&ExportRequest>,
+    other: &mut Shared,
+) -> Option<RawExport> {
+    const { T::EXTRAS.share }.and_then(|share| share(value, request, other))
+}
+
+/// As [`share`], with the result as a [`Managed`].
+#[inline(always)]
+pub(crate) fn share_managed<T: DLPack + ?Sized>(
+    value: &T,
+    request: Option<&ExportRequest>,
+) -> Option<Result<Managed, Error>> {
+    let mut shared = Shared::default();
+    let address = share(value, request, &mut shared);
+    debug_assert!(address.is_none(), "`by_address` is not set");
+    shared.outcome
 }

@@ -1,12 +1,15 @@
 //! Tensors over memory that is made for them: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use crate::export::block::Unfinished;
-use crate::export::contents::{Contents, NewLists, Room};
+use core::sync::atomic::AtomicBool;
+
+use crate::export::block::{Unfinished, exactly};
+use crate::export::dims_storage::Capacity;
+use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};
 use crate::request::{Plan, Subject, plan::plan_unasked};
-use crate::{DataType, Device, Error, LegacyPolicy, Managed, TensorRef};
+use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRef};
 use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
 impl Managed {
@@ -26,6 +29,53 @@ impl Managed {
     pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
         zeroed(shape, dtype)
     }
+}
+
+/// The memory of a copy that was made for one consumer.
+///
+/// Only [`over_copy`] makes one, so the deleter of a tensor that has it as its owner proves where the memory comes from.
+struct CopiedBytes(#[expect(dead_code, reason = "owns the bytes")] AlignedBytes);
+
+/// What only the drop of a copy reads.
+static MARK: AtomicBool = AtomicBool::new(false);
+
+impl Drop for CopiedBytes {
+    /// Reads the mark, so that no other function has the code of a copy's deleter, nor then its address.
+    fn drop(&mut self) {
+        // SAFETY: a static, which nobody writes.
+        unsafe { MARK.as_ptr().read_volatile() };
+    }
+}
+
+/// Whether a tensor is a copy that this crate made for one consumer, and that was not [shared](Managed::shared) since: whoever
+/// owns the tensor is then the only one who has its memory.
+///
+/// An import can prove no more than this: [`is_copied`](TensorRef::is_copied) alone is a statement of the producer. A copy
+/// in the legacy struct, which has no flags, is not recognised.
+///
+/// ```
+/// use dlpack_core::binding::is_own_copy;
+/// use dlpack_core::{DLPack, ExportRequest, Managed};
+///
+/// let request = ExportRequest { copy: Some(true), ..ExportRequest::versioned() };
+/// let pointer = vec![1_u8, 2].into_dlpack_with(&request)?.into_raw();
+/// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+/// let imported = unsafe { Managed::from_raw(pointer) }?;
+/// assert!(is_own_copy(&imported));
+/// assert!(!is_own_copy(&imported.shared()));
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[must_use]
+pub fn is_own_copy(tensor: &Managed) -> bool {
+    tensor.access == Access::Exclusive && is_copy_of_ours(tensor)
+}
+
+/// The same, whoever else has it by now.
+#[inline(never)]
+pub(super) fn is_copy_of_ours(tensor: &Managed) -> bool {
+    // SAFETY: no other owner contains `CopiedBytes`, and its drop does what that of no other type does.
+    let is_one = unsafe { exactly::<CopiedBytes>(tensor) }.is_some();
+    is_one && tensor.view().is_copied()
 }
 
 /// A copy that nobody else holds, in row-major order, 256-byte aligned.
@@ -67,12 +117,12 @@ pub(crate) fn over_copy(
     legacy: LegacyPolicy,
     plan: &Plan,
 ) -> Result<Managed, Error> {
-    let (mut lists, rank) = (NewLists::row_major(tensor.shape)?, tensor.shape.len());
-    let contents = Contents {
+    let lists = ShapeStrides::row_major(tensor.shape)?;
+    let mut copy = Descriptor {
         legacy,
-        ..Contents::over(&mut memory, rank, tensor.dtype, plan.device, lists.lend())
+        ..Descriptor::over(memory.start(), lists, tensor.dtype, Access::Exclusive)
     };
-    Ok(Unfinished::new(memory, Room::ANY)?.finish(contents, plan))
+    Ok(Unfinished::new(CopiedBytes(memory), Capacity::ANY)?.finish(&mut copy, plan))
 }
 
 /// As [`Managed::zeroed`], of the shape and the type of another tensor: what the allocator of the exchange table gives.
@@ -110,10 +160,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let (mut lists, rank) = (NewLists::row_major(&extents)?, extents.len());
-    let contents = Contents {
-        access: Access::Shared,
-        ..Contents::over(&mut memory, rank, dtype, plan.device, lists.lend())
-    };
-    Ok(Unfinished::new(memory, Room::ANY)?.finish(contents, &plan))
+    let lists = ShapeStrides::row_major(&extents)?;
+    let mut zeros = Descriptor::over(memory.start(), lists, dtype, Access::Shared);
+    Ok(Unfinished::new(memory, Capacity::ANY)?.finish(&mut zeros, &plan))
 }

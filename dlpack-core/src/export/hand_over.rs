@@ -1,20 +1,21 @@
-//! The doors for a binding that releases the owner in a better way than a deleter can.
+//! Entry points for a binding that can release the owner of an export more cheaply than a deleter can.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
+use core::mem::forget;
 use core::ptr::NonNull;
 
+use crate::abi::DLManagedTensorVersioned;
 use crate::export::block::{Unfinished, take};
-use crate::export::contents::{Contents, Room};
-use crate::export::ways::{finish, subject};
-use crate::request::plan::plan;
+use crate::export::dims_storage::Capacity;
+use crate::export::ways::{finish, plan_plain, subject};
+use crate::request::{Plan, plan::plan, plan::plan_unasked};
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{abi, describe::usual::Usual};
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
 pub enum Handover {
     /// The tensor keeps the owner; `take_back` may release it without the deleter.
-    Kept(NonNull<abi::DLManagedTensorVersioned>),
+    Kept(NonNull<DLManagedTensorVersioned>),
     /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
     Other(Managed),
 }
@@ -37,10 +38,10 @@ pub unsafe fn hand_over<O: Send + 'static>(
 ) -> Result<Handover, Error> {
     let plan = plan(request, &subject(descriptor))?;
     let mut with_owner = false;
-    let room = Room::of(descriptor.shape.len());
+    let capacity = Capacity::of_rank(descriptor.rank());
     let block = |owner| {
         with_owner = true;
-        Unfinished::new(owner, room)
+        Unfinished::new(owner, capacity)
     };
     // SAFETY: the caller vouches for the owner.
     let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
@@ -52,48 +53,79 @@ pub unsafe fn hand_over<O: Send + 'static>(
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
-/// More axes than this an array hardly ever has. An export takes 16 bytes for each that it has room for.
-const MANY: usize = 3;
+/// There was no memory for an export block, which takes some hundred bytes.
+#[derive(Debug)]
+pub struct OutOfMemory;
 
-/// As [`hand_over`] for a plain request, of a tensor of the usual kind: as [`Handover::Kept`], or nothing where it is of no
-/// usual kind or there is no memory. The owner was dropped then.
+/// Whether [`hand_over_plain`] can export the tensor: there is no stream to order, and it was not made for this export.
+#[must_use]
+#[inline(always)]
+pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
+    plan_plain(descriptor).is_some()
+}
+
+/// As [`hand_over`] without a request, of a tensor that [`is_plain`].
 ///
-/// The block is there before the tensor is described, so that nothing of the description has to be kept
-/// anywhere else meanwhile; `axes` says for how many it has to have room, where that is known.
+/// # Errors
+///
+/// Without memory for the block. The owner was dropped then.
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::binding::export_with), for what `describe` describes.
+/// As [`export_with`](crate::binding::export_with).
 #[inline(always)]
-pub unsafe fn hand_over_usual<'a, O: Send + 'static>(
+pub unsafe fn hand_over_plain<O: Send + 'static>(
     owner: O,
-    axes: Option<usize>,
-    describe: impl FnOnce() -> Option<Usual<'a>>,
-) -> Option<NonNull<abi::DLManagedTensorVersioned>> {
-    let mut block = Unfinished::try_new(owner, Room::of(axes.unwrap_or(MANY))).ok()?;
-    let Some(usual) = describe() else {
-        discard(block);
-        return None;
-    };
-    if !block.has_room(usual.rank) {
-        block = block.roomier()?;
-    }
-    Some(block.fill(Contents::of_usual(&usual), &usual.plan()))
+    descriptor: &mut Descriptor<'_>,
+) -> Result<NonNull<DLManagedTensorVersioned>, OutOfMemory> {
+    let plan = plan_unasked(&subject(descriptor));
+    let block = Unfinished::try_new(owner, Capacity::of_rank(descriptor.rank()));
+    Ok(block.map_err(|()| OutOfMemory)?.fill(descriptor, &plan))
 }
 
-#[cold]
-#[inline(never)]
-fn discard<O: Send + 'static>(_: Unfinished<O>) {}
+/// An export of this crate in the struct of DLPack 1.0 and later: a [`Managed`] that is only its address. Dropping it calls the
+/// deleter.
+#[derive(Debug)]
+#[must_use]
+pub struct RawExport(NonNull<DLManagedTensorVersioned>);
+
+impl RawExport {
+    /// Puts the tensor that a block's owner keeps into the block.
+    #[inline(always)]
+    pub(super) fn of<O: Send + 'static>(
+        block: Unfinished<O>,
+        descriptor: &mut Descriptor<'_>,
+        plan: &Plan,
+    ) -> Self {
+        Self(block.fill(descriptor, plan))
+    }
+
+    /// Gives up the tensor: whoever gets the address has to call the deleter.
+    #[must_use = "the tensor is leaked unless its deleter is called"]
+    #[inline(always)]
+    pub fn into_raw(self) -> NonNull<DLManagedTensorVersioned> {
+        let tensor = self.0;
+        forget(self);
+        tensor
+    }
+}
+
+impl Drop for RawExport {
+    fn drop(&mut self) {
+        // SAFETY: `of` filled the struct, only this value knows it, and this is its one release.
+        unsafe { DLManagedTensorVersioned::release(self.0) };
+    }
+}
 
 /// Frees the block of an export and gives back its owner: what the deleter would have dropped.
 ///
 /// # Safety
 ///
-/// `tensor` was given by [`hand_over`] or [`hand_over_usual`] as kept, for an owner of this type, and nobody else
+/// `tensor` was given by [`hand_over`] or [`hand_over_plain`] as kept, for an owner of this type, and nobody else
 /// uses it or will call its deleter.
 #[must_use]
 #[inline]
-pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<abi::DLManagedTensorVersioned>) -> O {
+pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -> O {
     // SAFETY: the struct of a block is valid until it is released.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
     // SAFETY: the caller vouches for the type, and gives the block up.

@@ -45,7 +45,9 @@ pub(super) fn changed(
     change: impl FnOnce(&mut Descriptor<'_>) -> Result<(), Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let (sole, copied) = (tensor.is_sole(), tensor.view().is_copied());
+    // A statement of a producer is not repeated where others are known to have the memory.
+    let copied = tensor.view().is_copied() && !tensor.access.is_shared();
+    let sole = tensor.is_sole();
     let owner = Layer(tensor);
     let layer = export_moved(
         owner,

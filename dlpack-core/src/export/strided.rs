@@ -2,11 +2,12 @@
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use crate::export::block::Unfinished;
-use crate::export::contents::{Contents, NewLists, Room};
+use crate::export::dims_storage::Capacity;
+use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, dims::MAX_RANK};
 use crate::loan::access::Access;
 use crate::request::plan::{Subject, plan_unasked};
-use crate::{DataType, Device, Error, LegacyPolicy, Managed};
+use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed};
 
 /// An array on the host, as Python's buffer protocol describes one.
 ///
@@ -58,10 +59,10 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     describe: impl FnOnce(&'a mut O) -> Result<Strided<'a>, E>,
     failed: impl Fn(Error) -> E,
 ) -> Result<Managed, E> {
-    let mut block = Unfinished::new(owner, Room::ANY).map_err(&failed)?;
+    let mut block = Unfinished::new(owner, Capacity::ANY).map_err(&failed)?;
     // SAFETY: what is described is last used right below, before the block becomes a tensor.
     let array = describe(unsafe { block.owner_in_place() })?;
-    let mut lists = lists(&array).map_err(&failed)?;
+    let lists = lists(&array).map_err(&failed)?;
     let plan = plan_unasked(&Subject {
         device: Device::CPU,
         dtype: array.dtype,
@@ -69,25 +70,16 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
         copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let tensor = Contents {
-        data: array.data,
-        byte_offset: 0,
-        ndim: array.shape.len(),
-        lists: lists.lend(),
-        dtype: array.dtype.into(),
-        device: Device::CPU.into(),
-        legacy: LegacyPolicy::Copy,
-        access: Access::Shared,
-    };
+    let mut tensor = Descriptor::over(array.data, lists, array.dtype, Access::Shared);
     // Through the door of foreign tensors, which has all the checks.
     // SAFETY: it is a valid struct, which nobody else has; the caller vouches for the memory.
-    let tensor = unsafe { Managed::from_raw(block.fill(tensor, &plan)) };
+    let tensor = unsafe { Managed::from_raw(block.fill(&mut tensor, &plan)) };
     tensor.map(Managed::shared).map_err(failed)
 }
 
 /// The extents, and the strides in items.
 #[inline]
-fn lists(array: &Strided<'_>) -> Result<NewLists, Error> {
+fn lists(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
     let (found, most, bits) = (array.shape.len(), MAX_RANK, array.dtype.itemsize_bits());
     if found > most {
         return Err(Error::TooManyAxes { found, most });
@@ -97,7 +89,7 @@ fn lists(array: &Strided<'_>) -> Result<NewLists, Error> {
         return Err(Error::UnknownDataType { found });
     }
     let Some(strides) = array.strides else {
-        return NewLists::row_major(&Dims::extents(array.shape)?);
+        return ShapeStrides::row_major(&Dims::extents(array.shape)?);
     };
     let (found, needed) = (strides.len(), array.shape.len());
     if found != needed {
@@ -119,7 +111,7 @@ fn lists(array: &Strided<'_>) -> Result<NewLists, Error> {
     let in_items = |(&extent, &stride): (&isize, &isize)| {
         (extent as i64, (stride >> itemsize.trailing_zeros()) as i64)
     };
-    NewLists::of(axes().map(in_items))
+    ShapeStrides::from_axes(axes().map(in_items))
 }
 
 #[cfg(test)]

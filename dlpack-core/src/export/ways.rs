@@ -1,18 +1,18 @@
-//! From a description, and the owner that keeps its memory, to an export: moved, shared, cloned; one finisher for all.
+//! From a description, and the owner that keeps its memory, to an export: moved or shared; one finisher for all.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
 use core::{mem::replace, ptr::NonNull};
 
-use crate::describe::{descriptor::Of, usual::Usual};
+use crate::describe::descriptor::Of;
 use crate::export::block::Unfinished;
-use crate::export::contents::{Contents, Room};
 use crate::export::device;
-use crate::export::{fresh::copy_on_host, layer::again};
+use crate::export::dims_storage::Capacity;
+use crate::export::{fresh::copy_on_host, fresh::is_copy_of_ours, layer::again};
 use crate::request::plan::{Way, plan, plan_unasked};
 use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
-use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Loan, Managed, Parts};
-use crate::{TensorRef, abi, layout::extent, loan::Memory, version::Abi};
+use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Managed, Parts};
+use crate::{abi, version::Abi};
 
 /// What the plan has to know of a described tensor.
 #[inline]
@@ -28,12 +28,25 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
 }
 
 /// How a described tensor is exported, as a consumer asks for it, or as it is where nobody asked.
-#[inline]
-fn planned(descriptor: &Descriptor<'_>, request: Option<&ExportRequest>) -> Result<Plan, Error> {
-    match request {
-        Some(request) => plan(request, &subject(descriptor)),
-        None => Ok(plan_unasked(&subject(descriptor))),
+#[inline(always)]
+pub(super) fn planned(
+    descriptor: &Descriptor<'_>,
+    request: Option<&ExportRequest>,
+) -> Result<Plan, Error> {
+    let subject = subject(descriptor);
+    // Not a `match`, whose outcome would be moved in wide loads as soon as it was written byte by byte.
+    let mut planned = plan_unasked(&subject);
+    if let Some(request) = request {
+        planned = plan(request, &subject)?;
     }
+    Ok(planned)
+}
+
+/// The plan for a tensor that is shared as it is: without a request, no stream to order, and no copy made for this export.
+#[inline(always)]
+pub(super) fn plan_plain(descriptor: &Descriptor<'_>) -> Option<Plan> {
+    let plain = descriptor.origin().is_none() && descriptor.own().is_none();
+    plain.then(|| plan_unasked(&subject(descriptor)))
 }
 
 /// The stream value by which Rust code says that order is its own affair.
@@ -83,8 +96,8 @@ pub unsafe fn export_with<O: Send + 'static>(
 ) -> Result<Managed, Error> {
     let (descriptor, request) = (&mut descriptor, Some(request));
     let plan = planned(descriptor, request)?;
-    let room = Room::of(descriptor.shape.len());
-    let block = |owner| Unfinished::new(owner, room);
+    let capacity = Capacity::of_rank(descriptor.rank());
+    let block = |owner| Unfinished::new(owner, capacity);
     // SAFETY: the caller vouches for the owner.
     unsafe { finish(|| owner, block, descriptor, &plan, request) }
 }
@@ -126,82 +139,14 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     unsafe { finish(owner, roomy, descriptor, &plan, request) }
 }
 
-/// Exports what `field`, or a clone of it, holds, likewise: the clone is the owner, and the struct stays free.
-///
-/// Nothing is taken on trust: the clone is put at its final place first, and the tensor is exported if what the clone
-/// lends from there [`keeps`] it. A clone that copied its elements does not.
-pub(crate) fn share_clone<T: Clone + Send + 'static>(
-    field: &T,
-    lend: for<'a> fn(&'a T) -> Loan<'a>,
-    mut descriptor: Descriptor<'_>,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    let plan = planned(&descriptor, request)?;
-    if way(&descriptor, &plan) != Way::Share {
-        return without_owner(&mut descriptor, &plan, request);
-    }
-    let block = Unfinished::new(field.clone(), Room::of(descriptor.shape.len()))?;
-    if !keeps(lend(block.owner()), &descriptor) {
-        return Err(Error::OwnerElsewhere);
-    }
-    // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
-    unsafe { finish(|| block, Ok, &mut descriptor, &plan, request) }
-}
-
-/// The same for a plain request and a tensor of the usual kind; nothing where something is wrong or there is no memory,
-/// which the long way finds out.
-#[inline(always)]
-pub(crate) fn share_usual<T: Clone + Send + 'static>(
-    field: &T,
-    lend: for<'a> fn(&'a T) -> Loan<'a>,
-    usual: &Usual<'_>,
-) -> Option<Managed> {
-    let block = Unfinished::try_new(field.clone(), Room::of(usual.rank)).ok()?;
-    if !usual.lies_in(&lend(block.owner()).memory) {
-        return None;
-    }
-    Some(block.finish(Contents::of_usual(usual), &usual.plan()))
-}
-
-/// Whether each item of a tensor is one that the loan lends.
-///
-/// A loan of one run of elements lends every byte of it. What lies in the gaps of any other is somebody else's, wherever the
-/// loan begins and ends: then the tensor has to be the one that the loan itself describes.
-fn keeps(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
-    let Memory { data, bytes, .. } = loan.memory;
-    let alike = loan.memory.device == descriptor.device
-        && (descriptor.read_only || !loan.memory.access.is_read_only())
-        // A stream that the clone does not keep may be gone before it.
-        && (descriptor.origin().is_none() || loan.memory.stream == descriptor.stream);
-    let inside = descriptor.bytes_reached().is_none_or(|(start, end)| {
-        start >= data.addr() && end <= data.addr().saturating_add(bytes)
-    });
-    let layout = loan.memory.layout.as_ref();
-    let is_run =
-        layout.is_none_or(|layout| !extent::may_leave_gaps(&layout.shape, &layout.strides));
-    alike
-        && inside
-        && (is_run
-            || Parts::new()
-                .describe(loan)
-                .is_ok_and(|own| same_items(&own.view(), &descriptor.view())))
-}
-
-fn same_items(one: &TensorRef<'_>, other: &TensorRef<'_>) -> bool {
-    one.as_ptr() == other.as_ptr()
-        && one.dtype() == other.dtype()
-        && one.shape() == other.shape()
-        && extent::same_places(one.shape(), one.strides(), other.strides())
-}
-
-/// A block with room for the lists of any usual tensor: how large it is, the compiler knows.
+/// A block for any tensor whose shape and strides are inline. Its size is a constant.
 #[inline(always)]
 fn roomy<O: Send + 'static>(owner: O) -> Result<Unfinished<O>, Error> {
-    Unfinished::new(owner, Room::ANY)
+    Unfinished::new(owner, Capacity::ANY)
 }
 
 #[inline]
-fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
+pub(super) fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
     plan.way(descriptor.device, descriptor.own().is_some())
 }
 
@@ -225,7 +170,7 @@ pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
         return device::finish(owner(), way, descriptor, plan, request);
     }
     match way(descriptor, plan) {
-        Way::Share => Ok(block(owner())?.finish(Contents::of(descriptor, plan)?, plan)),
+        Way::Share => Ok(block(owner())?.finish(descriptor, plan)),
         Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied => {
             without_owner(descriptor, plan, request)
         }
@@ -249,8 +194,7 @@ pub(super) fn without_owner(
     };
     if let Some(origin) = descriptor.origin() {
         // Who reads it also decides when it can be freed: a graph may outlive it.
-        let tensor = Contents::of(descriptor, plan)?;
-        return device::finish_streamed(copy, origin, tensor, plan, request);
+        return device::finish_streamed(copy, origin, descriptor, plan, request);
     }
     if plan.abi == Abi::Legacy && copy.flags_matter() {
         // The plan shares only what the legacy struct can say.
@@ -278,7 +222,11 @@ impl Managed {
     ///
     /// If a tensor has to be wrapped and there is no memory for the wrapper, of some hundred bytes.
     #[must_use = "the tensor is leaked unless its deleter is called"]
-    pub fn into_raw(self) -> NonNull<abi::DLManagedTensorVersioned> {
+    pub fn into_raw(mut self) -> NonNull<abi::DLManagedTensorVersioned> {
+        if self.access.is_shared() && is_copy_of_ours(&self) {
+            // Whoever gets the pointer is not told that it is the only one with the memory.
+            self.unmark_copied();
+        }
         let tensor = if self.is_complete() {
             match self.give_up() {
                 Ok(tensor) => return tensor,

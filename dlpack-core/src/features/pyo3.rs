@@ -2,14 +2,14 @@
 
 use alloc::{string::String, vec::Vec};
 
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::{PyErr, PyTypeInfo, Python, ffi::PyTypeObject};
 
 use crate::{Error, error::text};
 
 /// The exception that a consumer expects: `BufferError`, except for a value that makes no sense (`ValueError`), an index
-/// out of range (`IndexError`) and for no memory (`MemoryError`); never `TypeError`, upon which consumers ask again for
-/// less.
+/// out of range (`IndexError`), for no memory (`MemoryError`) and for modules that cannot work together (`RuntimeError`); never
+/// `TypeError`, upon which consumers ask again for less.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_core::SharedBuffer;
@@ -54,6 +54,7 @@ pub fn exception(error: &Error) -> Exception {
     match error {
         Error::OutOfMemory { .. } => of::<PyMemoryError>(),
         Error::BadStream { .. } => of::<PyValueError>(),
+        Error::NoLeaseTable { .. } => of::<PyRuntimeError>(),
         Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => of::<PyIndexError>(),
         _ => of::<PyBufferError>(),
     }

@@ -4,12 +4,15 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use crate::element::{Axes, Plain};
+use crate::export::root::home_of;
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
 use crate::loan::access::Access;
 use crate::tensor::view::{aligned_to, elements, same_extent};
-use crate::{DataType, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef};
+use crate::{
+    DataType, Descriptor, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef,
+};
 
 /// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
 #[doc(hidden)]
@@ -266,6 +269,10 @@ impl Import {
             (true, false) => Access::Read,
         };
         aligned_to(data.addr(), align_of::<T>(), view.dtype)?;
+        if let Some(home) = home_of(&Descriptor::of(&self.tensor)?) {
+            // An export of a buffer: the new one is another handle on its memory.
+            return Ok(SharedBuffer::within(home, data, len, access));
+        }
         SharedBuffer::kept_by(self.tensor, data, len, access)
     }
 }

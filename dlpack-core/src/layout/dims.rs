@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::Error;
+use crate::{Error, Order, layout::shape::HOLE};
 
 /// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too.
 // LAY-20
@@ -13,19 +13,98 @@ pub(crate) const MAX_RANK: usize = 64;
 /// Of so many axes, nothing is on the heap.
 pub(crate) const INLINE: usize = 6;
 
-/// The extents or strides of few axes: plain values, which the compiler keeps in registers.
-#[derive(Clone, Copy, Debug)]
-pub struct Few {
+/// The extents or strides of at most [`INLINE`] axes: plain values, which the compiler can keep in registers. Behind the last
+/// axis they are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct InlineDims {
     pub(crate) values: [i64; INLINE],
-    /// More than there are values, where they are not known.
+    /// `usize::MAX` if the values are not inline.
     pub(crate) len: usize,
 }
 
-impl Few {
+impl InlineDims {
     pub(crate) const UNKNOWN: Self = Self {
         values: [0; INLINE],
         len: usize::MAX,
     };
+
+    /// The values, if they are inline.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&[i64]> {
+        self.values.get(..self.len)
+    }
+
+    /// Whether a value is left out (`_`).
+    #[inline]
+    pub(crate) fn has_hole(&self) -> bool {
+        self.get().is_some_and(|values| values.contains(&HOLE))
+    }
+
+    /// Replaces each stride that is left out (`_`): packed against the axis to its right, `unit` for the last.
+    #[inline]
+    pub(crate) fn filled_strides(mut self, shape: &Self, unit: i64) -> Option<Self> {
+        if self.len != shape.len {
+            return None;
+        }
+        let mut packed = Some(unit);
+        let strides = self.values.get_mut(..self.len)?.iter_mut();
+        for (stride, &extent) in strides.zip(shape.get()?).rev() {
+            if *stride == HOLE {
+                *stride = packed?;
+            }
+            packed = stride.checked_mul(extent);
+        }
+        Some(self)
+    }
+
+    /// Whether other values are the same, apart from those that they leave out.
+    pub(crate) fn agrees_with(&self, others: Self) -> bool {
+        let mut pairs = self.values.iter().zip(others.values);
+        self.len == others.len && pairs.all(|(value, other)| other == HOLE || *value == other)
+    }
+
+    /// The values that `map` gives for each. `None` if one is left out.
+    #[inline]
+    pub(crate) fn map(mut self, map: impl Fn(i64) -> Option<i64>) -> Option<Self> {
+        for value in self.values.get_mut(..self.len)? {
+            if *value == HOLE {
+                return None;
+            }
+            *value = map(*value)?;
+        }
+        Some(self)
+    }
+
+    /// The strides that pack these extents, without those of other axes. `None` as for [`packed_strides`](Self::packed_strides).
+    #[inline]
+    pub(crate) fn packed(&self, order: Order, unit: i64) -> Option<Self> {
+        let mut packed = Self {
+            values: [0; INLINE],
+            len: self.len,
+        };
+        let pack = |(stride, &extent): (&mut i64, &i64), next: i64| {
+            *stride = next;
+            next.checked_mul(extent)
+        };
+        let axes = packed.values.iter_mut().zip(self.get()?);
+        match order {
+            Order::C => axes.rev().try_fold(unit, |next, axis| pack(axis, next)),
+            Order::F => axes
+                .into_iter()
+                .try_fold(unit, |next, axis| pack(axis, next)),
+        }?;
+        Some(packed)
+    }
+
+    /// `None` if they do not fit.
+    #[inline]
+    pub(crate) fn append(&mut self, values: &[i64]) -> Option<()> {
+        for &value in values {
+            *self.values.get_mut(self.len)? = value;
+            self.len += 1;
+        }
+        Some(())
+    }
 
     /// One axis.
     #[inline(always)]
@@ -35,18 +114,52 @@ impl Few {
         Self { values, len: 1 }
     }
 
-    /// The strides that pack such axes in row-major order, if none of them is empty, and they make at most
-    /// `most` items.
+    /// Replaces the one extent that is left out (`_`), so that the product is `elements`. `None` if there are several, or if the
+    /// division leaves a remainder.
     #[inline(always)]
-    pub(crate) fn packed_strides(&self, most: usize) -> Option<[i64; INLINE]> {
+    pub(crate) fn filled(mut self, elements: usize) -> Option<Self> {
+        let mut hole = None;
+        let mut others = 1_i64;
+        for axis in 0..INLINE {
+            if axis < self.len {
+                if self.values[axis] != HOLE {
+                    others = others.checked_mul(self.values[axis])?;
+                } else if hole.replace(axis).is_some() {
+                    return None;
+                }
+            }
+        }
+        if let Some(axis) = hole {
+            let others = usize::try_from(others).ok()?;
+            if elements.checked_rem(others)? != 0 {
+                return None;
+            }
+            self.values[axis] = i64::try_from(elements / others).ok()?;
+        }
+        Some(self)
+    }
+
+    /// The strides that pack these extents in this order, `unit` for the axis that moves fastest. `None` if an extent is not
+    /// positive or the product exceeds `most`.
+    #[inline(always)]
+    pub(crate) fn packed_strides(
+        &self,
+        order: Order,
+        unit: i64,
+        most: usize,
+    ) -> Option<[i64; INLINE]> {
         if self.len > INLINE {
             return None;
         }
         let mut strides = [0; INLINE];
         let mut items = 1_i64;
-        for axis in (0..INLINE).rev() {
+        for step in 0..INLINE {
+            let axis = match order {
+                Order::C => INLINE - 1 - step,
+                Order::F => step,
+            };
             if axis < self.len {
-                strides[axis] = items;
+                strides[axis] = items.checked_mul(unit)?;
                 if self.values[axis] <= 0 {
                     return None;
                 }
@@ -72,7 +185,7 @@ impl Few {
 /// ```
 pub struct Dims {
     /// Of a list that there was no memory for: unknown, and how many bytes that was.
-    inline: Few,
+    inline: InlineDims,
     /// All the values, where there are more than those; else empty.
     heap: Vec<i64>,
 }
@@ -86,32 +199,26 @@ impl Dims {
     #[must_use]
     #[inline]
     pub const fn new() -> Self {
-        Self::of_few([0; INLINE], 0)
+        Self::from_inline([0; INLINE], 0)
     }
 
     /// These many of them.
     #[inline(always)]
-    pub(crate) const fn of_few(values: [i64; INLINE], len: usize) -> Self {
+    pub(crate) const fn from_inline(values: [i64; INLINE], len: usize) -> Self {
         Self {
-            inline: Few { values, len },
+            inline: InlineDims { values, len },
             heap: Vec::new(),
         }
     }
 
     /// The values, if they are kept inline.
     #[inline]
-    pub(crate) fn few(&self) -> Few {
+    pub(crate) fn inline(&self) -> InlineDims {
         if self.heap.is_empty() {
             self.inline
         } else {
-            Few::UNKNOWN
+            InlineDims::UNKNOWN
         }
-    }
-
-    /// The values where they are kept inline, and those that are not.
-    #[inline]
-    pub(crate) fn parts(&self) -> (&[i64; INLINE], &[i64]) {
-        (&self.inline.values, &self.heap)
     }
 
     #[inline]
@@ -146,7 +253,7 @@ impl Dims {
         let room = self.heap.try_reserve(more).is_ok();
         if !room {
             let bytes = i64::try_from(8 * (self.len() + more)).unwrap_or(i64::MAX);
-            *self = Self::of_few([bytes; INLINE], usize::MAX);
+            *self = Self::from_inline([bytes; INLINE], usize::MAX);
         }
         room
     }
@@ -223,7 +330,7 @@ impl Clone for Dims {
     #[inline]
     fn clone(&self) -> Self {
         if self.heap.is_empty() {
-            return Self::of_few(self.inline.values, self.inline.len);
+            return Self::from_inline(self.inline.values, self.inline.len);
         }
         Self::from(&self.heap[..])
     }
@@ -288,7 +395,7 @@ impl<const N: usize> From<[i64; N]> for Dims {
         for (place, value) in inline.iter_mut().zip(values) {
             *place = value;
         }
-        Self::of_few(inline, N)
+        Self::from_inline(inline, N)
     }
 }
 

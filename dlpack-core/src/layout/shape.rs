@@ -7,7 +7,7 @@ use alloc::{boxed::Box, vec::Vec};
 use core::marker::PhantomData;
 
 use crate::Error;
-use crate::layout::dims::{Dims, Few, INLINE};
+use crate::layout::dims::Dims;
 
 /// An integer that can be an extent, a stride or an offset.
 ///
@@ -26,18 +26,11 @@ use crate::layout::dims::{Dims, Few, INLINE};
 pub trait Int: sealed::Number {
     #[doc(hidden)]
     fn to_i128(&self) -> i128;
-
-    /// The integer, or for one that no `i64` holds any negative number.
-    #[doc(hidden)]
-    #[inline]
-    fn to_i64(&self) -> i64 {
-        i64::try_from(self.to_i128()).unwrap_or(HOLE)
-    }
 }
 
 /// Closes the traits: what else might be an integer or a list of them, core would have to check.
 pub(crate) mod sealed {
-    use super::{Dims, Error, Few, Numbers, Rank};
+    use super::{Dims, Error, Numbers, Rank};
 
     pub trait Number {}
 
@@ -55,12 +48,6 @@ pub(crate) mod sealed {
             Self: Sized,
         {
             self.read(numbers)
-        }
-
-        /// The numbers, if they are few and make sense.
-        #[inline]
-        fn few(&self, numbers: Numbers) -> Few {
-            self.read(numbers).map_or(Few::UNKNOWN, |dims| dims.few())
         }
     }
 }
@@ -83,15 +70,6 @@ impl Int for usize {
     #[inline]
     fn to_i128(&self) -> i128 {
         i128::try_from(*self).unwrap_or(i128::MAX)
-    }
-
-    #[inline]
-    fn to_i64(&self) -> i64 {
-        // The upper half becomes the negative numbers.
-        #[expect(clippy::cast_possible_wrap, reason = "as it says")]
-        {
-            *self as i64
-        }
     }
 }
 
@@ -252,19 +230,6 @@ impl<I: Int, const N: usize> sealed::List for [I; N] {
             values[axis] = numbers.check(axis, found.to_i128())?;
         }
         Dims::from(values).whole()
-    }
-
-    /// A value that no `i64` holds becomes one that no tensor has.
-    #[inline(always)]
-    fn few(&self, _: Numbers) -> Few {
-        if N > INLINE {
-            return Few::UNKNOWN;
-        }
-        let mut values = [0; INLINE];
-        for (place, value) in values.iter_mut().zip(self) {
-            *place = value.to_i64();
-        }
-        Few { values, len: N }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 use core::mem::{MaybeUninit, align_of, size_of};
-use core::{fmt, marker::PhantomData, ptr, slice};
+use core::{fmt, marker::PhantomData, ptr, ptr::NonNull, slice};
 
 use crate::element::{Plain, make_values};
 use crate::loan::buffer::{Buffer, Writable};
@@ -35,14 +35,39 @@ use crate::{Device, Error};
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct SharedBuffer<T> {
-    data: *mut T,
     len: usize,
+    home: Home,
+    elements: PhantomData<T>,
+}
+
+/// Memory that keeps itself: a buffer, whatever its elements are.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    start: *mut u8,
+    bytes: usize,
     access: Access,
     /// Whether the memory was allocated here.
     is_own: bool,
     /// What keeps it.
-    home: Counted,
-    elements: PhantomData<T>,
+    keeper: Counted,
+}
+
+// SAFETY: an address, through which `Home` itself neither reads nor writes, and what keeps it, which any thread may drop.
+unsafe impl Send for Home {}
+// SAFETY: as above.
+unsafe impl Sync for Home {}
+
+impl Home {
+    /// The first byte, and how many there are.
+    #[inline]
+    pub(crate) fn bytes(&self) -> (*mut u8, usize) {
+        (self.start, self.bytes)
+    }
+
+    #[inline]
+    pub(crate) fn access(&self) -> Access {
+        self.access
+    }
 }
 
 // SAFETY: the memory is reached by atomic accesses, or through contracts that exclude races; the
@@ -68,10 +93,9 @@ impl<T: Plain> SharedBuffer<T> {
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
         let data = memory.as_mut_ptr().cast();
-        Ok(Self {
-            is_own: true,
-            ..Self::kept_by(memory, data, len, Access::Shared)?
-        })
+        let mut buffer = Self::kept_by(memory, data, len, Access::Shared)?;
+        buffer.home.is_own = true;
+        Ok(buffer)
     }
 
     /// A copy of these elements.
@@ -99,15 +123,36 @@ impl<T: Plain> SharedBuffer<T> {
         len: usize,
         access: Access,
     ) -> Result<Self, Error> {
-        let home = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
-        Ok(Self {
-            data,
-            len,
+        let keeper = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
+        let home = Home {
+            start: data.cast(),
+            bytes: len.saturating_mul(size_of::<T>()),
             access,
             is_own: false,
-            home: home.untyped(),
+            keeper: keeper.untyped(),
+        };
+        Ok(Self {
+            len,
+            home,
             elements: PhantomData,
         })
+    }
+
+    /// `len` aligned, initialised elements in memory that keeps itself, which `home` contains. Others access them as `access`
+    /// says, or as those who have that memory already do.
+    pub(crate) fn within(home: &Home, data: *mut T, len: usize, access: Access) -> Self {
+        let mut home = home.clone();
+        home.access = match access {
+            Access::Read if home.access.is_shared() => Access::ReadShared,
+            access => access,
+        };
+        home.is_own &= !home.access.is_read_only();
+        (home.start, home.bytes) = (data.cast(), len.saturating_mul(size_of::<T>()));
+        Self {
+            len,
+            home,
+            elements: PhantomData,
+        }
     }
 
     /// How many elements there are.
@@ -140,7 +185,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.access.is_read_only()
+        self.home.access.is_read_only()
     }
 
     /// The address of the first element; reading and writing through it is for the caller to order.
@@ -152,7 +197,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn as_ptr(&self) -> *mut T {
-        self.data
+        self.home.start.cast()
     }
 
     /// One element.
@@ -321,7 +366,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.is_own || self.home.holds() > 1 {
+        if !self.home.is_own || self.home.keeper.holds() > 1 {
             return None;
         }
         if !T::ANY_BITS {
@@ -332,7 +377,7 @@ impl<T: Plain> SharedBuffer<T> {
         }
         // SAFETY: `len` aligned, initialised elements. Every export and every clone holds `home`, and
         // nobody does; `&mut self` keeps it so. What stands for a `bool` was made one right above.
-        Some(unsafe { slice::from_raw_parts_mut(self.data, self.len) })
+        Some(unsafe { slice::from_raw_parts_mut(self.as_ptr(), self.len) })
     }
 
     /// The elements as a slice, while others may hold them.
@@ -350,11 +395,11 @@ impl<T: Plain> SharedBuffer<T> {
     /// byte other than 0 and 1 where a `bool` stands.
     #[must_use]
     pub unsafe fn as_slice(&self) -> &[T] {
-        if self.data.is_null() {
+        if self.as_ptr().is_null() {
             return &[];
         }
         // SAFETY: `len` aligned, initialised elements that `home` keeps; the caller excludes writers.
-        unsafe { slice::from_raw_parts(self.data, self.len) }
+        unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
     /// That a slice is as long as the buffer.
@@ -371,7 +416,7 @@ impl<T: Plain> SharedBuffer<T> {
         if count > self.len.saturating_sub(index) {
             self.no_such(index, count);
         }
-        self.data.wrapping_add(index)
+        self.as_ptr().wrapping_add(index)
     }
 
     #[cold]
@@ -386,13 +431,15 @@ impl<T: Plain> SharedBuffer<T> {
 
     /// Reads as many elements from `index` on as there is room for.
     fn load(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
-        let from = self.place(index, elements.len()).cast();
-        let (to, bytes) = (elements.as_mut_ptr().cast::<T>(), size_of_val(elements));
+        // Looked up before the pointer is taken: a later use of `elements` would end its permission to write.
+        let (count, bytes) = (elements.len(), size_of_val(elements));
+        let to = elements.as_mut_ptr().cast::<T>();
+        let from = self.place(index, count).cast();
         // SAFETY: elements of this buffer, initialised and kept by `home`, which all Rust code accesses like this while others
         // look. There is room for as many.
         unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
         // SAFETY: all written right above.
-        unsafe { make_values(to, elements.len()) };
+        unsafe { make_values(to, count) };
     }
 
     /// Writes so many elements from `index` on.
@@ -414,10 +461,7 @@ impl<T: Plain> SharedBuffer<T> {
 impl<T> Clone for SharedBuffer<T> {
     fn clone(&self) -> Self {
         Self {
-            data: self.data,
             len: self.len,
-            access: self.access,
-            is_own: self.is_own,
             home: self.home.clone(),
             elements: PhantomData,
         }
@@ -427,9 +471,9 @@ impl<T> Clone for SharedBuffer<T> {
 impl<T> fmt::Debug for SharedBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedBuffer")
-            .field("data", &self.data)
+            .field("data", &self.home.start)
             .field("len", &self.len)
-            .field("access", &self.access)
+            .field("access", &self.home.access)
             .finish_non_exhaustive()
     }
 }
@@ -441,9 +485,10 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
         // SAFETY: `len` elements that `home` keeps while `self` is borrowed. If they were adopted for reading, nobody
         // writes to them, by that contract, and `store` refuses. Else others may write, we only access them atomically,
         // and the loan says so, as one of `from_raw_parts_mut` does.
-        let mut loan = unsafe { Loan::from_raw_parts(self.data, self.len, Device::CPU) };
+        let mut loan = unsafe { Loan::from_raw_parts(self.as_ptr(), self.len, Device::CPU) };
         // `bool` too may be written: whatever `load` reads, it makes a value first.
-        loan.memory.access = self.access;
+        loan.memory.access = self.home.access;
+        loan.memory.home = Some(NonNull::from(&self.home));
         loan
     }
 }

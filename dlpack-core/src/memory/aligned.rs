@@ -26,6 +26,15 @@ pub(crate) struct AlignedBytes {
 }
 
 impl AlignedBytes {
+    /// Where a tensor over them begins: nowhere, if there are none.
+    #[inline]
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        if self.is_empty() {
+            return core::ptr::null_mut();
+        }
+        self.as_mut_ptr()
+    }
+
     /// Allocates; the error is the number of bytes that could not be had.
     pub(crate) fn new(len: usize) -> Result<Self, usize> {
         Self::from(len, alloc)

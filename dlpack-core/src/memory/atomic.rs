@@ -63,6 +63,27 @@ macro_rules! instructions {
     };
 }
 
+/// Reads one byte, in memory that may have been lent to be read only: `AtomicU8::from_ptr` is for memory that is written too.
+///
+/// # Safety
+///
+/// The byte is initialised and may be read, and Rust code writes it by atomic accesses only.
+#[inline(always)]
+unsafe fn load_byte(at: *const u8) -> u8 {
+    #[cfg(not(miri))]
+    {
+        // SAFETY: the caller's promise; an atomic load of one byte is allowed in memory that is only read.
+        unsafe { &*at.cast::<AtomicU8>() }.load(Ordering::Relaxed)
+    }
+    // Stacked Borrows, unlike Tree Borrows, refuses such a reference where no write is allowed, so none is made.
+    #[cfg(miri)]
+    {
+        use core::intrinsics::{AtomicOrdering, atomic_load};
+        // SAFETY: the caller's promise.
+        unsafe { atomic_load::<u8, { AtomicOrdering::Relaxed }>(at) }
+    }
+}
+
 macro_rules! accesses {
     ($($bytes:literal $load:literal $store:literal)*) => {
         /// The largest word that can be read and written whole.
@@ -91,8 +112,7 @@ macro_rules! accesses {
                 })*
                 _ => {
                     // SAFETY: a byte that may be read, and is accessed like this by all Rust code.
-                    let byte = unsafe { AtomicU8::from_ptr(at.cast_mut()) };
-                    byte.load(Ordering::Relaxed).into()
+                    unsafe { load_byte(at) }.into()
                 }
             }
         }

@@ -4,8 +4,12 @@
 use alloc::{alloc::alloc, boxed::Box};
 #[cfg(feature = "std")]
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::{alloc::Layout, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(all(test, loom))]
+mod models;
 
 /// A hold on a value; without a type, on one that is only kept.
 #[derive(Debug)]

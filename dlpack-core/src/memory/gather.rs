@@ -49,14 +49,20 @@ pub(crate) unsafe fn gather(
     shared: bool,
 ) {
     if shared {
-        // What divides the first address and the distances of all others, up to the largest word.
-        let alignment = 1 << (src.addr() | itemsize | 8).trailing_zeros();
+        let alignment = common_alignment(src, itemsize);
         // SAFETY: the caller's promises.
         unsafe { gather_by(Shared(alignment), src, shape, strides, itemsize, dst) }
     } else {
         // SAFETY: as above.
         unsafe { gather_by(Alone, src, shape, strides, itemsize, dst) }
     }
+}
+
+/// The alignment of every item: the largest power of two that divides the first address and the distances of the others,
+/// but no more than that of the largest word.
+#[inline]
+fn common_alignment(first: *const u8, itemsize: usize) -> usize {
+    1 << (first.addr() | itemsize | 8).trailing_zeros()
 }
 
 /// # Safety

@@ -1,6 +1,7 @@
 //! What each key becomes: the loan and who may keep it, extents, strides, offsets, items, devices, streams.
 
-use crate::describe::usual::Usual;
+use crate::export::owner_field::{share_clone, share_plain};
+use crate::export::{extras::Shared, hand_over::RawExport};
 use crate::layout::Dims;
 use crate::layout::shape::{self, HOLE, Int, List, Shape, StridesFor};
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
@@ -40,25 +41,37 @@ pub trait Handle: Clone + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Clone + Send + 'static> Handle for T {}
 
-/// What a clone of the field marked `owner` keeps, exported without the struct.
+/// Exports a tensor over the memory of a field marked `owner`: a clone of the field is the owner of the export.
 pub fn share<T: Handle, R: Route<T>>(
     field: &T,
-    described: Result<Descriptor<'_>, Error>,
+    mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
     _: R,
 ) -> Result<Managed, Error> {
-    crate::export::ways::share_clone(field, R::lend, described?, request)
+    let descriptor = described.as_mut().map_err(Error::take)?;
+    share_clone(field, R::lend, descriptor, request)
 }
 
-/// The short way to the same for the usual tensor, to a consumer who asks for nothing in particular. As a call, which several
-/// classes over the same type would share, it takes a third more.
-#[inline(always)]
-pub fn share_usual<T: Handle, R: Route<T>>(
+/// As [`share`], in the form of `Extras::share`.
+pub fn share_owner<T: Handle, R: Route<T>>(
     field: &T,
-    usual: Option<Usual<'_>>,
+    mut described: Result<Descriptor<'_>, Error>,
+    request: Option<&ExportRequest>,
+    other: &mut Shared,
     _: R,
-) -> Option<Managed> {
-    crate::export::ways::share_usual(field, R::lend, &usual?)
+) -> Option<RawExport> {
+    other.outcome = Some(match &mut described {
+        Err(error) => Err(error.take()),
+        Ok(descriptor) => {
+            if request.is_none() && other.by_address {
+                if let Some(tensor) = share_plain(field, R::lend, descriptor) {
+                    return Some(tensor);
+                }
+            }
+            share_clone(field, R::lend, descriptor, request)
+        }
+    });
+    None
 }
 
 /// A shape.
@@ -71,20 +84,6 @@ pub fn shape<S: Shape + ?Sized>(shape: &S) -> List {
 #[inline]
 pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
     List(Dims::strides(strides))
-}
-
-/// As `shape` for [`described`](super::described): compiled once for each type of a list.
-#[cold]
-#[inline(never)]
-pub fn rare_shape<S: Shape + ?Sized>(shape: &S) -> Option<List> {
-    Some(List(Dims::extents(shape)))
-}
-
-/// As `strides`, likewise.
-#[cold]
-#[inline(never)]
-pub fn rare_strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> Option<List> {
-    Some(List(Dims::strides(strides)))
 }
 
 /// One number of a list; `None` stands for `_`.

@@ -12,17 +12,16 @@
 //!
 //! [`Whole`] does the same for a field that is the whole tensor.
 
-use alloc::sync::Arc;
-use core::marker::PhantomData;
-use core::ops::{Deref, DerefMut};
-
 use crate::describe::record::{NamedDocs, Table};
-use crate::describe::usual::{Usual, usual};
 use crate::export::extras::{self, Shared};
+use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
 use crate::{Writable, element::AnyBits, private::claim::Elem};
+use alloc::sync::Arc;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
 
 /// Through `Buffer`.
 #[derive(Clone, Copy, Debug)]
@@ -272,13 +271,6 @@ impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
 /// A way from `T` to the whole tensor.
 pub trait RouteToTensor<T: ?Sized> {
-    /// As plain values, if it is of the usual kind.
-    #[inline]
-    fn usual(value: &T) -> Option<Usual<'_>> {
-        let _ = value;
-        None
-    }
-
     /// As it is seen through a shared reference.
     fn describe(value: &T) -> Result<Descriptor<'_>, Error>;
 }
@@ -290,18 +282,13 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
     /// Without keeping the value, if it can.
     #[inline]
-    fn share(value: &T, request: Option<&ExportRequest>) -> Shared {
-        let _ = (value, request);
+    fn share(value: &T, request: Option<&ExportRequest>, other: &mut Shared) -> Option<RawExport> {
+        let _ = (value, request, other);
         None
     }
 }
 
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
-    #[inline]
-    fn usual(value: &T) -> Option<Usual<'_>> {
-        extras::usual(value)
-    }
-
     #[inline]
     fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
         value.describe()
@@ -315,8 +302,8 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: Option<&ExportRequest>) -> Shared {
-        extras::share(value, request)
+    fn share(value: &T, request: Option<&ExportRequest>, other: &mut Shared) -> Option<RawExport> {
+        extras::share(value, request, other)
     }
 }
 
@@ -350,11 +337,6 @@ macro_rules! slices {
         where
             $route: Route<T>,
         {
-            #[inline]
-            fn usual(value: &T) -> Option<Usual<'_>> {
-                usual(<$route as Route<T>>::lend(value), None, None)
-            }
-
             #[inline]
             fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
                 Parts::new().describe(<$route as Route<T>>::lend(value))

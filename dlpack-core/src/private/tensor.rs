@@ -1,47 +1,23 @@
 //! A whole tensor: in a field, under a name, one that may be missing; and the way back.
 
-use crate::describe::{record::Columns, usual::Usual};
+use crate::describe::record::Columns;
 use crate::error::text;
-use crate::export::extras::Shared;
+use crate::export::{extras::Shared, hand_over::RawExport};
 use crate::import::{FromTensor, reader::Import};
 use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
 use crate::private::claim::equal;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
 use crate::tensor::view::same_extent;
-use crate::{Descriptor, Error, ExportRequest, FromDLPack, Loan, Managed, Parts, Record};
+use crate::{Descriptor, Error, ExportRequest, FromDLPack, Managed, Record};
 
 /// What describing gives.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
-
-/// A tensor whose parts are fields, described by code that is compiled once: for types whose exports hardly ever
-/// describe, since they know the usual tensor without.
-///
-/// # Errors
-///
-/// As [`Parts::describe`].
-#[inline(never)]
-pub fn described<'a>(loan: Loan<'a>, shape: Option<List>, strides: Option<List>) -> Described<'a> {
-    let mut parts = Parts::new();
-    if let Some(shape) = shape {
-        parts = parts.shape(shape);
-    }
-    if let Some(strides) = strides {
-        parts = parts.strides(strides);
-    }
-    parts.describe(loan)
-}
 
 /// A field that is the whole tensor.
 #[inline]
 pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descriptor<'_>, Error> {
     R::describe(field)
-}
-
-/// The short way to describe a field that is the whole tensor.
-#[inline]
-pub fn whole_usual<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Option<Usual<'_>> {
-    R::usual(field)
 }
 
 /// A field that is the whole tensor, for writing where that can be.
@@ -55,9 +31,10 @@ pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Desc
 pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
     request: Option<&ExportRequest>,
+    other: &mut Shared,
     _: R,
-) -> Shared {
-    R::share(field, request)
+) -> Option<RawExport> {
+    R::share(field, request, other)
 }
 
 /// A field that may be `None`.

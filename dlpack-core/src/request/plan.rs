@@ -130,7 +130,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         if subject.legacy == LegacyPolicy::Refuse && request.copy != Some(true) {
             return Err(Error::LegacyReadOnly);
         }
-        Some("the data is read-only, which a legacy tensor cannot say")
+        Some("the data is read-only, and a legacy tensor has no flag for that")
     } else {
         None
     };

@@ -161,6 +161,8 @@ entry_points! {
     both optional {
         capture_graph(stream: Handle, status: *mut c_int, id: *mut u64, graph: *mut Handle, nodes: *mut Handle, count: *mut usize)
             = "cuStreamGetCaptureInfo_v2", "hipStreamGetCaptureInfo_v2";
+        join_capture(stream: Handle, nodes: *mut Handle, count: usize, flags: c_uint)
+            = "cuStreamUpdateCaptureDependencies", "hipStreamUpdateCaptureDependencies";
         object_create(object: *mut Handle, data: *mut c_void, end: extern "C" fn(*mut c_void), holds: c_uint, flags: c_uint)
             = "cuUserObjectCreate", "hipUserObjectCreate";
         object_release(object: Handle, holds: c_uint) = "cuUserObjectRelease", "hipUserObjectRelease";

@@ -5,8 +5,8 @@ use core::cell::RefCell;
 use std::thread_local;
 
 use crate::stream::visit::{Capture, Visit, capturing};
-use crate::stream::waiting::{note, relieve};
-use crate::stream::{Queue, driver::driver, graph::After, place::Place};
+use crate::stream::waiting::{has_room, note, relieve};
+use crate::stream::{Queue, driver::driver, graph::After};
 use crate::stream::{release::Release, rules::producer};
 use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consumer};
 
@@ -15,7 +15,7 @@ use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consu
 /// | | consumer does not capture | captures |
 /// |---|---|---|
 /// | producer does not capture | an event | the host waits: nothing from outside may enter a capture |
-/// | captures | refused: the consumer would be drawn into it | the same one: an event. Another: refused |
+/// | captures | refused: the consumer would be drawn into it | the same one: in its graph. Another: refused |
 ///
 /// Every refusal comes before anything is touched.
 // ERR-11
@@ -27,6 +27,9 @@ pub(crate) fn order(
     let Some(api) = device.device_type.api() else {
         return Ok(Release::Free.into());
     };
+    if consumer != Consumer::Host {
+        has_room()?;
+    }
     if consumer == Consumer::Unordered {
         return Ok(Release::AfterAll(None).into());
     }
@@ -60,16 +63,15 @@ pub(crate) fn order(
     if matches!(consumer, Consumer::Stream(_)) && consumer.is(producer) {
         // A stream of any context can be asked in any.
         if visit.now() == 0 {
-            visit.enter_that_of(producer)?;
+            visit.enter(visit.primary()?.enter)?;
         }
-        return Ok(match capture(&visit, producer.handle)? {
-            Some(_) => visit.captured(producer.handle, visit.place(producer)?, || Ok(own)),
+        return Ok(match captured_by(visit.capture(producer.handle)?)? {
+            Some(_) => visit.captured(producer.handle, own),
             None => own.into(),
         });
     }
-    let here = visit.place(producer)?;
-    visit.enter(here.enter)?;
-    let producing = capture(&visit, producer.handle)?;
+    let (here, producing) = visit.find(producer)?;
+    let producing = captured_by(producing)?;
     let Some(reader) = consumer.queue() else {
         if producing.is_some() {
             return capturing("the producer's stream captures, so the host cannot wait for it");
@@ -78,17 +80,13 @@ pub(crate) fn order(
         relieve(api);
         return Ok(Release::Free.into());
     };
-    let same = |there: Place| there.enter == here.enter && reader.handle == producer.handle;
-    let there = match consumer.is(producer) {
-        true => here,
-        false => visit.place(reader)?,
-    };
-    if same(there) && consumer == Consumer::Legacy {
+    let (there, consuming) = visit.find(reader)?;
+    let consuming = captured_by(consuming)?;
+    let same = there.enter == here.enter && reader.handle == producer.handle;
+    if same && consumer == Consumer::Legacy {
         return Ok(own.into());
     }
 
-    visit.enter(there.enter)?;
-    let consuming = capture(&visit, reader.handle)?;
     match (producing, consuming) {
         (Some(_), None) => capturing("the producer's stream captures and the consumer's does not"),
         (Some(own), Some(other)) if own != other => {
@@ -98,24 +96,27 @@ pub(crate) fn order(
             visit.enter(here.enter)?;
             visit.synchronize(producer.handle)?;
             visit.enter(there.enter)?;
-            Ok(captured(&visit, consumer, reader, there))
+            let then = Release::AfterAll(Some(there.whole));
+            Ok(visit.captured(reader.handle, then))
         }
-        (None, None) | (Some(_), Some(_)) => {
-            let after = match consuming {
-                Some(_) => captured(&visit, consumer, reader, there),
-                None => Release::behind(&visit, consumer, there)?.into(),
-            };
-            if !same(there) {
+        (Some(_), Some(_)) => {
+            let after = visit.captured(reader.handle, Release::AfterAll(Some(there.whole)));
+            if !same {
+                visit.join_capture((here, producer.handle), (there, reader.handle))?;
+            }
+            Ok(after)
+        }
+        (None, None) => {
+            let release = Release::behind(&visit, consumer, there)?;
+            if !same {
                 visit.enter(here.enter)?;
                 let event = visit.event()?;
                 visit.record(&event, producer.handle)?;
                 visit.enter(there.enter)?;
                 visit.wait(reader.handle, &event)?;
             }
-            if consuming.is_none() {
-                look_after(&visit, after.release, reader, api);
-            }
-            Ok(after)
+            look_after(&visit, release, reader, api);
+            Ok(release.into())
         }
     }
 }
@@ -130,35 +131,28 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Erro
         return Ok(Release::AfterAll(None).into());
     };
     let visit = driver.visit(device)?;
-    let there = visit.place(reader)?;
-    visit.enter(there.enter)?;
-    match visit.capture(reader.handle)? {
-        Capture::Yes(_) => Ok(captured(&visit, consumer, reader, there)),
-        Capture::No => {
-            let release = Release::behind(&visit, consumer, there)?;
-            look_after(&visit, release, reader, api);
-            Ok(release.into())
-        }
-        Capture::Blocked => Release::behind(&visit, consumer, there).map(After::from),
+    let (there, capture) = visit.find(reader)?;
+    if let Capture::Yes(_) = capture {
+        let then = Release::AfterAll(Some(there.whole));
+        return Ok(visit.captured(reader.handle, then));
     }
-}
-
-/// For a consumer whose stream captures: what it does with the memory later comes on the same stream.
-fn captured(visit: &Visit, consumer: Consumer, reader: Queue, there: Place) -> After {
-    let then = || Release::behind(visit, consumer, there);
-    visit.captured(reader.handle, there, then)
+    let release = Release::behind(&visit, consumer, there)?;
+    if capture == Capture::No {
+        look_after(&visit, release, reader, api);
+    }
+    Ok(release.into())
 }
 
 /// Does something for owners that wait, now that a stream is known to live, and not to capture.
 fn look_after(visit: &Visit, release: Release, stream: Queue, api: Api) {
     // What cannot be recorded now waits for the next one, and this export is none the worse for it.
-    let _ = note(visit, release, stream.handle);
+    let _ = note(visit, release, stream.handle, api);
     relieve(api);
 }
 
-/// The capture that a stream takes part in.
-fn capture(visit: &Visit, stream: usize) -> Result<Option<u64>, Error> {
-    match visit.capture(stream)? {
+/// The capture that a stream takes part in, if it can be used.
+fn captured_by(capture: Capture) -> Result<Option<u64>, Error> {
+    match capture {
         Capture::No => Ok(None),
         Capture::Yes(id) => Ok(Some(id)),
         Capture::Blocked => {

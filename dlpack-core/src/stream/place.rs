@@ -4,12 +4,12 @@
 use core::ptr;
 
 use crate::stream::driver::{CudaCalls, Handle, Own};
-use crate::stream::visit::{Event, NOT_SUPPORTED, Visit, raw};
+use crate::stream::visit::{Capture, Event, NOT_SUPPORTED, Visit, raw};
 use crate::stream::{PER_THREAD, Queue};
 use crate::{Error, memory::counted::Counted};
 
 /// Where a stream is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
     /// The context that has to be current for its number to mean it; in HIP the device. Where that is a green context, it is
     /// the one that is current on this thread, and must be made so on no other.
@@ -49,13 +49,40 @@ impl Visit {
         if elsewhere || self.driver.is_primary(self.callers, device)? {
             return self.primary();
         }
+        // Beside a capture the default stream may not be asked, nor used.
+        let root = match self.capture(0)? {
+            Capture::No => self.regular(calls, 0)?,
+            _ => None,
+        };
         Ok(Place {
-            whole: self.regular(calls, 0)?.unwrap_or(self.callers),
+            whole: root.unwrap_or(self.callers),
             enter: self.callers,
         })
     }
 
-    /// Where a stream is.
+    /// Makes the context of a stream the current one, and asks whether it captures. In CUDA that comes first, since a stream
+    /// that captures may be asked nothing else: not even where it is. Then it is taken to be where the default streams are.
+    pub(crate) fn find(&self, stream: Queue) -> Result<(Place, Capture), Error> {
+        let hip = matches!(self.driver.own, Own::Hip(..));
+        let known = stream.handle <= PER_THREAD || stream.is_placed() || hip;
+        let place = match known {
+            true => self.place(stream)?,
+            false if self.now() == 0 => self.primary()?,
+            // A stream of any context can be asked in any.
+            false => Place::of(self.now()),
+        };
+        self.enter(place.enter)?;
+        let capture = self.capture(stream.handle)?;
+        let place = match capture {
+            _ if known => place,
+            Capture::No => self.place(stream)?,
+            _ => self.home()?,
+        };
+        self.enter(place.enter)?;
+        Ok((place, capture))
+    }
+
+    /// Where a stream is, which does not capture.
     pub(crate) fn place(&self, stream: Queue) -> Result<Place, Error> {
         match (&self.driver.own, stream.context()) {
             (Own::Cuda(_), Some(context)) => Ok(Place::of(context)),
@@ -107,11 +134,6 @@ impl Visit {
         Ok(device)
     }
 
-    /// Makes the context of a stream the current one.
-    pub(crate) fn enter_that_of(&self, stream: Queue) -> Result<(), Error> {
-        self.enter(self.place(stream)?.enter)
-    }
-
     /// The context of a stream that may be made current on any thread: of a green context, its primary one. `None` where
     /// the driver cannot tell.
     fn regular(&self, calls: &CudaCalls, stream: usize) -> Result<Option<usize>, Error> {
@@ -153,8 +175,9 @@ impl Visit {
         Counted::new(event).map_err(|(_, bytes)| Error::OutOfMemory { bytes })
     }
 
-    /// Whether a context is certain to live now. Others than these may have been destroyed since they were seen.
-    pub(crate) fn lives(&self, context: usize, own: Place) -> bool {
-        self.driver.keeps(context) || [self.callers, own.enter].contains(&context)
+    /// Whether a context is certain to live now. Others than these may have been destroyed since they were seen, but for
+    /// that of a stream that lives.
+    pub(crate) fn lives(&self, context: usize) -> bool {
+        self.driver.keeps(context) || self.callers == context
     }
 }

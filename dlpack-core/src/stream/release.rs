@@ -12,7 +12,7 @@ use crate::stream::{PER_THREAD, Queue};
 use crate::{Device, Error, ReleasePolicy, memory::counted::Counted, request::Consumer};
 
 /// What has to be over before the owner is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Release {
     /// Nothing: the producer's stream is order enough, or nobody reads behind the host's back.
     Free,
@@ -24,9 +24,9 @@ pub(crate) enum Release {
     AfterStream(Option<u64>, usize),
     /// It may be on any stream of the device's primary context and of this one; none stands for the producer's.
     AfterAll(Option<usize>),
-    /// It is in a graph, which may be launched at any time from now on, and whose streams are in this context; and nobody
-    /// says when that is gone.
-    Captured(usize),
+    /// It is in a graph, which may be launched at any time from now on, on streams as of `AfterAll`; and nobody says when that
+    /// is gone.
+    Captured(Option<usize>),
 }
 
 impl Release {
@@ -102,7 +102,7 @@ pub(super) fn settle(
     let own = freeing.own();
     if freeing.is_immediate() {
         let visit = visit(device)?;
-        visit.enter_that_of(own)?;
+        visit.find(own)?;
         return Ok(Settlement::Free(visit));
     }
     match freeing.release {
@@ -113,42 +113,41 @@ pub(super) fn settle(
         Release::Free | Release::AfterOwn | Release::AfterDefault(_) => {}
     }
     let visit = visit(device)?;
+    let (here, capture) = visit.find(own)?;
+    // What is freed in a capture is freed by the graph, and again at every launch.
+    let frees = producer(device, freeing.origin.queue).is_some();
+    if capture != Capture::No && (frees || freeing.release == Release::AfterOwn) {
+        return blocked();
+    }
     if let Release::AfterDefault(place) = freeing.release {
-        if !visit.lives(place.enter, visit.place(own)?) {
+        if !visit.lives(place.enter) && place.enter != here.enter {
             return Ok(Settlement::Unknown);
         }
         visit.enter(place.enter)?;
+        uncaptured(&visit, Queue::DEFAULT)?;
         if let Some(event) = end(&visit, Queue::DEFAULT)? {
             return Ok(Settlement::At(event));
         }
     }
     if freeing.release == Release::AfterOwn {
-        visit.enter_that_of(own)?;
         if let Some(event) = end(&visit, own)? {
             return Ok(Settlement::At(event));
         }
     }
-    let here = visit.place(own)?;
-    visit.enter(here.enter)?;
-    if producer(device, freeing.origin.queue).is_some() {
-        // What is freed in a capture is freed by the graph, and again at every launch.
-        uncaptured(&visit, own)?;
-        if own.is_default() && !own.is_placed() {
-            // Where it was exported the primary context may have been current.
-            let primary = visit.primary()?;
-            if here != primary {
-                visit.enter(primary.enter)?;
-                uncaptured(&visit, own)?;
-                visit.enter(here.enter)?;
-            }
+    if frees && own.is_default() && !own.is_placed() {
+        // Where it was exported the primary context may have been current.
+        let primary = visit.primary()?;
+        if here != primary {
+            visit.enter(primary.enter)?;
+            uncaptured(&visit, own)?;
         }
     }
+    visit.enter(here.enter)?;
     Ok(Settlement::Free(visit))
 }
 
-/// The end of all work that is on a stream of the current context now, if that has not come yet.
+/// The end of all work that is on a stream of the current context now, which does not capture, if that has not come yet.
 fn end(visit: &Visit, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
-    uncaptured(visit, stream)?;
     let event = visit.event()?;
     visit.record(&event, stream.handle)?;
     match visit.is_over(&event)? {
@@ -161,8 +160,10 @@ fn end(visit: &Visit, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
 fn uncaptured(visit: &Visit, stream: Queue) -> Result<(), Error> {
     match visit.capture(stream.handle)? {
         Capture::No => Ok(()),
-        Capture::Yes(_) | Capture::Blocked => {
-            capturing("memory cannot be freed on a stream that captures")
-        }
+        Capture::Yes(_) | Capture::Blocked => blocked(),
     }
+}
+
+fn blocked<T>() -> Result<T, Error> {
+    capturing("memory cannot be freed on a stream that captures")
 }

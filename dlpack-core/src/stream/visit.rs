@@ -47,10 +47,15 @@ pub(crate) struct Visit {
     now: Cell<usize>,
 }
 
+/// What stands for a context that an owner may have made the current one in its `Drop`. None has this address.
+const DISTURBED: usize = usize::MAX;
+
 impl Drop for Visit {
     fn drop(&mut self) {
-        // Others may have changed it meanwhile: an owner in its `Drop` does.
-        let now = self.driver.current();
+        let now = match self.now.get() {
+            DISTURBED => self.driver.current(),
+            now => Ok(now),
+        };
         if now != Ok(self.before) {
             // Nothing is left to be done where this fails: the thread has lost its context otherwise too.
             let _ = self.driver.set_current(self.before);
@@ -264,14 +269,17 @@ impl Visit {
         // SAFETY: a mode, which is exchanged for the one before.
         unsafe { self.driver.exchange_mode(&raw mut mode) }?;
         let done = body();
-        // SAFETY: the mode of before. It cannot fail where it went well just now.
-        let _ = unsafe { self.driver.exchange_mode(&raw mut mode) };
+        // SAFETY: the mode of before.
+        let mut back = || unsafe { self.driver.exchange_mode(&raw mut mode) };
+        // Once more, since nobody else gives the thread its mode back. An error would say that nothing was done.
+        let _ = back().or_else(|_| back());
         Ok(done)
     }
 
     /// Drops an owner. It has nothing to do with what the caller is doing, perhaps in a capture, which forbids most ways
     /// to free memory; and one that panics must not leave the thread in another mode.
     pub(super) fn let_go(self, release: &mut dyn FnMut()) {
+        self.now.set(DISTURBED);
         let _ = self.relaxed(|| contain_panic(&mut *release));
         // Where that could not be done; else nothing is left.
         contain_panic(release);

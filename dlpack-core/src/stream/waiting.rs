@@ -1,4 +1,4 @@
-//! Owners that wait for the work of their consumers, and who looks after them.
+//! Owners that wait for the work of their consumers, and how it is found to be over.
 //!
 //! A deleter that may not drop its owner puts it here, and is done: it records nothing on streams that it does not know,
 //! and waits for nobody. What the owner waits for becomes an event when that can be had without harm:
@@ -9,54 +9,213 @@
 //! | any other stream, on a driver that numbers streams | when a consumer comes with that stream again: then it lives |
 //! | unknown (-1), or a stream that does not come again | on the whole context, by [`collect`], or when too much waits |
 //!
-//! Whoever exports in order, with no capture involved, looks after the list: it records what it can, asks which events have
-//! happened, and drops those owners, all of which makes nobody wait. When more than [`MANY`] owners, or [`MUCH`] memory, wait
-//! for no event, it records their contexts as well. That would break a capture of any stream there, so a process in which
-//! a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA before 12.5, HIP) makes the host
-//! wait for the device instead.
+//! Whoever exports in order, with no capture involved, records what it can, which makes nobody wait. When [`MANY`] owners more,
+//! or [`MUCH`] memory more, wait for no event, it records their contexts as well. That would break a capture of any stream
+//! there, so a process in which a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA
+//! before 12.5, HIP) makes the host wait for the device instead.
+//!
+//! No export asks whether an event has happened, or drops an owner, which may need a lock that the exporting thread
+//! has: that is done by the [`collector`](crate::stream::collector), or by who calls [`collect`]. An export looks at no owner
+//! but those that it records, and takes no lock where none waits for an event.
 //!
 //! Owners whose data is read in a capture come here when their [`graph`](crate::stream::graph) is gone.
 //!
-//! Where nobody exports any more, owners stay: at exit nothing is freed, since the driver takes all memory back. So it is
-//! in a child process after `fork`, which can use neither the driver nor, perhaps, the lock of the list.
+//! At exit nothing is freed, since the driver takes all memory back. So it is in a child process after `fork`, which can use
+//! neither the driver nor, perhaps, the lock of the lists.
+//!
+//! Longer than 500 lines because the lists, their counts and who may change them are one protocol, which is modelled as a whole.
 
 #![expect(unsafe_code, reason = "frees, on the caller's word, what graphs read")]
 
 use alloc::vec::Vec;
 use core::mem::{forget, take};
-use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::PoisonError;
 
+use crate::stream::collector::{alone, wake, while_dropping};
 use crate::stream::driver::driver;
-use crate::stream::graph::{a_graph_is_gone, is_any_gone, reads};
+use crate::stream::graph::{a_graph_is_gone, is_any_gone, may_be_gone, reads};
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
+use crate::sync::{Mutex, MutexGuard, statics};
 use crate::{Device, Error, device::Api, memory::counted::Counted};
 
-/// How many owners may wait for no event, and how many bytes of theirs.
+#[cfg(all(test, loom))]
+mod models;
+
+/// How many owners may wait for no event, and how many bytes of theirs, before their contexts are recorded.
 const MANY: usize = 64;
 const MUCH: usize = 1 << 28;
 
 /// An owner that could not be dropped when its consumer was done.
 pub(super) struct Waiting {
     freeing: Freeing,
-    /// When its consumer is done, where that is known.
-    event: Option<Counted<Event>>,
     /// A graph may hold this too: then its launches come first.
     graph: Option<Counted>,
     /// Dropped where it may be, or forgotten; none when it was.
     owner: Option<Counted>,
 }
 
-/// Those that wait for consumers.
-static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
-/// Those whose data is in a graph.
-static GRAPHS: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
+/// Owners that wait, by what they wait for.
+struct Lists {
+    /// For a stream or a context to be recorded: one group for each, in the order of these.
+    open: Vec<Group>,
+    /// For an event.
+    recorded: Vec<(Counted<Event>, Vec<Waiting>)>,
+    /// For another look: what was in the way may be gone.
+    again: Vec<Waiting>,
+    /// For a graph.
+    graphs: Vec<Waiting>,
+}
 
-/// Nothing panics while one of them is locked, and nothing of the driver's is called.
-fn lock(list: &Mutex<Vec<Waiting>>) -> MutexGuard<'_, Vec<Waiting>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
+type Group = (Key, Vec<Waiting>);
+/// The number of an API, and what owners wait for.
+type Key = (usize, Release);
+
+statics! {
+    static LISTS: Mutex<Lists> = Mutex::new(Lists {
+        open: Vec::new(),
+        recorded: Vec::new(),
+        again: Vec::new(),
+        graphs: Vec::new(),
+    });
+}
+
+/// How many owners wait for no event, and how many bytes of theirs: what [`Lists::open`] has.
+static OPEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// The same when the contexts were last recorded. What was left then cannot be recorded.
+static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// How much of that there may be.
+static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];
+
+/// How many owners, and how many bytes of theirs, may wait for consumers whose streams nobody has named again, in the whole
+/// process. Unsaid it is 2²⁰ owners, and any number of bytes. An export to a device's stream fails where there are as many
+/// ([`Error::TooManyWait`]), until [`collect`] has freed some.
+///
+/// Memory that two owners share counts twice, so for bytes only the program knows a limit.
+///
+/// ```
+/// dlpack_core::stream::limit(1 << 20, 8 << 30);
+/// ```
+pub fn limit(owners: usize, bytes: usize) {
+    LIMIT[0].store(owners, Ordering::Relaxed);
+    LIMIT[1].store(bytes, Ordering::Relaxed);
+}
+
+/// That there are fewer.
+pub(super) fn has_room() -> Result<(), Error> {
+    let ([owners, bytes], limit) = (read(&OPEN), read(&LIMIT));
+    match owners < limit[0] && bytes < limit[1] {
+        true => Ok(()),
+        false => Err(Error::TooManyWait { owners, bytes }),
+    }
+}
+
+fn read(counts: &[AtomicUsize; 2]) -> [usize; 2] {
+    [0, 1].map(|at: usize| counts[at].load(Ordering::Relaxed))
+}
+
+fn uncount(owners: &[Waiting]) {
+    for one in owners {
+        OPEN[0].fetch_sub(1, Ordering::Relaxed);
+        OPEN[1].fetch_sub(one.freeing.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Nothing panics while they are locked, and nothing of the driver's is called.
+fn lists() -> MutexGuard<'static, Lists> {
+    LISTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Without memory it is leaked: it may still be in use.
+fn push<T>(list: &mut Vec<T>, one: T) {
+    match list.try_reserve(1) {
+        Ok(()) => list.push(one),
+        Err(_) => forget(one),
+    }
+}
+
+impl Lists {
+    /// Puts an owner where it belongs, of which no event is known.
+    fn add(&mut self, one: Waiting) {
+        match one.freeing.release {
+            _ if one.is_in_graph() => push(&mut self.graphs, one),
+            Release::AfterStream(..) | Release::AfterAll(_) => self.add_open(one),
+            _ => push(&mut self.again, one),
+        }
+    }
+
+    fn add_open(&mut self, one: Waiting) {
+        let key = one.key();
+        OPEN[0].fetch_add(1, Ordering::Relaxed);
+        OPEN[1].fetch_add(one.freeing.bytes, Ordering::Relaxed);
+        match self.open.binary_search_by_key(&key, |(key, _)| *key) {
+            Ok(at) => push(&mut self.open[at].1, one),
+            Err(at) if self.open.try_reserve(1).is_ok() => {
+                let mut owners = Vec::new();
+                push(&mut owners, one);
+                self.open.insert(at, (key, owners));
+            }
+            Err(_) => forget(one),
+        }
+    }
+
+    /// Those that wait for this to be recorded.
+    fn take_open(&mut self, key: Key) -> Vec<Waiting> {
+        let found = self.open.binary_search_by_key(&key, |(key, _)| *key);
+        let Ok(at) = found else {
+            return Vec::new();
+        };
+        let (_, owners) = self.open.remove(at);
+        uncount(&owners);
+        owners
+    }
+
+    /// All of an API that wait for something to be recorded.
+    fn take_all_open(&mut self, api: Api) -> Vec<Group> {
+        let mut taken = take(&mut self.open);
+        let mut at = 0;
+        while at < taken.len() {
+            if taken[at].0.0 == api as usize {
+                at += 1;
+            } else {
+                let other = taken.remove(at);
+                push(&mut self.open, other);
+            }
+        }
+        taken.iter().for_each(|(_, owners)| uncount(owners));
+        taken
+    }
+
+    fn add_recorded(&mut self, event: &Counted<Event>, one: Waiting) {
+        match self.recorded.last_mut() {
+            Some((last, owners)) if last.is(event) => push(owners, one),
+            _ => {
+                let mut owners = Vec::new();
+                push(&mut owners, one);
+                // Who is alone in no list is not in that one either.
+                if !owners.is_empty() {
+                    self.push_recorded(event.clone(), owners);
+                }
+            }
+        }
+    }
+
+    fn push_recorded(&mut self, event: Counted<Event>, owners: Vec<Waiting>) {
+        match self.recorded.try_reserve(1) {
+            Ok(()) => self.recorded.push((event, owners)),
+            Err(_) => forget(owners),
+        }
+    }
+
+    /// All that wait for no graph.
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        let open = self.open.iter().flat_map(|(_, owners)| owners);
+        let recorded = self.recorded.iter().flat_map(|(_, owners)| owners);
+        open.chain(recorded).chain(&self.again)
+    }
 }
 
 /// Whether this is a child of the process in which an owner waited first: it can use neither the driver nor the lists,
@@ -85,33 +244,24 @@ pub(super) fn keep<O: Send + 'static>(
         Ok(owner) => Some(owner.untyped()),
         Err((owner, _)) => return forget(owner),
     };
-    let freeing = *freeing;
-    Waiting {
-        freeing,
-        event,
+    let one = Waiting {
+        freeing: *freeing,
         graph,
         owner,
+    };
+    let in_graph = one.is_in_graph();
+    match &event {
+        Some(event) => lists().add_recorded(event, one),
+        None => lists().add(one),
     }
-    .wait();
+    if in_graph {
+        // It may have gone meanwhile.
+        a_graph_is_gone();
+    }
+    wake();
 }
 
-/// Those whose graphs are gone have to wait for their consumers alone.
-fn look_for_graphs() {
-    if !is_any_gone() {
-        return;
-    }
-    let mut graphs = lock(&GRAPHS);
-    let mut at = 0;
-    while at < graphs.len() {
-        if graphs[at].is_in_graph() {
-            at += 1;
-        } else {
-            put_back(&WAITING, graphs.swap_remove(at));
-        }
-    }
-}
-
-/// Drops the owner when somebody next looks after the list, and what still uses its memory is done.
+/// Drops the owner when somebody next looks after the lists, and what still uses its memory is done.
 pub(crate) fn free_later<O: Send + 'static>(device: Device, release: Release, owner: O) {
     let freeing = Freeing {
         release,
@@ -120,50 +270,27 @@ pub(crate) fn free_later<O: Send + 'static>(device: Device, release: Release, ow
     keep(&freeing, None, None, owner);
 }
 
-fn put_back(list: &Mutex<Vec<Waiting>>, one: Waiting) {
-    let mut list = lock(list);
-    match list.try_reserve(1) {
-        Ok(()) => list.push(one),
-        Err(_) => forget(one),
+/// Those whose graphs are gone have to wait for their consumers alone.
+fn look_for_graphs() {
+    if !is_any_gone() {
+        return;
     }
-}
-
-/// Does something with those that are asked for, and removes them where that is so. Whoever works on them calls drivers and
-/// owners, so nobody else sees the list meanwhile; and needs no memory for that.
-fn each(wanted: impl Fn(&Waiting) -> bool, mut work: impl FnMut(&mut Waiting) -> bool) {
-    let mut all = take(&mut *lock(&WAITING));
+    let mut lists = lists();
     let mut at = 0;
-    while at < all.len() {
-        if wanted(&all[at]) && work(&mut all[at]) {
-            all.swap_remove(at);
-        } else {
+    while at < lists.graphs.len() {
+        if lists.graphs[at].is_in_graph() {
             at += 1;
+        } else {
+            let one = lists.graphs.swap_remove(at);
+            lists.add(one);
         }
     }
-    let mut list = lock(&WAITING);
-    if list.is_empty() {
-        *list = all;
-    } else {
-        drop(list);
-        all.into_iter().for_each(|one| put_back(&WAITING, one));
-    }
-}
-
-/// How many there are of those that are asked for.
-fn count(wanted: impl Fn(&Waiting) -> bool) -> usize {
-    lock(&WAITING).iter().filter(|one| wanted(one)).count()
 }
 
 impl Waiting {
-    /// Puts it into the list where it belongs.
-    fn wait(self) {
-        if self.is_in_graph() {
-            put_back(&GRAPHS, self);
-            // It may have gone meanwhile.
-            a_graph_is_gone();
-        } else {
-            put_back(&WAITING, self);
-        }
+    fn key(&self) -> Key {
+        let api = self.freeing.origin.device.device_type.api();
+        (api.map_or(0, |api| api as usize), self.freeing.release)
     }
 
     fn is_of(&self, api: Api) -> bool {
@@ -176,13 +303,14 @@ impl Waiting {
             || self.graph.as_ref().is_some_and(reads)
     }
 
-    /// Whether nobody knows when its consumer will be done.
-    fn is_open(&self) -> bool {
-        let unknown = matches!(
-            self.freeing.release,
-            Release::AfterStream(..) | Release::AfterAll(_) | Release::AfterDefault(_)
-        );
-        unknown && self.event.is_none()
+    /// Whether its event may not be asked for: older versions of HIP break the capture of the stream that it was recorded on.
+    fn is_unaskable(&self, outer: &Visit) -> bool {
+        let recorded = self.freeing.release == Release::AfterOwn && self.is_of(Api::Hip);
+        let captures = || {
+            let visit = outer.nested(self.freeing.origin.device)?;
+            Ok::<_, Error>(visit.find(self.freeing.own())?.1 != Capture::No)
+        };
+        recorded && captures().unwrap_or(true)
     }
 
     /// What is left to wait for when the work that was recorded is over, of the whole context or the stream.
@@ -193,7 +321,7 @@ impl Waiting {
                 // The consumer can have been at work in the producer's own context too.
                 let own = match context {
                     Some(context) => context,
-                    None => visit.place(self.freeing.own())?.whole,
+                    None => visit.find(self.freeing.own())?.0.whole,
                 };
                 let elsewhere = own != visit.primary()?.whole;
                 elsewhere.then_some(Release::AfterStream(None, own))
@@ -201,142 +329,176 @@ impl Waiting {
             _ => None,
         };
         self.freeing.release = rest.unwrap_or(Release::Free);
-        self.event = None;
         Ok(())
     }
 
-    /// Drops the owner if that can be done now; whether it was. `asked`: the event that was asked for last, and whether it
-    /// has happened.
-    fn advance(&mut self, visit: &Visit, asked: &mut Option<(Counted<Event>, bool)>) -> bool {
-        if let Some(event) = &self.event {
-            let known = asked.as_ref().filter(|(known, _)| known.is(event));
-            let over = match known {
-                Some((_, over)) => *over,
-                None => {
-                    let over = visit.is_over(event).unwrap_or(false);
-                    *asked = Some((event.clone(), over));
-                    over
-                }
-            };
-            if !over || self.pass(visit).is_err() {
-                return false;
-            }
-        }
+    /// Drops the owner if that can be done now, and puts it where it belongs otherwise.
+    fn settle(mut self, visit: &Visit) {
         match settle(&self.freeing, |device| visit.nested(device)) {
             Ok(Settlement::Free(visit)) => {
                 let owner = &mut self.owner;
-                visit.let_go(&mut || drop(owner.take()));
-                true
+                while_dropping(|| visit.let_go(&mut || drop(owner.take())));
             }
-            Ok(Settlement::At(event)) => {
-                self.event = Some(event);
-                false
-            }
-            Ok(Settlement::Unknown) | Err(_) => false,
+            Ok(Settlement::At(event)) => lists().add_recorded(&event, self),
+            Ok(Settlement::Unknown) => lists().add_open(self),
+            Err(_) => lists().add(self),
         }
     }
 }
 
 /// Records what those wait for who wait for this stream of the current context, which a consumer has just named.
-pub(super) fn note(visit: &Visit, release: Release, stream: usize) -> Result<(), Error> {
-    let wanted = |one: &Waiting| one.is_open() && one.freeing.release == release;
+pub(super) fn note(visit: &Visit, release: Release, stream: usize, api: Api) -> Result<(), Error> {
     // Without a number it may be any stream.
     let unknown = matches!(release, Release::AfterStream(None, _));
-    if unknown || is_forked() {
+    if unknown || read(&OPEN)[0] == 0 || is_forked() {
         return Ok(());
     }
-    look_for_graphs();
-    if count(wanted) == 0 {
+    let owners = lists().take_open((api as usize, release));
+    if owners.is_empty() {
         return Ok(());
     }
-    let mut end = None;
-    each(wanted, |one| {
-        let event = end.get_or_insert_with(|| {
-            let event = visit.event()?;
-            visit.record(&event, stream)?;
-            visit.lasting(event)
-        });
-        one.event = event.as_ref().ok().cloned();
-        false
-    });
-    end.map_or(Ok(()), |event| event.map(drop))
+    let recorded = || {
+        let event = visit.event()?;
+        visit.record(&event, stream)?;
+        visit.lasting(event)
+    };
+    let event = recorded();
+    let mut lists = lists();
+    for one in owners {
+        match &event {
+            Ok(event) => lists.add_recorded(event, one),
+            Err(_) => lists.add_open(one),
+        }
+    }
+    drop(lists);
+    wake();
+    event.map(drop)
+}
+
+/// Whether there is anything that a look could find changed.
+pub(super) fn is_busy() -> bool {
+    let lists = lists();
+    may_be_gone() || !lists.recorded.is_empty() || !lists.again.is_empty()
 }
 
 /// Drops the owners whose consumers are done. Makes nobody wait, and breaks no capture.
-pub(crate) fn sweep(api: Api) {
-    if is_forked() {
-        return;
-    }
+pub(super) fn sweep(api: Api) {
     look_for_graphs();
-    let Some(visit) = base(api, |one| one.is_of(api)) else {
-        return;
+    // Whoever works on them calls drivers and owners, so nobody else sees them meanwhile.
+    let (mut recorded, again) = {
+        let mut lists = lists();
+        (take(&mut lists.recorded), take(&mut lists.again))
     };
-    let mut asked = None;
-    each(|one| one.is_of(api), |one| one.advance(&visit, &mut asked));
+    let all = recorded.iter().flat_map(|(_, owners)| owners).chain(&again);
+    if let Some(visit) = base(api, all) {
+        let mut at = 0;
+        while at < recorded.len() {
+            let (event, owners) = &recorded[at];
+            let unaskable = |one: &Waiting| !one.is_of(api) || one.is_unaskable(&visit);
+            if owners.iter().any(unaskable) || !visit.is_over(event).unwrap_or(false) {
+                at += 1;
+                continue;
+            }
+            let (event, owners) = recorded.swap_remove(at);
+            for mut one in owners {
+                match one.pass(&visit) {
+                    Ok(()) => one.settle(&visit),
+                    Err(_) => lists().add(one),
+                }
+            }
+            drop(event);
+        }
+        put_back(recorded);
+        for one in again {
+            match one.is_of(api) {
+                true => one.settle(&visit),
+                false => lists().add(one),
+            }
+        }
+    } else {
+        put_back(recorded);
+        again.into_iter().for_each(|one| lists().add(one));
+    }
+}
+
+fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
+    let mut lists = lists();
+    if lists.recorded.is_empty() {
+        lists.recorded = recorded;
+    } else {
+        for (event, owners) in recorded {
+            lists.push_recorded(event, owners);
+        }
+    }
 }
 
 /// Some context that is current while such owners are worked on: their events cannot be asked or destroyed without. `None`
 /// where there are none.
-fn base(api: Api, wanted: impl Fn(&Waiting) -> bool) -> Option<Visit> {
-    let device = {
-        let list = lock(&WAITING);
-        let first = list.iter().find(|one| wanted(one));
-        first.map(|one| one.freeing.origin.device)?
-    };
-    let visit = driver(api).ok()?.visit(device).ok()?;
+fn base<'a>(api: Api, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
+    let first = owners.into_iter().find(|one| one.is_of(api))?;
+    let visit = driver(api).ok()?;
+    let visit = visit.visit(first.freeing.origin.device).ok()?;
     visit.enter(visit.primary().ok()?.enter).ok()?;
     Some(visit)
 }
 
-/// Does what an export does that has nothing to do with any capture: looks after the list, and keeps it small.
+/// Keeps the lists small, in an export that has nothing to do with any capture.
 pub(crate) fn relieve(api: Api) {
-    sweep(api);
-    let (count, bytes) = lock(&WAITING)
-        .iter()
-        .filter(|one| one.is_open() && one.is_of(api))
-        .fold((0, 0_usize), |(count, bytes), one| {
-            (count + 1, bytes.saturating_add(one.freeing.bytes))
-        });
-    if (count >= MANY || bytes >= MUCH) && !captures_are_known() {
+    let (open, mut tried) = (read(&OPEN), read(&TRIED));
+    for at in 0..2 {
+        tried[at] = tried[at].min(open[at]);
+        TRIED[at].store(tried[at], Ordering::Relaxed);
+    }
+    let much = open[0] - tried[0] >= MANY || open[1] - tried[1] >= MUCH;
+    if much && !captures_are_known() && !is_forked() {
         record_contexts(api);
-        sweep(api);
+        let left = read(&OPEN);
+        for at in 0..2 {
+            TRIED[at].store(left[at], Ordering::Relaxed);
+        }
     }
 }
 
 /// Records the contexts of those who wait for no event yet; where the driver cannot, the host waits for them.
 fn record_contexts(api: Api) {
-    let open = |one: &Waiting| one.is_open() && one.is_of(api);
-    let Some(visit) = base(api, open) else {
-        return;
-    };
+    let groups = lists().take_all_open(api);
+    let owners = || groups.iter().flat_map(|(_, owners)| owners);
+    let visit = base(api, owners());
     let mut known = Vec::new();
-    each(open, |one| {
-        // Where this fails nothing has changed.
-        let _ = one.record(&visit, &mut known);
-        false
-    });
+    for mut one in groups.into_iter().flat_map(|(_, owners)| owners) {
+        let recorded = visit.as_ref().map(|visit| one.record(visit, &mut known));
+        match recorded {
+            Some(Ok(Some(event))) => lists().add_recorded(&event, one),
+            Some(Ok(None)) => lists().add(one),
+            _ => lists().add_open(one),
+        }
+    }
+    wake();
 }
 
 /// A context, and the end of all its work; none if that is over.
 type Recorded = (usize, Option<Counted<Event>>);
 
 impl Waiting {
-    /// Records the context whose work it waits for, if that has not been done.
-    fn record(&mut self, outer: &Visit, known: &mut Vec<Recorded>) -> Result<(), Error> {
+    /// The end of the context whose work it waits for, if that can be had; or else it waits for that no more.
+    fn record(
+        &mut self,
+        outer: &Visit,
+        known: &mut Vec<Recorded>,
+    ) -> Result<Option<Counted<Event>>, Error> {
         let visit = outer.nested(self.freeing.origin.device)?;
-        let own = visit.place(self.freeing.own())?;
         let context = match self.freeing.release {
-            Release::AfterStream(_, context) => context,
             // Its default stream is recorded as soon as no capture is in the way.
-            Release::AfterDefault(place) if visit.lives(place.enter, own) => return Ok(()),
+            Release::AfterDefault(place) if self.knows(&visit, place.enter)? => return Ok(None),
             Release::AfterDefault(place) => place.whole,
+            Release::AfterStream(_, context) => context,
             _ => visit.primary()?.whole,
         };
         let found = known.iter().find(|(known, _)| *known == context);
         let event = match found {
             Some((_, event)) => event.clone(),
             // It is recorded when it is current again, if it still lives.
-            None if !visit.lives(context, own) => return Ok(()),
+            None if !self.knows(&visit, context)? => return capturing("a context may be gone"),
             None => {
                 let event = end_of(&visit, context)?;
                 if known.try_reserve(1).is_ok() {
@@ -345,11 +507,15 @@ impl Waiting {
                 event
             }
         };
-        match event {
-            None => self.pass(outer)?,
-            Some(_) => self.event = event,
+        if event.is_none() {
+            self.pass(outer)?;
         }
-        Ok(())
+        Ok(event)
+    }
+
+    /// Whether a context is certain to live.
+    fn knows(&self, visit: &Visit, context: usize) -> Result<bool, Error> {
+        Ok(visit.lives(context) || visit.find(self.freeing.own())?.0.enter == context)
     }
 }
 
@@ -366,12 +532,14 @@ fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error
     visit.lasting(event).map(Some)
 }
 
-/// Drops the owners whose consumers are done, and says how many still wait for theirs, but for those that another thread is
-/// looking after just now.
+/// Drops the owners whose consumers are done, and says how many still wait for theirs.
 ///
-/// An export does the same when it can, so few programs need this: those that want memory back now, and those that export
-/// nothing any more. No stream waits for anything, and with CUDA 12.5 or later the host does not either: what is still
-/// at work on the device goes on, and its owners are dropped by a later call. Before, and in HIP, the host waits for the
+/// They are dropped on this thread: do not call this with a lock that one of them takes. Owners that another thread is dropping
+/// at this moment are not waited for, nor counted. A thread of ours does the same a
+/// few times a second while owners wait whose end is known ([`collect_in_background`](super::collect_in_background)), so few programs need
+/// this: those that want memory back now; and those whose consumers name no stream, name it once, or capture, where nobody else
+/// may ask for the end of their work. No stream waits for anything, and with CUDA 12.5 or later the host does not either:
+/// what is still at work on the device goes on, and its owners are dropped later. Before, and in HIP, the host waits for the
 /// device.
 ///
 /// Do not call it while a stream captures: that capture breaks where an owner waits for a stream that nobody can name.
@@ -383,38 +551,74 @@ pub fn collect() -> usize {
     if is_forked() {
         return 0;
     }
-    for api in [Api::Cuda, Api::Hip] {
-        sweep(api);
-        // Twice: some wait for one context after the other.
-        for _ in 0..2 {
-            if lock(&WAITING)
-                .iter()
-                .any(|one| one.is_open() && one.is_of(api))
-            {
-                record_contexts(api);
-                sweep(api);
+    alone(|| {
+        for api in [Api::Cuda, Api::Hip] {
+            sweep(api);
+            // Twice: some wait for one context after the other.
+            for _ in 0..2 {
+                if read(&OPEN)[0] > 0 {
+                    record_contexts(api);
+                    sweep(api);
+                }
             }
         }
+    });
+    lists().waiting().count()
+}
+
+/// What is kept of tensors that were dropped, as their consumers may still be at work.
+///
+/// ```
+/// let kept = dlpack_core::stream::retained();
+/// assert_eq!((kept.owners, kept.bytes), (0, 0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Retained {
+    /// All owners that are kept.
+    pub owners: usize,
+    /// How many bytes of memory their tensors reach; what two of them share counts twice.
+    pub bytes: usize,
+    /// Those of them that only an export to the same stream or [`collect`] can free: the end of their consumers' work is
+    /// not known.
+    pub open: usize,
+    /// Those of them that a graph holds ([`captured`]).
+    pub captured: usize,
+}
+
+/// What is kept of tensors that were dropped, as their consumers may still be at work.
+///
+/// ```
+/// assert_eq!(dlpack_core::stream::retained(), Default::default());
+/// ```
+#[must_use]
+pub fn retained() -> Retained {
+    if is_forked() {
+        return Retained::default();
     }
-    count(|_| true)
+    let lists = lists();
+    let all = || lists.waiting().chain(&lists.graphs);
+    let graphs = lists.graphs.iter().filter(|one| one.is_in_graph());
+    Retained {
+        owners: all().count(),
+        bytes: all().fold(0, |sum, one| sum.saturating_add(one.freeing.bytes)),
+        open: lists.open.iter().map(|(_, owners)| owners.len()).sum(),
+        captured: graphs.count(),
+    }
 }
 
 /// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
 /// has let go of the tensor.
 ///
 /// When such a graph is destroyed, and everything that was made of it, its owners wait for their consumers alone, and are
-/// dropped by a later export or by [`collect`]. CUDA before 11.3 cannot tell; then they stay until [`release_captured`].
+/// dropped by [`collect`]. CUDA before 11.3 cannot tell; then they stay until [`release_captured`].
 ///
 /// ```
 /// assert_eq!(dlpack_core::stream::captured(), 0);
 /// ```
 #[must_use]
 pub fn captured() -> usize {
-    if is_forked() {
-        return 0;
-    }
-    let graphs = lock(&GRAPHS);
-    graphs.iter().filter(|one| one.is_in_graph()).count()
+    retained().captured
 }
 
 /// Drops the owners of data that was read in captures, as [`collect`] does: what is running still is not waited for.
@@ -428,24 +632,21 @@ pub fn captured() -> usize {
 ///
 /// # Safety
 ///
-/// No graph that reads their data is launched any more.
+/// No graph that reads their data is launched any more, and no launch of one goes on in another context than the primary
+/// one of the device.
 pub unsafe fn release_captured() {
     if is_forked() {
         return;
     }
-    let read = take(&mut *lock(&GRAPHS));
+    let read = take(&mut lists().graphs);
     for mut one in read {
         one.graph = None;
         // What was launched may run on any stream.
         one.freeing.release = match one.freeing.release {
-            Release::Captured(context) | Release::AfterStream(_, context) => {
-                Release::AfterStream(None, context)
-            }
-            Release::AfterDefault(place) => Release::AfterStream(None, place.whole),
-            Release::AfterAll(context) => Release::AfterAll(context),
-            Release::Free | Release::AfterOwn => Release::AfterAll(None),
+            Release::Captured(context) | Release::AfterAll(context) => Release::AfterAll(context),
+            _ => Release::AfterAll(None),
         };
-        put_back(&WAITING, one);
+        lists().add(one);
     }
     collect();
 }

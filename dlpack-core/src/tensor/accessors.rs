@@ -1,9 +1,9 @@
 //! What can be asked of any tensor, written once: for one that is described, and for one that is viewed.
 
-/// The methods over the fields that both have; `$list` is what a list of theirs is lent as, and `$of` leads from a value
-/// to one of them.
+/// The methods over the fields that both have. `$list` is the type that shape and strides are borrowed as, `$of` the calls
+/// that lead from a value to one of the two, and the others are where shape and strides are.
 macro_rules! accessors {
-    ($list:ty, $of:literal) => {
+    ($list:ty, $of:literal, $shape:ident $(.$shape_of:ident())?, $strides:ident $(.$strides_of:ident())?) => {
         /// The extents, one an axis.
         ///
         /// ```
@@ -14,7 +14,7 @@ macro_rules! accessors {
         /// ```
         #[must_use]
         pub fn shape(&self) -> $list {
-            &self.shape[..]
+            self.$shape$(.$shape_of())?
         }
 
         /// The strides in items, one an axis; computed where a producer left them out.
@@ -27,7 +27,7 @@ macro_rules! accessors {
         /// ```
         #[must_use]
         pub fn strides(&self) -> $list {
-            &self.strides[..]
+            self.$strides$(.$strides_of())?
         }
 
         /// The type of the items.
@@ -94,7 +94,7 @@ macro_rules! accessors {
         /// ```
         #[must_use]
         pub fn len_bytes(&self) -> usize {
-            $crate::layout::extent::packed_bytes(&self.shape, self.dtype).unwrap_or(0)
+            $crate::layout::extent::packed_bytes(self.shape(), self.dtype).unwrap_or(0)
         }
 
         /// Whether whoever gets the tensor must not write to it. One in the struct from before DLPack 1.0 cannot say, and

@@ -38,7 +38,7 @@ pub struct Managed {
 /// What can be done with an exported block by who knows the type of its owner.
 pub(crate) struct BlockTable {
     /// Where in the block the lists are.
-    pub(crate) lists: usize,
+    pub(crate) dims: usize,
     /// Turns it into the legacy struct, where it stands.
     pub(crate) to_legacy:
         unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
@@ -125,7 +125,8 @@ impl Managed {
     /// - Where the version is known, `shape` and `strides` are null or have `ndim` entries, and every
     ///   item that they reach from `data + byte_offset` is initialised memory of the device.
     /// - While the result lives, nobody writes to memory that the processor can read, unless through it;
-    ///   or the caller calls [`Managed::shared`] before anything else.
+    ///   or the caller calls [`Managed::shared`] before anything else. The flag `IS_COPIED` does not prove that nobody
+    ///   writes: it is a statement of the producer.
     #[inline(always)]
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: the caller's contract is that of `try_from_raw`.
@@ -288,6 +289,12 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn view(&self) -> TensorRef<'_> {
+        self.view_inlined()
+    }
+
+    /// [`view`](Self::view), inlined into the caller.
+    #[inline(always)]
+    pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
         let tensor = self.tensor.head();
         let shape = foreign::list(tensor.shape, tensor.ndim);
         let strides = match &self.strides {
@@ -324,6 +331,15 @@ impl Managed {
         view
     }
 
+    /// Removes the flag `IS_COPIED` from a block of this crate: others have the memory too.
+    #[cold]
+    pub(crate) fn unmark_copied(&mut self) {
+        if let Struct::Versioned(tensor) = self.tensor {
+            // SAFETY: this is the one owner of a valid struct.
+            unsafe { (*tensor.as_ptr()).flags &= !abi::DLPACK_FLAG_BITMASK_IS_COPIED };
+        }
+    }
+
     /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
     pub(crate) fn is_sole(&self) -> bool {
         self.ours.is_some_and(|ours| ours.sole) && self.access == Access::Exclusive
@@ -351,7 +367,7 @@ impl Managed {
             .ours
             .expect("a block of somebody else is never changed");
         let (head, context) = self.tensor.head_mut();
-        (head, context, ours.block.lists)
+        (head, context, ours.block.dims)
     }
 
     /// What the producer of a tensor finds its owner by, if it is released by one of these.

@@ -52,7 +52,7 @@ pub(crate) fn elements<T: Element>(items: i64) -> usize {
 }
 
 impl<'a> TensorRef<'a> {
-    accessors!(&'a [i64], ".into_dlpack()?.view()");
+    accessors!(&'a [i64], ".into_dlpack()?.view()", shape, strides);
 
     /// The version stamped on the tensor; none on a legacy one.
     ///
@@ -67,7 +67,10 @@ impl<'a> TensorRef<'a> {
         self.version
     }
 
-    /// Whether the producer copied the data for us, so that nobody else holds them.
+    /// Whether the producer says that it copied the data for this consumer (the flag `IS_COPIED`).
+    ///
+    /// This is a statement and proves nothing: a producer can set the flag and keep the memory, and code of its language may
+    /// reach a copy that it made in good faith. Whether elements are lent as a slice does not depend on it.
     ///
     /// ```
     /// use dlpack_core::DLPack;

@@ -35,15 +35,19 @@ fn campaign(name: &str, cases: u64, mut case: impl FnMut(&mut Dice) -> bool) {
         std::panic::set_hook(Box::new(|_| {}));
     }
     let clock = std::time::Instant::now();
-    let mut fruitful = 0;
+    let (mut played, mut fruitful) = (0, 0);
     let seed = setting("DLPACK_SEED", 0x5eed);
-    let (bad, first) = play(seed, cases, |dice| fruitful += u64::from(case(dice)));
+    let (bad, first) = play(seed, cases, |dice| {
+        played += 1;
+        fruitful += u64::from(case(dice));
+    });
     let note = first.unwrap_or_default();
     if let Ok(path) = std::env::var("DLPACK_TALLY") {
         let line = serde_json::json!({
             "campaign": name,
             "on": std::env::var("DLPACK_ON").unwrap_or_default(),
-            "count": cases,
+            "count": played,
+            "planned": cases,
             "bad": bad,
             "seconds": clock.elapsed().as_secs(),
             "note": note,
@@ -59,5 +63,6 @@ fn campaign(name: &str, cases: u64, mut case: impl FnMut(&mut Dice) -> bool) {
         eprintln!("{name}: {bad} of {cases} bad; {note}");
         panic!("{note}");
     }
+    assert_eq!(played, cases, "cases that were played");
     assert!(fruitful >= cases / 5, "only {fruitful} came to something");
 }

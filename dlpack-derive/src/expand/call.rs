@@ -10,7 +10,6 @@ use crate::syntax::expr::{Entry, is_place, receiver};
 use crate::syntax::input::{Field, Input, Member};
 use crate::syntax::krate::{At, end_site, parenthesis, site};
 use crate::syntax::role::Role;
-use crate::syntax::root::Root;
 
 /// The paths that every item uses: the crate (`c`) and its private part (`k`).
 pub(crate) struct Paths<'a> {
@@ -24,18 +23,6 @@ pub(crate) struct Paths<'a> {
 pub(crate) enum Borrow {
     Shared,
     Exclusive,
-    /// Shared, as the argument of a closure in a constant.
-    Closure,
-    /// Exclusive, likewise.
-    ClosureMut,
-}
-
-/// The value, at the user's place.
-fn value_of(borrow: Borrow, at: Span) -> Ident {
-    match borrow {
-        Borrow::Closure | Borrow::ClosureMut => argument(at),
-        Borrow::Shared | Borrow::Exclusive => receiver(at),
-    }
 }
 
 /// The value as a closure of [`Paths::extras`] knows it, at the user's place.
@@ -60,8 +47,8 @@ impl<'a> Paths<'a> {
     pub(crate) fn describe(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
         let k = &self.k;
         let (name, this) = match borrow {
-            Borrow::Shared | Borrow::Closure => (quote!(describe), quote!(&self)),
-            Borrow::Exclusive | Borrow::ClosureMut => (quote!(describe_mut), quote!(&mut self)),
+            Borrow::Shared => (quote!(describe), quote!(&self)),
+            Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
         };
         quote! {
             #[inline]
@@ -78,7 +65,7 @@ impl<'a> Paths<'a> {
     /// How the value is exported without being kept.
     pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
         let this = argument(Span::call_site());
-        quote!(.share(|#this, request| #body))
+        quote!(.share(|#this, request, other| #body))
     }
 }
 
@@ -118,8 +105,8 @@ impl<'a> Typed<'a> {
     /// The call with a field of the value.
     pub(crate) fn lend(&self, function: &str, borrow: Borrow, member: &Member<'_>) -> TokenStream {
         let at = self.at;
-        let this = value_of(borrow, at);
-        let exclusive = matches!(borrow, Borrow::Exclusive | Borrow::ClosureMut);
+        let this = receiver(at);
+        let exclusive = borrow == Borrow::Exclusive;
         let exclusive = exclusive.then(|| quote_spanned!(at=> mut));
         self.call(function, quote_spanned!(at=> &#exclusive #this.#member,))
     }
@@ -138,86 +125,6 @@ fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
-/// The short way to describe what is annotated in the usual way, as a call of [`Paths::extras`]; and a description for all
-/// else, as little as possible of which is compiled for the type. Only Python's classes are exported so often that both
-/// matter.
-pub(crate) fn usual(
-    paths: &Paths<'_>,
-    tensor: &Tensor<'_>,
-    description: &Description<'_>,
-    owner: Option<&Field<'_>>,
-) -> Option<(TokenStream, Option<TokenStream>)> {
-    let usual = paths.input.krate.root == Root::Pyo3
-        && matches!(tensor.data, Data::Field(_))
-        && matches!(tensor.shape, None | Some(Slot::Field(_)))
-        && matches!(tensor.strides, None | Some((Role::Strides, Slot::Field(_))))
-        && tensor.order.is_none()
-        && tensor.offset.is_none()
-        && tensor.elem.is_none()
-        && tensor.dtype.is_none()
-        && tensor.device.is_none()
-        && tensor.stream.is_none()
-        && (tensor.access == Access::Natural
-            || (tensor.access == Access::Writable && owner.is_none()))
-        && !tensor.policy.release_immediate;
-    if !usual {
-        return None;
-    }
-    let k = &paths.k;
-    let list =
-        |slot: Option<&Slot<'_>>, function: &str, borrow, rank: Option<TokenStream>| match slot {
-            Some(Slot::Field(field)) => {
-                let (ty, member, at) = (field.ty, &field.member, field.at);
-                let (k, function, this) =
-                    (paths.k(at), Ident::new(function, at), value_of(borrow, at));
-                let rank = rank.map(|rank| quote!(, #rank));
-                quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
-            }
-            _ => quote!(#k::None),
-        };
-    let (shape, strides) = (
-        tensor.shape.as_ref(),
-        tensor.strides.as_ref().map(|(_, slot)| slot),
-    );
-    let this = argument(Span::call_site());
-    let (borrow, function) = match tensor.access {
-        Access::Writable => (Borrow::ClosureMut, quote!(usual_mut)),
-        _ => (Borrow::Closure, quote!(usual)),
-    };
-    let usual = {
-        let data = (description.data)(borrow);
-        let shape = list(shape, "few", borrow, None);
-        let strides = list(strides, "few_strides", borrow, None);
-        let usual = quote!(#k::#function(#data, #shape, #strides));
-        match owner {
-            None => quote!(.#function(|#this| #usual)),
-            Some(owner) => {
-                let (at, member) = (owner.at, &owner.member);
-                let typed = Typed::new(paths, owner.ty, at, "Probe");
-                let this_at = argument(at);
-                let share = typed.call(
-                    "share_usual",
-                    quote_spanned!(at=> &#this_at.#member, #usual,),
-                );
-                quote!(.share_usual(|#this| #share))
-            }
-        }
-    };
-    let is_plain = tensor.policy.is_default() && tensor.access == Access::Natural;
-    let describe = is_plain.then(|| {
-        let data = (description.data)(Borrow::Shared);
-        let extents = list(shape, "rare_shape", Borrow::Shared, None);
-        let strides = list(
-            strides,
-            "rare_strides",
-            Borrow::Shared,
-            Some(rank(paths, shape)),
-        );
-        quote!(#k::described(#data, #extents, #strides))
-    });
-    Some((usual, describe))
-}
-
 /// `Parts::new().shape(..) .. .describe(..)`, but for how the value is borrowed.
 pub(crate) struct Description<'a> {
     pub(crate) parts: TokenStream,
@@ -230,8 +137,8 @@ pub(crate) struct Description<'a> {
 impl Description<'_> {
     pub(crate) fn by(&self, borrow: Borrow) -> TokenStream {
         let describe = match borrow {
-            Borrow::Shared | Borrow::Closure => quote!(describe),
-            Borrow::Exclusive | Borrow::ClosureMut => quote!(describe_mut),
+            Borrow::Shared => quote!(describe),
+            Borrow::Exclusive => quote!(describe_mut),
         };
         let (parts, data) = (&self.parts, parenthesis((self.data)(borrow), self.to));
         quote!(#parts.#describe #data)
@@ -309,8 +216,8 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
             let typed = Typed::new(paths, field.ty, field.at, "Probe");
             return Box::new(move |borrow| {
                 let function = match borrow {
-                    Borrow::Shared | Borrow::Closure => "data",
-                    Borrow::Exclusive | Borrow::ClosureMut => "data_mut",
+                    Borrow::Shared => "data",
+                    Borrow::Exclusive => "data_mut",
                 };
                 typed.lend(function, borrow, &field.member)
             });

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, argument, checked, description, facts, facts_over, policy_calls, usual,
+    Borrow, Paths, Typed, argument, checked, description, facts, facts_over, policy_calls,
 };
 use crate::expand::class;
 use crate::expand::tensors;
@@ -15,7 +15,6 @@ use crate::syntax::expr::receiver;
 use crate::syntax::input::{Field, Input};
 use crate::syntax::krate::{end_site, parenthesis, site};
 use crate::syntax::role::Role;
-use crate::syntax::root::Root;
 
 pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     let paths = Paths::new(input);
@@ -100,22 +99,18 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     }
     extras.extend(lists(paths, tensor));
     let description = description(paths, tensor);
-    let mut describe = None;
-    if let Some((usual, by_it)) = usual(paths, tensor, &description, owner) {
-        extras.extend(usual);
-        describe = by_it;
-    }
     if let Some(owner) = owner {
         let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
-        let values = quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request,);
-        let share = Typed::new(paths, owner.ty, at, "Probe").call("share", values);
-        extras.extend(paths.share(&quote_spanned!(at=> #k::Some(#share))));
+        let values =
+            quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request, other,);
+        let share = Typed::new(paths, owner.ty, at, "Probe").call("share_owner", values);
+        extras.extend(paths.share(&share));
     }
     let mut items = paths.extras(&facts, &extras);
-    let describe = match describe {
-        Some(describe) => describe,
-        None if is_expression => described_given(paths, &description.parts),
-        None => description.by(Borrow::Shared),
+    let describe = if is_expression {
+        described_given(paths, &description.parts)
+    } else {
+        description.by(Borrow::Shared)
     };
     items.extend(paths.describe(Borrow::Shared, &describe));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
@@ -161,14 +156,12 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let methods = [(Borrow::Shared, "whole"), (Borrow::Exclusive, "whole_mut")]
         .map(|(borrow, function)| paths.describe(borrow, &typed.lend(function, borrow, member)));
     let this = argument(at);
-    let share = typed.call("whole_share", quote_spanned!(at=> &#this.#member, request,));
+    let share = typed.call(
+        "whole_share",
+        quote_spanned!(at=> &#this.#member, request, other,),
+    );
     let share = paths.share(&share);
-    let usual = (paths.input.krate.root == Root::Pyo3).then(|| {
-        let this = argument(Span::call_site());
-        let usual = typed.lend("whole_usual", Borrow::Closure, member);
-        quote!(.usual(|#this| #usual))
-    });
-    let extras = paths.extras(&facts, &quote!(#usual #share));
+    let extras = paths.extras(&facts, &share);
     quote!(#extras #(#methods)*)
 }
 
@@ -209,7 +202,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     let share = paths.share(&each(
         argument(here),
         "whole_share",
-        Some(quote!(request,)),
+        Some(quote!(request, other,)),
         &|_| quote!(#k::None),
     ));
     let facts = arms.iter().filter_map(|arm| {

@@ -209,7 +209,7 @@ impl<'a> Tensor<'a> {
         }
         if let (Some(stream), None, true) = (stream, device, data.lacks_device()) {
             let message =
-                "`stream` needs a `device` field: a stream handle means nothing without its device";
+                "`stream` needs a `device` field: a stream handle is valid on its device only";
             cx.error(stream.key, message);
         }
         let shape = shape.and_then(slot);
@@ -286,7 +286,7 @@ fn check_holes(shape: Option<&Slot<'_>>, strided: bool, cx: &Ctxt) {
                 "only one extent can be `_`: the length of the data yields one number",
             );
         } else if strided {
-            cx.error(hole, "with strides every extent is needed: the length of the data says nothing about `_`");
+            cx.error(hole, "with strides, write every size of the shape: `_` cannot be inferred from the length of the data");
         }
     }
 }

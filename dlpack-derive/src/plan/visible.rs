@@ -7,28 +7,32 @@ use crate::plan::tensor::Data;
 use crate::plan::{Main, Plan, Source};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::Input;
-use crate::syntax::ty::{counted, optional, owned_container, vectors};
+use crate::syntax::ty::{counted, optional, owned_container, slice_object, vectors};
 
 impl Plan<'_> {
     /// That no field is visibly of a type that cannot be exported.
     pub(crate) fn check_types(&self, input: &Input<'_>, cx: &Ctxt) {
         if !matches!(self.main, Main::None) {
             for rc in input.fields().filter_map(|field| counted(field.ty)) {
-                let message = "`Rc` stays on its thread, and a consumer may release the data on any: use `Arc`";
+                let message = "`Rc` is not `Send`, and a consumer may release the data on any thread: use `Arc`";
                 cx.error(rc, message);
             }
         }
         for ty in self.data_types() {
             // Around anything else it may be a type of the user's own.
             if optional(ty).and_then(owned_container).is_some() {
-                let message = "an `Option` may hold no data: keep what is inside of it, empty where there is nothing, \
-                               or name the field as a tensor that may be missing, `#[dlpack(tensor)]`";
+                let message = "an `Option` may hold no data: store an empty container instead of `None`, \
+                               or make the field a tensor that may be absent, `#[dlpack(tensor)]`";
                 cx.error(ty, message);
             }
             if let Some(row) = vectors(ty) {
-                let message = "each of these rows lies somewhere else in memory: keep all of them in one `Vec`, \
-                               and give a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
+                let message = "each of these rows is an allocation of its own: store all of them in one `Vec`, \
+                               and declare a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
                 cx.error(row, message);
+            }
+            if let Some(object) = slice_object(ty) {
+                let message = "the elements behind a `dyn` type may move: use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`";
+                cx.error(object, message);
             }
         }
     }

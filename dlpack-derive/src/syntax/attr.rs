@@ -87,6 +87,41 @@ fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
         }
         // Nothing but a comma can be next; at the end there is none.
         let _: Option<Token![,]> = input.parse().ok();
+        if let Some(list) = found.last() {
+            loose_entries(input, list, site, cx);
+        }
+    }
+}
+
+/// Takes the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports them once.
+fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
+    let (Role::Shape | Role::Strides | Role::ByteStrides, Value::Expr(first)) =
+        (list.role, &list.value)
+    else {
+        return;
+    };
+    let mut entries = Vec::new();
+    while is_loose(&expr::take(&input.fork()), site) {
+        entries.push(expr::take(input));
+        let _: Option<Token![,]> = input.parse().ok();
+    }
+    if let Some(entry) = entries.first() {
+        let all: Vec<_> = entries.iter().map(ToString::to_string).collect();
+        let (name, all) = (list.role.name(), all.join(", "));
+        let message = format!("`{name}` takes one list: write `{name} = [{first}, {all}]`");
+        cx.push(Error::new_spanned(entry, message));
+    }
+}
+
+/// Whether the tokens up to a comma are one word or number that is no key of the site, nor nearly one.
+fn is_loose(tokens: &TokenStream, site: Site) -> bool {
+    match expr::single(tokens) {
+        Some(TokenTree::Literal(literal)) => !literal.to_string().contains('"'),
+        Some(TokenTree::Ident(word)) => {
+            let word = word.to_string();
+            Role::named(&word).is_none() && site.nearest(&word).is_none()
+        }
+        _ => false,
     }
 }
 
@@ -307,7 +342,7 @@ fn misplaced(key: &Ident, role: Role, site: Site) -> Error {
         }
         Site::Row | Site::RowField => {
             format!(
-                "`{name}` means nothing to an element or a record, expected {}",
+                "`{name}` has no effect on an element or a record, expected {}",
                 site.expected()
             )
         }

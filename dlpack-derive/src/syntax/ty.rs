@@ -1,6 +1,6 @@
 //! What a type shows by its tokens alone; the rest is core's to ask of its traits.
 
-use syn::{GenericArgument, Ident, Path, PathArguments, Type, TypePath};
+use syn::{GenericArgument, Ident, Path, PathArguments, Type, TypeParamBound, TypePath};
 
 /// A type without the parentheses and invisible groups around it.
 pub(crate) fn peel(mut ty: &Type) -> &Type {
@@ -91,6 +91,24 @@ pub(crate) fn vectors(ty: &Type) -> Option<&Type> {
         _ => return None,
     };
     (owned_container(elements) == Some("Vec")).then_some(elements)
+}
+
+/// The trait object in a type that is visibly a `Box<dyn AsRef<[T]>>`, or one of `Deref` or `Borrow`, or an `Arc` of one.
+/// A trait of the user's own may have elements: the user can implement `Buffer` for a `Box` of it.
+pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = peel(ty) else {
+        return None;
+    };
+    let last = &path.path.segments.last()?.ident;
+    let inner = argument(path).filter(|_| last == "Box" || last == "Arc")?;
+    let Type::TraitObject(object) = peel(inner) else {
+        return None;
+    };
+    let TypeParamBound::Trait(bound) = object.bounds.first()? else {
+        return None;
+    };
+    let name = &bound.path.segments.last()?.ident;
+    (name == "AsRef" || name == "Deref" || name == "Borrow").then_some(inner)
 }
 
 /// The `T` of a type that is visibly an `Option<T>`.

@@ -307,6 +307,22 @@ fn keys_have_their_forms() {
                 "`shape` needs a value, such as `shape = [rows, 3]`",
                 "shape",
             ),
+            // A list without its brackets is one mistake; a word that is nearly a key is another.
+            (
+                "#[dlpack(shape = h, w, 3, order = \"F\")] struct S(Vec<f32>);",
+                "`shape` takes one list: write `shape = [h, w, 3]`",
+                "w",
+            ),
+            (
+                "#[dlpack(byte_strides = 12, 4)] struct S(Vec<f32>);",
+                "`byte_strides` takes one list: write `byte_strides = [12, 4]`",
+                "4",
+            ),
+            (
+                "#[dlpack(shape = list, readonli)] struct S(Vec<f32>);",
+                "unknown dlpack struct attribute `readonli`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `writable`, `tensor`, `via`, `unsafe`, `legacy`, `release`, `crate`, `bound`; did you mean `readonly`?",
+                "readonli",
+            ),
             // Parentheses or nothing where a value is meant.
             (
                 "#[dlpack(shape(3, 4))] struct S(Vec<f32>);",
@@ -711,17 +727,17 @@ fn keys_do_not_contradict() {
             ),
             (
                 "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(stream)] s: StreamHandle }",
-                "`stream` needs a `device` field: a stream handle means nothing without its device",
+                "`stream` needs a `device` field: a stream handle is valid on its device only",
                 "stream",
             ),
             (
                 "#[dlpack(unsafe(data = p, len = 3))] struct S { p: *mut f32, #[dlpack(stream)] s: StreamHandle }",
-                "`stream` needs a `device` field: a stream handle means nothing without its device",
+                "`stream` needs a `device` field: a stream handle is valid on its device only",
                 "stream",
             ),
             (
                 "#[dlpack(data = &self.a[..], stream = self.s())] struct S { a: Vec<f32> }",
-                "`stream` needs a `device` field: a stream handle means nothing without its device",
+                "`stream` needs a `device` field: a stream handle is valid on its device only",
                 "stream",
             ),
             (
@@ -785,7 +801,7 @@ fn lists_fit() {
             ),
             (
                 "#[dlpack(shape = [_, 3], strides = [3, 1])] struct S(Vec<f32>);",
-                "with strides every extent is needed: the length of the data says nothing about `_`",
+                "with strides, write every size of the shape: `_` cannot be inferred from the length of the data",
                 "_",
             ),
             (
@@ -948,11 +964,13 @@ fn some_items_cannot_be_tensors() {
 /// Where the tokens show it, the message says what to write; aliases and what only looks alike are left to rustc.
 #[test]
 fn types_that_visibly_cannot_be_data() {
-    let option = "an `Option` may hold no data: keep what is inside of it, empty where there is nothing, \
-                  or name the field as a tensor that may be missing, `#[dlpack(tensor)]`";
-    let rows = "each of these rows lies somewhere else in memory: keep all of them in one `Vec`, \
-                and give a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
-    let rc = "`Rc` stays on its thread, and a consumer may release the data on any: use `Arc`";
+    let option = "an `Option` may hold no data: store an empty container instead of `None`, \
+                  or make the field a tensor that may be absent, `#[dlpack(tensor)]`";
+    let rows = "each of these rows is an allocation of its own: store all of them in one `Vec`, \
+                and declare a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
+    let object =
+        "the elements behind a `dyn` type may move: use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`";
+    let rc = "`Rc` is not `Send`, and a consumer may release the data on any thread: use `Arc`";
     all(
         Derive::DLPack,
         &[
@@ -968,10 +986,21 @@ fn types_that_visibly_cannot_be_data() {
             ),
             ("struct S(std::rc::Rc<[f32]>);", rc, "Rc"),
             ("enum E { A(Rc<[f32]>) }", rc, "Rc"),
+            (
+                "struct S(Box<dyn AsRef<[f32]> + Send>);",
+                object,
+                "dyn AsRef<[f32]> + Send",
+            ),
+            (
+                "struct S(Arc<dyn Deref<Target = [f32]>>);",
+                object,
+                "dyn Deref<Target = [f32]>",
+            ),
         ],
     );
     for source in [
         "struct S(Box<Vec<f32>>);",
+        "struct S(Box<dyn Own>);",
         "struct S(Arc<Vec<f32>>);",
         "struct S(Vec<[f32; 3]>);",
         "struct S { #[dlpack(tensor)] a: Option<Vec<f32>>, b: Rc<str> }",
@@ -1014,7 +1043,7 @@ fn elements_and_records_have_a_layout() {
                 ),
                 (
                     "#[repr(C)] struct Point { #[dlpack(data)] x: f32 }",
-                    "`data` means nothing to an element or a record, expected `skip`",
+                    "`data` has no effect on an element or a record, expected `skip`",
                     "data",
                 ),
                 (
@@ -1135,7 +1164,7 @@ fn all_mistakes_of_a_stage_are_reported_at_once() {
         &[
             ("`skip` is a flag: remove the parentheses", "skip"),
             (
-                "`data` means nothing to an element or a record, expected `skip`",
+                "`data` has no effect on an element or a record, expected `skip`",
                 "data",
             ),
             ("`skip` is a flag: remove its value", "skip"),

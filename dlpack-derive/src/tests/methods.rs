@@ -487,34 +487,9 @@ fn names_that_are_not_added_are_the_users() {
     }
 }
 
-/// The short way skips what annotations say, so only a class that has none takes it.
+/// A policy is part of a tensor by name too.
 #[test]
-fn only_the_usual_class_has_a_short_way() {
-    let expanded = |root, keys: &str, data: &str| {
-        let fields =
-            format!("#[dlpack(data{data})] items: Vec<f32>, #[dlpack(shape)] dims: [usize; 2]");
-        let source = format!("{keys} struct A {{ {fields} }}");
-        let found = expand_at(root, Derive::DLPack, &source).expect("no mistake");
-        found.to_string().replace(' ', "")
-    };
-    let usual = expanded(Root::Pyo3, "", "");
-    assert!(
-        usual.contains(".usual(") && usual.contains("few::<"),
-        "{usual}"
-    );
-    for (root, keys, data) in [
-        (Root::Core, "", ""),
-        (Root::Pyo3, "", ", readonly"),
-        (Root::Pyo3, "", ", writable"),
-        (Root::Pyo3, "#[dlpack(release = \"immediate\")]", ""),
-        (Root::Pyo3, "#[dlpack(order = \"F\")]", ""),
-        (Root::Pyo3, "#[dlpack(elem = u8)]", ""),
-        (Root::Pyo3, "#[dlpack(offset = 1)]", ""),
-    ] {
-        let found = expanded(root, keys, data);
-        assert!(!found.contains(".usual("), "{keys}{data}: {found}");
-    }
-    // A policy is no part of the short way to a tensor by name either.
+fn a_policy_goes_with_a_tensor_by_name() {
     let named = |keys: &str| {
         let source = format!("{keys} struct A {{ #[dlpack(tensor)] items: Vec<f32> }}");
         let found = expand_at(Root::Core, Derive::DLPack, &source);

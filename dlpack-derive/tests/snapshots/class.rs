@@ -9,14 +9,15 @@ impl ::dlpack_pyo3::DLPack for Image {
             use ::dlpack_pyo3::__private::Unsaid as _;
             ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
         })
-        .usual(|this| ::dlpack_pyo3::__private::whole_usual::<
+        .share(|this, request, other| ::dlpack_pyo3::__private::whole_share::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
-        >(&this.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()))
-        .share(|this, request| ::dlpack_pyo3::__private::whole_share::<
-            Vec<f32>,
-            ::dlpack_pyo3::__private::Inferred<_>,
-        >(&this.0, request, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route()));
+        >(
+            &this.0,
+            request,
+            other,
+            ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route(),
+        ));
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::whole::<

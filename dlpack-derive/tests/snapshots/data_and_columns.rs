@@ -9,16 +9,15 @@ impl ::dlpack_core::DLPack for Series {
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
         })
-        .share(|this, request| ::dlpack_core::__private::Some(
-            ::dlpack_core::__private::share::<
-                Arc<[Candle]>,
-                ::dlpack_core::__private::Inferred<_>,
-            >(
-                &this.candles,
-                ::dlpack_core::DLPack::describe(this),
-                request,
-                ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
-            ),
+        .share(|this, request, other| ::dlpack_core::__private::share_owner::<
+            Arc<[Candle]>,
+            ::dlpack_core::__private::Inferred<_>,
+        >(
+            &this.candles,
+            ::dlpack_core::DLPack::describe(this),
+            request,
+            other,
+            ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

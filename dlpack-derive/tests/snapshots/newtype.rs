@@ -9,10 +9,15 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
         })
-        .share(|this, request| ::dlpack_core::__private::whole_share::<
+        .share(|this, request, other| ::dlpack_core::__private::whole_share::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&this.0, request, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route()));
+        >(
+            &this.0,
+            request,
+            other,
+            ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route(),
+        ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::whole::<

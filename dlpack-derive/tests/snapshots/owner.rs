@@ -11,16 +11,15 @@ impl ::dlpack_core::DLPack for Vectors {
             ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         })
-        .share(|this, request| ::dlpack_core::__private::Some(
-            ::dlpack_core::__private::share::<
-                ScalarBuffer<f32>,
-                ::dlpack_core::__private::Inferred<_>,
-            >(
-                &this.values,
-                ::dlpack_core::DLPack::describe(this),
-                request,
-                ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
-            ),
+        .share(|this, request, other| ::dlpack_core::__private::share_owner::<
+            ScalarBuffer<f32>,
+            ::dlpack_core::__private::Inferred<_>,
+        >(
+            &this.values,
+            ::dlpack_core::DLPack::describe(this),
+            request,
+            other,
+            ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

@@ -10,16 +10,15 @@ impl ::dlpack_core::DLPack for Mapped {
             use ::dlpack_core::__private::Unsaid as _;
             ::dlpack_core::__private::facts_given::<Self>()
         })
-        .share(|this, request| ::dlpack_core::__private::Some(
-            ::dlpack_core::__private::share::<
-                Arc<Mmap>,
-                ::dlpack_core::__private::Inferred<_>,
-            >(
-                &this.map,
-                ::dlpack_core::DLPack::describe(this),
-                request,
-                ::dlpack_core::__private::Probe::<Arc<Mmap>>::NEW.route(),
-            ),
+        .share(|this, request, other| ::dlpack_core::__private::share_owner::<
+            Arc<Mmap>,
+            ::dlpack_core::__private::Inferred<_>,
+        >(
+            &this.map,
+            ::dlpack_core::DLPack::describe(this),
+            request,
+            other,
+            ::dlpack_core::__private::Probe::<Arc<Mmap>>::NEW.route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

@@ -34,7 +34,7 @@ impl ::dl::FromDLPack for Image {
 }
 
 ::core::compile_error! {
-    "`tensor` means nothing to an element or a record, expected `skip`"
+    "`tensor` has no effect on an element or a record, expected `skip`"
 }
 ::core::compile_error! {
     "unknown dlpack field attribute `dat`, expected `skip`"

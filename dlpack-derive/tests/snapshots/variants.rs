@@ -21,7 +21,7 @@ impl ::dlpack_core::DLPack for Audio {
                 ],
             )
         })
-        .share(|this, request| match this {
+        .share(|this, request, other| match this {
             Self::Mono { 0: field } => {
                 ::dlpack_core::__private::whole_share::<
                     Array1<f32>,
@@ -29,6 +29,7 @@ impl ::dlpack_core::DLPack for Audio {
                 >(
                     field,
                     request,
+                    other,
                     ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route(),
                 )
             }
@@ -39,6 +40,7 @@ impl ::dlpack_core::DLPack for Audio {
                 >(
                     field,
                     request,
+                    other,
                     ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route(),
                 )
             }
@@ -49,6 +51,7 @@ impl ::dlpack_core::DLPack for Audio {
                 >(
                     field,
                     request,
+                    other,
                     ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route(),
                 )
             }

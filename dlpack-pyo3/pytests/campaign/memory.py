@@ -1,11 +1,14 @@
-"""One allocation that fails, or all from one on, in Python's allocator and in Rust's, at every place of ten operations and more.
+"""One allocation that fails, or all from one on, in Python's allocator and in Rust's, at every place of dozens of operations.
 
 Each attempt has a process of its own. It may raise, or do without; it must not end the process, keep anything, or break what comes
 after it. What PyO3 does for the arguments and the results of a function is not among them: it panics, as it says. And CPython
-turns an exception into a `SystemError` where its trace finds no memory: forgiven, as long as it does the same to `chr(-1)`.
+turns an exception into a `SystemError` where its trace finds no memory: forgiven, as long as it does the same to `chr(-1)`. From
+Python 3.12 on it keeps what a `__buffer__` returned, if it then finds no memory for an object of its own: forgiven once, where it
+does so with a class in plain Python.
 """
 
 import gc
+import pickle
 import sys
 
 import _testcapi
@@ -19,10 +22,23 @@ except ImportError:
 
 NEWEST = {"max_version": (1, 3)}
 MOST = 400
+MODES = ["one", "all"]
+# So many attempts without a failure are the last.
+UNTOUCHED = 12
 ALLOCATORS = {
     "Python": (_testcapi.set_nomemory, _testcapi.remove_mem_hooks),
     "Rust": (p.set_nomemory_in_rust, p.remove_nomemory_in_rust),
 }
+
+
+class Plain:
+    """A class with a buffer, and no line of ours."""
+
+    def __init__(self):
+        self.memory = bytearray(2)
+
+    def __buffer__(self, flags):
+        return memoryview(self.memory)
 
 
 class Relay:
@@ -38,7 +54,7 @@ class Relay:
 
 def operations():
     frozen, shared, owned, batch = p.Probe([4]), p.WProbe([2, 2]), p.Owned([1.0]), p.Batch(2)
-    mutable, tensor = p.Mutable([1.0]), p.take(p.Probe([4]))
+    mutable, tensor, state = p.Mutable([1.0]), p.take(p.Probe([4])), p.take(p.WProbe([3], "float64"))
     relay, old = Relay(frozen), Relay(shared)
     deep = p.Probe([1, 2, 1, 1, 1, 2, 1, 1])
     outside, old_outside = p.Probe([9], items=3), Relay(p.Probe([9], items=3))
@@ -63,12 +79,52 @@ def operations():
         "import, adopted": lambda: p.import_into(old, True),
         "import, values that do not fit": lambda: p.import_into(batch, False),
     }
-    if hasattr(p, "Buffered"):
-        found["memoryview"] = lambda buffered=p.Buffered([0.0, 1.0]): memoryview(buffered)
+    buffered, rows, picture, tables = p.Buffered([0.0, 1.0]), p.Rows([1.0] * 4), p.Picture(2, 2), p.Tables(2)
+    settings, plain, one = p.Settings(2), p.WProbe([4]), p.take(p.Probe([1]))
+    strided, pickled, buffers = tensor[::2], pickle.dumps(tensor, 4), []
+    apart = pickle.dumps(tensor, 5, buffer_callback=buffers.append)
+    found |= {
+        "memoryview": lambda: memoryview(buffered),
+        "memoryview, of a Tensor": lambda: memoryview(tensor),
+        "memoryview, refused": lambda: memoryview(tables),
+        "memoryview, refused for its device": lambda gpu=p.Elsewhere(2): memoryview(gpu),
+        "tolist": lambda: tensor.tolist(),
+        "item": lambda: one.item(),
+        "float": lambda: float(one),
+        "list": lambda: list(tensor),
+        "list, of a class": lambda: list(rows),
+        "part": lambda: tensor[1:, None],
+        "part, refused": lambda: tensor[9],
+        "repr": lambda: repr(tensor),
+        "pickle, reduced": lambda: tensor.__reduce_ex__(4),
+        "pickle, reduced for protocol 5": lambda: tensor.__reduce_ex__(5),
+        "pickle, packed": lambda: strided.__reduce_ex__(5),
+        "pickle, reduced, of a class": lambda: picture.__reduce_ex__(5),
+        "pickle, dumped": lambda: pickle.dumps(tensor, 4),
+        "pickle, loaded": lambda: pickle.loads(pickled),
+        "pickle, loaded out of band": lambda: pickle.loads(apart, buffers=buffers),
+        "pickle, refused": lambda: p.Tensor._restore(b"1234", (2, 32, 1, False), (2,)),
+        "copy": lambda: tensor.__copy__(),
+        "columns": lambda: tables.price,
+        "setter": lambda: setattr(settings, "state", state),
+        "setter, refused": lambda: setattr(settings, "state", plain),
+    }
+    # `Convert` asks NumPy, of which no line is ours.
+    for kind in [*p.kinds_of_views(), "to_vec"]:
+        if kind != "View, Convert":
+            found[f"view, {kind}"] = lambda kind=kind: p.make_view(plain, kind)
+    found["view, refused for the rank"] = lambda: p.make_view(shared, "View")
+    found["view, refused to write"] = lambda: p.make_view(frozen, "ViewMut")
     if numpy:
+        found["asarray"] = lambda: numpy.asarray(frozen)
+        found["asarray, of a Tensor"] = lambda: numpy.asarray(tensor)
+        found["Tensor.numpy"] = lambda: tensor.numpy()
+        found["Numpy<Managed>"] = lambda: p.numpy_over(frozen)
+        found["view, of numpy"] = lambda array=numpy.zeros(4, "float32"): p.make_view(array, "ViewMut, promised")
         found["numpy.from_dlpack"] = lambda: numpy.from_dlpack(frozen)
         found["import of numpy"] = lambda array=numpy.arange(3.0): p.take(array)
-    return found, [frozen, deep, shared, owned, batch, mutable, tensor]
+    owners = [frozen, deep, shared, owned, batch, mutable, tensor, buffered, rows, picture, tables, settings, plain, one]
+    return found, owners
 
 
 def usual(act):
@@ -80,6 +136,9 @@ def usual(act):
     return "done"
 
 
+KEPT = "something is kept"
+# The operations in which CPython calls a `__buffer__`.
+BUFFERS = ("memoryview", "asarray", "pickle")
 TRACELESS = "SystemError: error return without exception set"
 UNSET = "returned NULL without setting an exception"
 
@@ -109,39 +168,49 @@ def attempt(act, owners, allocator, first, end, expected, forgives=False):
         return f"afterwards {usual(act)}, not {expected}", came
     gc.collect()
     if p.alive() != alive or [sys.getrefcount(owner) for owner in owners] != held:
-        return "something is kept", came
+        return KEPT, came
     return "", came
 
 
 def failures(tally):
     found, owners = operations()
     few = ["__dlpack__", "__dlpack__, refused", "attribute", "import", "import, capsule", "import, many axes"]
+    few += ["memoryview", "memoryview, refused", "tolist", "list", "item", "pickle, reduced", "setter", "view, ViewMut, promised"]
     chosen = list(found) if tally.planned > 1000 else few
+    # Each fails at least once, and is tried until it has enough memory.
+    tally.planned = len(chosen) * len(ALLOCATORS) * len(MODES) * (UNTOUCHED + 1)
     hits = {}
     # What is there before is not looked at again and again.
     gc.collect()
     gc.freeze()
     own = [report.apart(lambda: attempt(lambda: chr(-1), owners, "Python", k, k + 1, "ValueError"))[0] for k in range(20)]
     forgives = TRACELESS in own
+    plain = Plain()
+    control = lambda k: attempt(lambda: memoryview(plain), [plain.memory], "Python", k, k + 1, usual(lambda: memoryview(plain)))
+    leaks = sum(report.apart(lambda: control(k))[0] == KEPT for k in range(20))
     for name in chosen:
         act = found[name]
         for _ in range(3):
             expected = usual(act)
         for allocator in ALLOCATORS:
-            for mode in ["one", "all"]:
-                untouched = 0
+            for mode in MODES:
+                untouched, cell = 0, []
                 for k in range(MOST):
                     end = k + 1 if mode == "one" else 0
                     note, came = report.apart(lambda: attempt(act, owners, allocator, k, end, expected, forgives))
                     if note:
-                        hits.setdefault((name, allocator, mode), []).append((k, note))
-                        tally.bad("")
+                        cell.append((k, note))
                     else:
                         tally.good()
                     # Later allocations are those of what comes afterwards.
                     untouched = untouched + 1 if came == expected and not note else 0
-                    if untouched == 12:
+                    if untouched == UNTOUCHED:
                         break
+                if name.startswith(BUFFERS) and len(cell) <= leaks and all(note == KEPT for _, note in cell):
+                    tally.good(len(cell))
+                elif cell:
+                    hits[name, allocator, mode] = cell
+                    tally.bad("", len(cell))
     for (name, allocator, mode), bad in hits.items():
         what = "from it on" if mode == "all" else "alone"
         places = ", ".join(str(k) for k, _ in bad[:9])

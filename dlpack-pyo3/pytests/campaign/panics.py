@@ -48,10 +48,21 @@ def operations(owner):
     }
     if hasattr(owner, "other"):
         found["attribute"] = lambda: owner.other
+    found |= {
+        "buffer": lambda: memoryview(owner),
+        "view": lambda: p.make_view(owner, "ViewDyn"),
+        "view, kept in Rust": lambda: (p.keep_view(owner, "ViewDyn"), p.release_views(thread=True)),
+        "pickle, copy": lambda: p.Tensor.from_dlpack(owner).__reduce_ex__(5),
+        "copy of a tensor": lambda: p.Tensor.from_dlpack(owner, copy=True),
+        "part": lambda: p.Tensor.from_dlpack(owner)[1:],
+    }
     if cls is p.HookedAlone:
-        found["buffer"] = lambda: memoryview(owner)
+        found["view, written"] = lambda: p.make_view(owner, "ViewMutDyn")
+        found["update"] = lambda: p.panic_in_update(owner)
     if numpy:
         found["numpy"] = lambda: numpy.from_dlpack(owner)
+        found["asarray"] = lambda: numpy.asarray(owner)
+        found["Numpy<Managed>"] = lambda: p.to_numpy(owner)
     return found
 
 
@@ -127,4 +138,4 @@ def panics(tally):
             return
 
 
-report.main({"panics in hooks": (panics, 1_000, 100)})
+report.main({"panics in hooks": (panics, 2_500, 500)})

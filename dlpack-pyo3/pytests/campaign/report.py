@@ -42,6 +42,12 @@ class Tally:
         """One more, which is bad if there is something to say about it."""
         self.bad(note, count) if note else self.good(count)
 
+    def compare_with_plan(self):
+        """A campaign that found less to do than was planned is bad, however little of that was."""
+        if self.count < self.planned:
+            self.wrong += 1
+            self.note = self.note or f"only {self.count} of {self.planned} that were planned"
+
     @property
     def done(self):
         return self.count >= self.planned
@@ -65,8 +71,9 @@ def main(campaigns):
             act(tally)
         except BaseException:
             tally.bad(traceback.format_exc())
+        tally.compare_with_plan()
         seconds = round(time.monotonic() - tally.start)
-        say(campaign=name, count=tally.count, bad=tally.wrong, note=tally.note, seconds=seconds, seed=SEED)
+        say(campaign=name, count=tally.count, planned=tally.planned, bad=tally.wrong, note=tally.note, seconds=seconds, seed=SEED)
 
 
 def apart(act, limit=60):

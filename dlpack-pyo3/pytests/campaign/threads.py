@@ -1,4 +1,7 @@
-"""Eight threads that export, import, change and drop the same objects at a tiny switch interval."""
+"""Eight threads that export, import, view, change and drop the same objects at a tiny switch interval.
+
+In a debug build of CPython a count of references that is changed without the GIL ends the process.
+"""
 
 import collections
 import gc
@@ -6,8 +9,10 @@ import random
 import sys
 import threading
 
+import capi
 import dlpack_probe as p
 import report
+import uses
 
 try:
     from numpy import from_dlpack
@@ -23,12 +28,16 @@ class Objects:
     def __init__(self):
         self.steady = [p.Probe([3]), p.WProbe([3]), p.Owned([0.0, 1.0, 2.0]), p.Lent(3, 1), p.Open([0.0, 1.0, 2.0])]
         self.steady += [p.take(p.Probe([3])), p.Batch(3)]
+        self.changing_shared = [p.WProbe([64]), p.WProbe([3])]
         self.changing = [p.Mutable([1.0] * 3), p.Exclusive([1.0] * 3)]
         self.handed = collections.deque(maxlen=50)
+        found, users = uses.uses()
+        self.uses = [use for name, use in found.items() if "alone" not in name and "a result" not in name]
+        self.steady_users = users
 
     def held(self):
         gc.collect()
-        return [sys.getrefcount(thing) for thing in self.steady + self.changing]
+        return [sys.getrefcount(thing) for thing in self.steady + self.changing + self.steady_users]
 
 
 def acts(objects, rng):
@@ -72,11 +81,29 @@ def acts(objects, rng):
     def hand_over_array():
         handed.append(from_dlpack(rng.choice(steady)))
 
+    def hand_over_use():
+        handed.append(rng.choice(objects.uses)())
+
     def let_go():
         try:
             handed.popleft()
         except IndexError:
             pass
+
+    def released_somewhere():
+        seen = capi.export(rng.choice(steady))
+        if rng.random() < 0.05:
+            seen.release_on_foreign_thread()
+        else:
+            seen.release(gil=False)
+
+    def promised():
+        """Views with a promise, of which one at a time may write."""
+        thing = rng.choice(objects.changing_shared)
+        try:
+            p.make_view(thing, rng.choice(["View, promised", "ViewMut, promised"]))
+        except (BufferError, TypeError, RuntimeError) as error:
+            assert "view" in str(error) or "borrow" in str(error), error
 
     return [
         lambda: rng.choice(steady).__dlpack__(max_version=NEWEST),
@@ -98,6 +125,9 @@ def acts(objects, rng):
         while_it_changes,
         hand_over,
         hand_over_array,
+        hand_over_use,
+        released_somewhere,
+        promised,
         let_go,
         let_go,
     ]
@@ -117,7 +147,7 @@ def threads(tally):
         rng = random.Random(report.SEED + at)
         choices = acts(objects, rng)
         try:
-            while counts[at] < tally.planned // THREADS and not raised:
+            while counts[at] < -(-tally.planned // THREADS) and not raised:
                 for act in rng.choices(choices, k=BATCH):
                     act()
                 counts[at] += BATCH

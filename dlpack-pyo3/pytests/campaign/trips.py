@@ -8,6 +8,7 @@ import sys
 import capi
 import dlpack_probe as p
 import report
+import uses
 
 try:
     import numpy
@@ -111,8 +112,8 @@ def kinds():
         "capsule renamed, and released": lambda: capi.export(frozen).release(),
         "released without the GIL": lambda: capi.export(frozen).release(gil=False),
     }
-    if hasattr(p, "Buffered"):
-        found["buffer"] = lambda buffered=p.Buffered([1.0] * 4): memoryview(buffered).release()
+    found["buffer"] = lambda buffered=p.Buffered([1.0] * 4): memoryview(buffered).release()
+    found["released on a foreign thread"] = lambda: capi.export(frozen).release_on_foreign_thread()
     if numpy:
         array = numpy.arange(6, dtype="float32").reshape(2, 3)
         found["numpy"] = lambda: numpy.from_dlpack(frozen)
@@ -175,8 +176,10 @@ def grown(act, count):
 
 
 def trips(tally):
-    found, owners = kinds()
-    each = tally.planned // len(found)
+    (exports, owners), (others, users) = kinds(), uses.uses()
+    found, owners = {**exports, **others}, owners + users
+    # Most of the others take longer, and a leak of a pointer shows after far fewer.
+    share = -(-tally.planned // (4 * len(exports) + len(others)))
     for act in found.values():
         repeat(act, 10)
     # The module remembers so many drops, and no more.
@@ -185,6 +188,7 @@ def trips(tally):
     held, alive = [sys.getrefcount(owner) for owner in owners], p.alive()
     growing = []
     for name, act in found.items():
+        each = 4 * share if name in exports else share
         note = grown(act, each)
         gc.collect()
         if [sys.getrefcount(owner) for owner in owners] != held:

@@ -56,15 +56,15 @@ def lacks(names, but=()):
 
 # What a library that asks for no version gets: a legacy capsule has no flags.
 LEGACY = {
-    **{f"dtype {name}": ("us", "asks for the legacy capsule, which cannot say padded: we refuse") for name in PADDED},
-    "broadcast": ("copy", "we say read-only where elements overlap, which the legacy capsule cannot say: we copy"),
-    "read-only": ("copy", "asks for the legacy capsule, which cannot say read-only: we copy"),
-    "read-only, copy=False": ("us", "asks for the legacy capsule, which cannot say read-only: we refuse"),
+    **{f"dtype {name}": ("us", "requests the legacy struct, which cannot describe padded items: we refuse") for name in PADDED},
+    "broadcast": ("copy", "overlapping elements are read-only, and the legacy struct has no flag for that: we copy"),
+    "read-only": ("copy", "requests the legacy struct, which has no read-only flag: we copy"),
+    "read-only, copy=False": ("us", "requests the legacy struct, which has no read-only flag: we refuse"),
 }
 KNOWN_OF_ALL = {"legacy, read-only": LEGACY["read-only"]}
 # What one gets that takes only the legacy capsule, where another was asked for.
 NO_VERSIONED = {f"asked for {version}": ("them", "takes the legacy capsule only") for version in ("(1, 0)", "(1, 99)", "(2, 0)")}
-IGNORES_READ_ONLY = "writes through READ_ONLY without a word (consumers 0.6, faults 76)"
+IGNORES_READ_ONLY = "ignores READ_ONLY, without a warning (consumers 0.6, faults 76)"
 
 
 def of_numpy(array, readonly=None):
@@ -155,7 +155,7 @@ def jax():
         "sliced": permutations,
         "reversed": permutations,
         "broadcast": permutations,
-        "offset by an element": ("copy", "copies what is not aligned to 64 bytes"),
+        "offset by an element": ("copy", "copies data that is not aligned to 64 bytes"),
         "copy=True": ("bug", IGNORES_COPY),
         "read-only, copy=True": ("bug", IGNORES_COPY),
     }
@@ -229,7 +229,7 @@ def paddle():
     kept = [f"float8_{name}" for name in ("e4m3fn", "e5m2")]
     known = lacks([*(name for name in SMALL_FLOATS if name not in kept), "complex32"]) | {
         "read-only": ("bug", IGNORES_READ_ONLY),
-        "dtype uint16": ("bug", "takes uint16 for bfloat16 (consumers 0.17)"),
+        "dtype uint16": ("bug", "reads uint16 as bfloat16 (consumers 0.17)"),
         "many exports": ("bug", KEYED),
         "deleters counted": ("bug", KEYED),
     }
@@ -255,8 +255,8 @@ def mlx():
         "copy=False": ("them", "cannot do without a copy on the CPU"),
         "read-only, copy=False": ("them", "cannot do without a copy on the CPU"),
         "reversed": ("them", "no negative strides"),
-        "dtype float64": ("bug", "turns float64 into float32 without a word (consumers 0.17)"),
-        "dtype complex128": ("bug", "turns complex128 into complex64 without a word (consumers 0.17)"),
+        "dtype float64": ("bug", "converts float64 to float32 without a warning (consumers 0.17)"),
+        "dtype complex128": ("bug", "converts complex128 to complex64 without a warning (consumers 0.17)"),
     }
     return Adapter(mx.__version__, mx.from_dlpack, look, copy=True, known=known)
 
@@ -264,7 +264,9 @@ def mlx():
 def onnxruntime():
     import onnxruntime as ort
 
-    names = {"float": "float32", "double": "float64"}
+    names = {"float": "float32", "double": "float64", "float8e8m0": "float8_e8m0fnu", "float4e2m1": "float4_e2m1fn"}
+    # From 1.32 on.
+    names |= {f"float8{name}": f"float8_{name}" for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
 
     def look(value):
         name = value.data_type()[7:-1]
@@ -343,7 +345,7 @@ def mpi4py():
     known |= {"zero size": ("them", "looks at the strides of an empty tensor; refuses NumPy's (2, 0, 3) as well")}
     known |= {"read-only": ("them", "wants a writable buffer"), "read-only, copy=False": ("them", "wants a writable buffer")}
     known |= {"as an argument": ("them", "its buffer is bytes, whatever it was made of")}
-    known |= {"legacy, read-only": ("us", "passes `copy=False`, and a legacy capsule cannot say read-only: we refuse")}
+    known |= {"legacy, read-only": ("us", "passes `copy=False`, and the legacy struct has no read-only flag: we refuse")}
     known |= {f"dtype {name}": ("bug", "counts a byte for each packed element, and so reads past the end (found here: six items of 4 bits are six bytes to it)") for name in PACKED}
     return Adapter(mpi4py.__version__, MPI.memory.frombuffer, look, poke, raw=True, known=known)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 import adapters
+from states import State
 
 HONEST = adapters.numpy()
 KEPT = []
@@ -82,3 +83,59 @@ def dies_at_exit():
 
 def unloadable():
     raise ImportError("no such library")
+
+
+class Fickle:
+    """An array that refuses the first of two questions."""
+
+    refused = False
+
+    def __init__(self):
+        self.array = np.ones(3, "f4")
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **keywords):
+        self.refused = not self.refused
+        if self.refused:
+            raise BufferError("not now")
+        return self.array.__dlpack__(**keywords)
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no array")
+
+
+class Fatal:
+    """An array that ends the process."""
+
+    def __init__(self, questions):
+        self.questions = questions
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **keywords):
+        self.questions -= 1
+        if self.questions < 0:
+            os.abort()
+        return np.ones(3, "f4").__dlpack__(**keywords)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(3, "f4")
+
+
+ONES = [1.0, 1.0, 1.0]
+# What the judge of states has to see, and what it has to let pass, by the name of an adapter.
+STATES = {
+    "honest": [State("plain", lambda: np.ones(3, "f4"), ONES), State("refused", lambda: np.zeros(3, "M8[s]"), None)],
+    "refuses": [State("plain", lambda: np.zeros(3, "M8[s]"), None)],
+    "misreads": [State("plain", lambda: np.ones(3, "f4"), [1.0, 1.0, 2.0])],
+    "fickle": [State("fickle", Fickle, ONES)],
+    "fatal": [
+        State("by itself", lambda: Fatal(0), ONES),
+        State("through us", lambda: Fatal(2), ONES),
+        State("cannot be made", lambda: 1 // 0, None),
+        State("plain", lambda: np.ones(3, "f4"), ONES),
+    ],
+}

@@ -19,11 +19,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import judge_states
 from cases import CASES, EXITS
 
 HERE = Path(__file__).resolve().parent
 # Seconds without a line from a worker; TensorFlow alone takes ten to load on a cold disk.
-PATIENCE = 180
+PATIENCE = 600
 SIGNS = re.compile(r"Fatal Python error|panicked at|Traceback|Exception ignored|double free|corrupted|Segmentation")
 MARKS = {"zero": "=", "copy": "copy", "them": "they", "us": "we", "bug": "bug"}
 
@@ -38,6 +39,7 @@ class Library:
         # Case name -> (outcome, words, expected or not).
         self.cells = {}
         self.stale = []
+        self.states = []
 
     def command(self, *words):
         return [self.python, "-u", str(HERE / "worker.py"), self.adapter, *words]
@@ -48,6 +50,8 @@ class Library:
             start = self.go_on(start)
         for how in EXITS if self.skipped is None else []:
             self.cells[f"exit {how}"] = self.leave(how)
+        if self.skipped is None:
+            self.states = judge_states.run(self.python, self.environment, self.adapter)
         return self
 
     def go_on(self, start):
@@ -161,10 +165,11 @@ class Table:
             return "not run"
         outcome, words, expected = library.cells[name]
         mark = MARKS.get(outcome, outcome) if expected else f"**FAIL: {outcome}**"
-        if not words:
-            return mark
-        number = self.notes.setdefault(tidy(words), len(self.notes) + 1)
-        return f"{mark} {number}"
+        return f"{mark} {self.note(words)}" if words else mark
+
+    def note(self, words):
+        """The number of the note with these words."""
+        return self.notes.setdefault(tidy(words), len(self.notes) + 1)
 
     def rows(self, names):
         yield "| | " + " | ".join(library.title for library in self.libraries) + " |"
@@ -188,15 +193,15 @@ class Table:
         lines = [
             "# What array libraries make of our tensors",
             "",
-            "Written by `cargo xtask consumers`, from running it; do not edit. The producer is `dlpack_probe` of",
-            "dlpack-pyo3/pytests, the cases are in its folder consumers/, and so is what is known of each library.",
-            "A cell is right only if the library's shape, dtype and bytes are the producer's, the memory is the same,",
-            "the owner lives exactly as long as it must, and no process ends in any other way than it should.",
+            "Written by `cargo xtask consumers` from its results; do not edit. The producer is `dlpack_probe` of",
+            "dlpack-pyo3/pytests; the cases, and the known behaviour of each library, are in its folder consumers/.",
+            "A cell passes only if the library sees the shape, dtype and bytes of the producer, in the same memory,",
+            "the owner lives exactly as long as it must, and every process ends as it should.",
             "",
-            "- `=` right, in the producer's memory (an empty tensor has none; `copy=True` means other memory)",
-            "- `copy` right, in other memory, and the note says why",
-            "- `they` refused by the library's exception, `we` refused by our BufferError",
-            "- `bug` wrong by the library's own doing, which no producer can mend; `consumers N` and `faults N` are rows of",
+            "- `=` correct, in the producer's memory (an empty tensor has none; `copy=True` means other memory)",
+            "- `copy` correct, in other memory; the note says why",
+            "- `they` the library raises an exception, `we` our BufferError",
+            "- `bug` a bug of the library that no producer can fix; `consumers N` and `faults N` are rows of",
             "  the project's notes of these names",
             "- **FAIL** anything else",
             "",
@@ -208,7 +213,10 @@ class Table:
         lines += [f"**Not run: {library.title}: {tidy(library.skipped)}**\n" for library in self.skipped]
         lines += ["## Layouts, access, versions and lifetimes", "", *self.rows(others), ""]
         lines += ["## Data types", "", *self.rows(dtypes), ""]
-        lines += ["## Notes", "", *(f"{number}. {words}" for words, number in self.notes.items())]
+        lines += judge_states.HEAD
+        for library in self.libraries:
+            lines += judge_states.rows(library.title, library.states, self.note)
+        lines += ["", "## Notes", "", *(f"{number}. {words}" for words, number in self.notes.items())]
         return "\n".join(lines) + "\n"
 
 
@@ -244,16 +252,22 @@ def main():
             if not expected:
                 failed += 1
                 print(f"FAIL {library.title}, {name}: {outcome}: {words}")
+        for state in library.states:
+            for question, words in state.faults().items():
+                failed += 1
+                print(f"FAIL {library.title}, {state.name}, {question}: {words}")
         for line in library.stale:
             print(f"known otherwise: {line}")
         if library.title == "torch" and library.skipped is None:
-            # Its DataLoader, with workers that are spawned and such that are forked.
-            failed += subprocess.run([library.python, HERE.parent / "tests/carry.py"], env=library.environment).returncode
+            # Its DataLoader, with workers that are spawned and such that are forked; and what we say of its states.
+            for script in ("carry.py", "torch_states.py"):
+                failed += subprocess.run([library.python, HERE.parent / "tests" / script], env=library.environment).returncode != 0
     for library in libraries:
         if library.skipped is not None:
             print(f"SKIPPED {library.title}: {library.skipped}")
     cells = sum(len(library.cells) for library in libraries)
-    print(f"consumers: {cells} cells of {len(libraries)} libraries, {failed} failed")
+    states = sum(len(library.states) for library in libraries)
+    print(f"consumers: {cells} cells of {len(libraries)} libraries, {states} states of their arrays, {failed} failed")
     sys.exit(bool(failed))
 
 

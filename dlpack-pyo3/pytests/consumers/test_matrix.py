@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import judge_states
 import run
 
 # What a fault in three axes spoils: most cases have fewer.
@@ -76,3 +77,51 @@ def test_the_table_marks_failures_and_shares_notes():
     assert "| ndim 3 | **FAIL: them** 1 |" in text
     assert text.count("TypeError: not today") == 1
     assert "| ndim 2 | = |" in text
+
+
+def states(name):
+    found = judge_states.run(sys.executable, dict(os.environ), f"liars:{name}")
+    return {state.name: state for state in found}
+
+
+def test_states_that_are_right_have_no_fault():
+    found = states("honest")
+    assert list(found) == ["plain", "refused"]
+    assert not any(state.faults() for state in found.values())
+    assert found["plain"].answers["import"] == ("gives", [1.0, 1.0, 1.0])
+    assert found["refused"].answers["__dlpack__"][0] == found["refused"].answers["import"][0] == "refuses"
+
+
+def test_a_plain_array_must_be_read():
+    assert list(states("refuses")["plain"].faults()) == ["import"]
+
+
+def test_numbers_that_the_library_does_not_show_are_seen():
+    wrong = states("misreads")["plain"].faults()
+    assert list(wrong) == ["import", "copy", "argument", "Convert"]
+    assert wrong["import"] == "gives [1.0, 1.0, 1.0] for [1.0, 1.0, 2.0]"
+
+
+def test_what_the_library_refuses_must_be_refused():
+    wrong = states("fickle")["fickle"].faults()
+    # `copy` is asked behind a `copy=True` that was refused too; the others find the second question.
+    assert wrong and set(wrong.values()) == {"given, and the library refuses it"}
+
+
+def test_a_process_that_ends_is_one_state_and_the_rest_is_asked():
+    found = states("fatal")
+    assert list(found) == ["by itself", "through us", "cannot be made", "plain"]
+    assert found["by itself"].answers["__dlpack__"] == ("died", "-6")
+    assert found["by itself"].answers["import"] == ("none", "not asked") and not found["by itself"].faults()
+    assert "the process ends" in found["through us"].faults()["import"]
+    assert "ZeroDivisionError" in found["cannot be made"].missing
+    assert found["plain"].answers["import"][0] == "gives" and not found["plain"].faults()
+
+
+def test_the_table_of_states_marks_failures():
+    found = judge_states.run(sys.executable, dict(os.environ), "liars:fatal")
+    rows = list(judge_states.rows("fatal", found, lambda words: "7"))
+    assert "| fatal | by itself | ends the process | - |" in rows[0]
+    assert "**FAIL: the process ends: -6**" in rows[1]
+    assert "cannot be made 7" in rows[2]
+    assert {row.count("|") for row in rows} == {judge_states.HEAD[-1].count("|")}

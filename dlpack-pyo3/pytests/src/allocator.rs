@@ -1,14 +1,20 @@
-//! The allocator of this module, which fails on demand as `_testcapi.set_nomemory` makes Python's fail.
+//! The allocator of this module: it counts what the module has allocated, and fails on demand as `_testcapi.set_nomemory`
+//! makes Python's fail.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::alloc::System;
 
 use pyo3::prelude::*;
 
 struct Failing;
+
+/// Blocks that were allocated and not freed, and their bytes as they were requested.
+static BLOCKS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// How often this thread has asked for memory.
@@ -26,17 +32,33 @@ unsafe impl GlobalAlloc for Failing {
             return core::ptr::null_mut();
         }
         // SAFETY: passed on to the caller.
-        unsafe { System.alloc(layout) }
+        let block = unsafe { System.alloc(layout) };
+        if !block.is_null() {
+            BLOCKS.fetch_add(1, Ordering::Relaxed);
+            BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        }
+        block
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         // SAFETY: passed on to the caller.
         unsafe { System.dealloc(start, layout) };
+        BLOCKS.fetch_sub(1, Ordering::Relaxed);
+        BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
     }
 }
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
+
+/// How many blocks of the Rust code of this module are allocated now, and their bytes: no other code of the process is counted.
+#[pyfunction]
+pub(crate) fn allocated_in_rust() -> (usize, usize) {
+    (
+        BLOCKS.load(Ordering::Relaxed),
+        BYTES.load(Ordering::Relaxed),
+    )
+}
 
 /// From now on the allocations of this thread fail from the one with the number `first` to before the one with the
 /// number `end`, or all of them if that is 0.

@@ -20,7 +20,7 @@ use dlpack_pyo3::abi::{
     CAPSULE_EXCHANGE_API, CAPSULE_LEGACY, CAPSULE_VERSIONED, DLManagedTensor,
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackVersion, DLTensor,
 };
-use dlpack_pyo3::{Imported, Tensor, from_dlpack, inspect};
+use dlpack_pyo3::{Imported, Numpy, Tensor, from_dlpack, inspect};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -190,6 +190,12 @@ pub(crate) fn import_into(object: &Bound<'_, PyAny>, adopts: bool) -> PyResult<(
     } else {
         object.extract::<Imported<Points>>().map(drop)
     }
+}
+
+/// An array of NumPy's over it, by the result type: PyO3 is asked for nothing that takes memory.
+#[pyfunction]
+pub(crate) fn numpy_over<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    Numpy(from_dlpack(object)?).into_pyobject(object.py())
 }
 
 fn import(

@@ -142,6 +142,13 @@ pub(crate) fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ),
         ("cannot order", Error::CannotOrder { device: cpu }),
         (
+            "too many wait",
+            Error::TooManyWait {
+                owners: 3,
+                bytes: 12,
+            },
+        ),
+        (
             "stream conflict",
             Error::StreamConflict {
                 data: 0x10,

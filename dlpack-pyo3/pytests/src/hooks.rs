@@ -4,14 +4,15 @@
     reason = "claims memory at an address, and names the default stream"
 )]
 
+use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::panic::{panic_any, resume_unwind};
+use std::panic::{catch_unwind, panic_any, resume_unwind};
 use std::sync::Arc;
 
 use dlpack_pyo3::{
     AsDevice, AsOrder, Buffer, DLPack, DataType, Descriptor, Device, Error, FromDLPack, Imported,
     Loan, LoanMut, Managed, Order, Parts, ProducerStream, Protocol, StreamHandle, StreamRef,
-    Writable, dlpack_pymethods,
+    ViewMutDyn, Writable, dlpack_pymethods, view::Promise,
 };
 use pyo3::prelude::*;
 
@@ -22,7 +23,7 @@ static ARMED: AtomicUsize = AtomicUsize::new(0);
 static PAYLOAD: AtomicUsize = AtomicUsize::new(0);
 static THROWN: AtomicUsize = AtomicUsize::new(0);
 
-const HOOKS: [&str; 16] = [
+const HOOKS: [&str; 17] = [
     "none",
     "lend",
     "lend_mut",
@@ -39,6 +40,7 @@ const HOOKS: [&str; 16] = [
     "from_dlpack",
     "tensor",
     "stream",
+    "update",
 ];
 const PAYLOADS: [&str; 5] = ["text", "string", "bomb", "bombs", "silent bomb"];
 
@@ -333,4 +335,26 @@ impl FromDLPack for HookedWayBack {
 #[pyfunction]
 pub(crate) fn way_back(object: Imported<HookedWayBack>) -> HookedWayBack {
     object.0
+}
+
+/// Nothing else uses the array while `panic_in_update` runs.
+struct Undisturbed;
+// SAFETY: as said above; the closure there calls no Python.
+unsafe impl Promise for Undisturbed {}
+
+/// Updates an array by a closure that may panic, through a view that has a lease of the memory. PyO3 does not see the panic,
+/// as it would drop the payload.
+#[pyfunction]
+pub(crate) fn panic_in_update(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let mut view = object.extract::<ViewMutDyn<f32, Undisturbed>>()?;
+    let update = move || {
+        view.update(|element| {
+            hook("update");
+            element
+        });
+    };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(update)) {
+        core::mem::forget(payload);
+    }
+    Ok(())
 }

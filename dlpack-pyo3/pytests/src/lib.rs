@@ -5,12 +5,15 @@ mod allocator;
 mod annotated;
 mod buffered;
 mod campaign;
+mod differential;
 mod elsewhere;
+mod exclusive;
 mod functions;
 mod generic;
 mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
+mod kept_views;
 mod libraries;
 mod life;
 mod memory;
@@ -21,6 +24,7 @@ mod raw;
 mod results;
 mod rust_numpy;
 mod several;
+mod states;
 mod streams;
 mod variants;
 mod views;
@@ -31,7 +35,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::alive::{alive, drops, thread_id};
     #[pymodule_export]
-    use crate::allocator::{remove_nomemory_in_rust, set_nomemory_in_rust};
+    use crate::allocator::{allocated_in_rust, remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{
         Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, Points, Rows, Still, Strict,
@@ -39,9 +43,13 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::buffered::{Buffered, Own};
     #[pymodule_export]
-    use crate::campaign::{forge_capsules, forge_prototypes, import_into};
+    use crate::campaign::{forge_capsules, forge_prototypes, import_into, numpy_over};
+    #[pymodule_export]
+    use crate::differential::differential;
     #[pymodule_export]
     use crate::elsewhere::Elsewhere;
+    #[pymodule_export]
+    use crate::exclusive::exclusive;
     #[pymodule_export]
     use crate::functions::{
         adopt, errors, first, inspect, keep, let_go, let_go_later, look, refuse, take, take_points,
@@ -55,12 +63,16 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::hooks::{
         Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
-        HookedWayBack, arm, blow_up, hooks, thrown, way_back,
+        HookedWayBack, arm, blow_up, hooks, panic_in_update, thrown, way_back,
+    };
+    #[pymodule_export]
+    use crate::kept_views::{
+        keep_view, kinds_of_views, make_view, release_views, release_views_later,
     };
     #[pymodule_export]
     use crate::libraries::libraries;
     #[pymodule_export]
-    use crate::life::{Canvas, Picture, Settings, homeless};
+    use crate::life::{Canvas, Picture, Plate, Settings, homeless};
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
@@ -76,8 +88,11 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
     #[pymodule_export]
+    use crate::states::states;
+    #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collector, release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collect_in_background,
+        collector, release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

@@ -101,6 +101,26 @@ impl Canvas {
     }
 }
 
+/// The same, whose exports hold the object.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Plate {
+    #[dlpack(data)]
+    pixels: SharedBuffer<u16>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Plate {
+    #[new]
+    fn new(len: usize) -> PyResult<Self> {
+        let pixels = SharedBuffer::zeroed(len)?;
+        let _alive = Alive::new();
+        Ok(Self { pixels, _alive })
+    }
+}
+
 /// No module has it.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]

@@ -308,6 +308,12 @@ pub(crate) fn collector() -> usize {
     function as usize
 }
 
+/// Whether a thread drops what is done, at any time. The tests begin without it.
+#[pyfunction]
+pub(crate) fn collect_in_background(on: bool) {
+    dlpack_pyo3::stream::collect_in_background(on);
+}
+
 /// Drops the owners that graphs keep: the test launches no graph any more.
 #[pyfunction]
 pub(crate) fn release_captured() {

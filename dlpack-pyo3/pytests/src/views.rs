@@ -6,7 +6,7 @@ pub(crate) mod views {
     use std::sync::{Mutex, PoisonError};
     use std::thread;
 
-    use dlpack_pyo3::view::{Contiguous, Convert, Promise};
+    use dlpack_pyo3::view::{Contiguous, Convert, MayOverlap, Promise};
     use dlpack_pyo3::{FromDLPack, Imported, Managed, View, ViewDyn, ViewMut, ViewMutDyn};
     use pyo3::prelude::*;
 
@@ -85,6 +85,95 @@ pub(crate) mod views {
     #[pyfunction]
     fn copy(mut to: ViewMut<i32, 2>, from: View<i32, 2>) -> PyResult<()> {
         Ok(to.copy_from(&from)?)
+    }
+
+    /// Copies an array over itself, in any order.
+    #[pyfunction]
+    fn copy_over(mut to: ViewMut<i32, 2>, from: View<i32, 2, MayOverlap>) -> PyResult<()> {
+        Ok(to.copy_from(&from)?)
+    }
+
+    /// `y = a * x + y`, from the first element to the last.
+    #[pyfunction]
+    fn axpy(a: f64, x: ViewDyn<f64>, mut y: ViewMut<f64, 1>) {
+        for (index, x) in x.iter().enumerate().take(y.len()) {
+            let sum = a * x + y.at([index]);
+            y.set([index], sum);
+        }
+    }
+
+    /// The same with the array that is written in front.
+    #[pyfunction]
+    fn axpy_into(y: ViewMut<f64, 1>, a: f64, x: ViewDyn<f64>) {
+        axpy(a, x, y);
+    }
+
+    /// How many elements two arrays have; nothing is read.
+    #[pyfunction]
+    fn lengths(a: ViewMut<f32, 2>, b: ViewMutDyn<u8>) -> (usize, usize) {
+        (a.len(), b.len())
+    }
+
+    #[pyfunction]
+    fn reads(a: View<[u8; 3], 2>, b: ViewMut<u8, 2>) -> (usize, usize) {
+        (a.len(), b.len())
+    }
+
+    /// Fails where a view of the same array comes behind one that is written.
+    #[pyfunction]
+    fn many(written: Vec<ViewMut<f64, 1>>, read: Vec<View<f64, 1>>) -> (usize, usize) {
+        (written.len(), read.len())
+    }
+
+    /// Calls a function while the array is a view.
+    #[pyfunction]
+    fn while_read(samples: View<f64, 1>, call: &Bound<'_, PyAny>) -> PyResult<usize> {
+        call.call0()?;
+        Ok(samples.len())
+    }
+
+    /// Refused by its data type once it is on the way, so that nothing may stay of it.
+    #[pyfunction]
+    fn promised_twice(_a: ViewMut<f64, 1, Undisturbed>, _b: View<f64, 1, (Undisturbed, Convert)>) {}
+
+    /// A view with a promise that allows overlaps is kept apart from its like all the same.
+    #[pyfunction]
+    fn promised_overlap(
+        _a: ViewMut<f64, 1, (Undisturbed, MayOverlap)>,
+        _b: View<f64, 1, (MayOverlap, Undisturbed)>,
+    ) {
+    }
+
+    #[pyfunction]
+    fn promised_pixels(_a: View<[u8; 3], 2, Undisturbed>, _b: ViewMut<u8, 2, Undisturbed>) {}
+
+    /// An object that keeps views, and is dropped on any thread.
+    #[pyclass(frozen)]
+    struct Keeper {
+        #[expect(dead_code, reason = "kept")]
+        view: Kept,
+    }
+
+    enum Kept {
+        #[expect(dead_code, reason = "kept")]
+        Checked(View<f64, 1>),
+        #[expect(dead_code, reason = "kept")]
+        Free(View<f64, 1, MayOverlap>),
+    }
+
+    #[pymethods]
+    impl Keeper {
+        #[new]
+        fn new(samples: View<f64, 1>) -> Self {
+            let view = Kept::Checked(samples);
+            Self { view }
+        }
+
+        #[staticmethod]
+        fn free(samples: View<f64, 1, MayOverlap>) -> Self {
+            let view = Kept::Free(samples);
+            Self { view }
+        }
     }
 
     #[pyfunction]
@@ -192,8 +281,8 @@ pub(crate) mod views {
 
     /// The tensor behind a view, which others may write again.
     #[pyfunction]
-    fn unwrapped(samples: View<f64, 1, Undisturbed>) -> bool {
-        let managed: Managed = samples.into_managed();
-        managed.view().as_slice::<f64>().is_ok()
+    fn unwrapped(samples: View<f64, 1, Undisturbed>) -> PyResult<bool> {
+        let managed: Managed = samples.into_managed()?;
+        Ok(managed.view().as_slice::<f64>().is_ok())
     }
 }

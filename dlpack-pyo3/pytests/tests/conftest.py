@@ -67,7 +67,7 @@ class Ended:
 def script():
     """Runs Python code in an interpreter of its own, for what would not survive or is about its end."""
 
-    def run(code, *, timeout=120, status=0, noisy=False, **env):
+    def run(code, *, timeout=900, status=0, noisy=False, **env):
         path = os.pathsep.join([str(HERE), *sys.path])
         process = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", code],

@@ -58,9 +58,10 @@ def test_keywords_made_at_run_time():
 
 @pytest.mark.parametrize("bad", ["maxversion", "version", "device", "read_only", "", "stream ", "copy\0", "ström"])
 def test_unknown_keywords(bad):
-    """NEG-18: TypeError, on which consumers fall back."""
-    with pytest.raises(TypeError, match="keyword|argument"):
-        p.WProbe([2]).__dlpack__(**{bad: None})
+    """NEG-18: TypeError, on which consumers fall back; also beside the keywords of a usual call, which are read in a quick way."""
+    for others in [{}, {"max_version": (1, 3)}, {"max_version": (1, 3), "stream": None}]:
+        with pytest.raises(TypeError, match="keyword|argument"):
+            p.WProbe([2]).__dlpack__(**others, **{bad: None})
 
 
 def test_arguments_that_are_almost_of_the_type():
@@ -84,6 +85,24 @@ def test_arguments_that_are_almost_of_the_type():
         seen = capi.export(owner, copy=true)
         assert seen.flags == capi.IS_COPIED
         seen.release()
+
+
+def test_arguments_that_only_look_like_the_type():
+    """NEG-17, CPY-11: an integer of NumPy's is no `copy`, nor is a foreign class of that name; what `__index__` raises arrives."""
+    np = pytest.importorskip("numpy")
+    owner = p.WProbe([2])
+    foreign = type("bool", (), {"__bool__": lambda self: True})()
+    for value in [1, np.int64(1), np.float32(1), foreign, "yes"]:
+        with pytest.raises(TypeError, match="copy is True, False or None"):
+            owner.__dlpack__(copy=value)
+
+    class Bad:
+        def __index__(self):
+            raise RuntimeError("of its own")
+
+    for request in [{"stream": Bad()}, {"max_version": (Bad(), 0)}, {"max_version": (1, Bad())}, {"dl_device": (1, Bad())}]:
+        with pytest.raises(RuntimeError, match="of its own"):
+            owner.__dlpack__(**request)
 
 
 @pytest.mark.parametrize("make", OWNERS)

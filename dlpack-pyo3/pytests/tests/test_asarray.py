@@ -17,6 +17,7 @@ CLASSES = {
     "computed": lambda: p.Doubled([0.0, 1.0]),
     "an enum": lambda: p.Audio.Float([0.0, 1.0]),
     "Protocol": lambda: p.ByHand([0.0, 1.0]),
+    "Owned": lambda: p.Owned([0.0, 1.0, 2.0]),
     "Tensor": lambda: p.take(p.Open([0.0, 1.0, 2.0])),
 }
 
@@ -42,7 +43,7 @@ def test_an_array_of_every_class(numpy, make):
         part = array[1:]
         del array
         gc.collect()
-        assert capi.references(thing) > held or isinstance(thing, (p.Doubled, p.Tensor))
+        assert capi.references(thing) > held or isinstance(thing, (p.Doubled, p.Owned, p.Tensor))
         assert part.tolist() == expected[0][1:]
         del part
         gc.collect()
@@ -131,6 +132,10 @@ def test_every_data_type(numpy, dtype):
         whole = numpy.arange(6).reshape(2, 3).astype(dtype)
         tensor = p.take(whole)
         assert (numpy.asarray(tensor) == whole).all()
+        # NumPy has other ways than the buffer, so a format that is missing shows in a memoryview alone.
+        view = memoryview(tensor)
+        assert (view.itemsize, numpy.asarray(view).dtype) == (whole.itemsize, whole.dtype)
+        assert bytes(view) == whole.tobytes()
     for part in [tensor, tensor[::-1, 1:], tensor[1, 1, ...], tensor[:, :0], tensor[:, None]]:
         array = numpy.asarray(part)
         assert (array.dtype, array.shape) == (dtype, part.shape)
@@ -151,7 +156,7 @@ def test_what_numpy_asks_for(numpy):
     for other in [thing.__array__("f8"), thing.__array__(dtype=numpy.float64, copy=True), numpy.asarray(thing, "f8")]:
         assert other.dtype == "f8" and other.tolist() == [1, 2.5]
     assert thing.__array__("i2").tolist() == [1, 2]
-    with pytest.raises(ValueError, match="the data is float32, which is no f8 without a copy, and copy=False forbids one"):
+    with pytest.raises(ValueError, match="the data is float32; as f8 it must be copied, and copy=False forbids that"):
         thing.__array__("f8", copy=False)
     for wrong in [{"device": 1}, {"dtype": "no such"}]:
         with pytest.raises(TypeError):
@@ -177,7 +182,7 @@ def test_data_on_a_device(numpy, device):
     """ERR-01: no array of objects, but an error that says what to call."""
     thing = p.Elsewhere(*device)
     for function in [numpy.asarray, numpy.mean, lambda thing: thing.__array__(copy=True)]:
-        with pytest.raises(TypeError, match=r'lies on \w+:\d.*`numpy.from_dlpack\(x, device="cpu"\)`'):
+        with pytest.raises(TypeError, match=r'is on \w+:\d.*`numpy.from_dlpack\(x, device="cpu"\)`'):
             function(thing)
     with pytest.raises(BufferError, match="lies on"):
         memoryview(thing)

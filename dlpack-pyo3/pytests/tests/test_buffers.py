@@ -124,7 +124,7 @@ def test_formats_without_a_data_type(make, text):
 def test_strides_between_items(numpy):
     """LAY-14: strides that are no multiple of an item are refused, with their numbers."""
     whole = numpy.zeros(4, numpy.dtype([("a", "i4"), ("b", "i1")]))
-    with pytest.raises(BufferError, match="axis 0 has a stride of 5 bytes.* the 4 bytes"):
+    with pytest.raises(BufferError, match="axis 0 has a stride of 5 bytes; expected a multiple of the item size, 4 bytes"):
         p.take(memoryview(whole["a"]))
     assert p.take(memoryview(whole["a"][:1])).shape == (1,)
 

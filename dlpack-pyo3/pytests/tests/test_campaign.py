@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 # Those of `endings.py` are tests of their own.
-FILES = ["arguments", "consumers", "keepers", "memory", "panics", "tensors", "threads", "trips", "waits"]
+FILES = ["arguments", "consumers", "differential", "keepers", "memory", "panics", "tensors", "threads", "trips", "waits"]
 
 
 def missing(name):
@@ -25,11 +25,13 @@ def missing(name):
         return "the hooks need more than the stable ABI"
     if name in ("memory", "panics") and not hasattr(os, "fork"):
         return "each attempt is a process"
+    if name == "differential" and not importlib.util.find_spec("numpy"):
+        return "there is no NumPy to compare with"
     if name == "waits" and "DLPACK_SIMULATOR" not in os.environ:
         return "there is no driver"
     if name in ("threads", "trips", "arguments") and not capi.GIL:
         return "references are not counted exactly"
-    if name not in ("tensors", "arguments", "consumers", "keepers") and SANITIZED:
+    if name not in ("tensors", "arguments", "consumers", "differential", "keepers") and SANITIZED:
         return "the sanitizer has memory and processes of its own"
     return None
 
@@ -44,7 +46,7 @@ def test_campaigns(name):
         [sys.executable, HERE.parent / "campaign" / f"{name}.py", "short"],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
         env={**os.environ, "PYTHONPATH": path},
     )
     assert ended.returncode == 0, ended
@@ -52,4 +54,35 @@ def test_campaigns(name):
     results = [result for result in results if "count" in result]
     assert results
     for result in results:
-        assert result["bad"] == 0 and result["count"] > 0, result
+        assert result["bad"] == 0 and result["count"] >= result["planned"] > 0, result
+
+
+TALLY = """
+import sys
+sys.argv = ["campaign", "short"]
+sys.path.insert(0, {folder!r})
+import report
+report.main({{"nothing": (lambda tally: None, 100, 10), "some": (lambda tally: tally.good(9), 100, 10), "all": (lambda tally: tally.good(10), 100, 10)}})
+"""
+
+
+def test_a_campaign_with_less_to_do_than_planned_is_bad(script):
+    """Own faults: what does nothing finds nothing."""
+    ended = script(TALLY.format(folder=str(HERE.parent / "campaign")))
+    results = [json.loads(line) for line in ended.out.splitlines()]
+    bad = {result["campaign"]: result["bad"] for result in results if "count" in result}
+    assert bad == {"nothing": 1, "some": 1, "all": 0}
+    assert "only 9 of 10" in ended.out
+
+
+WITHOUT_THE_GIL = """
+import ctypes
+# A function that is called by a `CDLL` has no GIL.
+ctypes.CDLL(None).Py_IncRef(ctypes.py_object(object()))
+"""
+
+
+@pytest.mark.skipif(not hasattr(sys, "gettotalrefcount"), reason="a release build of CPython does not notice")
+def test_a_debug_build_notices_a_missing_gil(script):
+    """CAP-13: so the campaigns of threads and round trips are played on one, too."""
+    assert script(WITHOUT_THE_GIL, status=None).status < 0

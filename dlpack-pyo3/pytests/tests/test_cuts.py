@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import sys
 import threading
 
 import capi
@@ -95,7 +96,7 @@ def test_rows_and_single_items(tensor):
     for act in (len, iter, list):
         with pytest.raises(TypeError, match="without axes"):
             act(item)
-    with pytest.raises(IndexError, match="1 indices for the 0 axes"):
+    with pytest.raises(IndexError, match="at most 0 indices, one for each axis, found 1"):
         item[0]
     assert item[()].data_ptr == item[...].data_ptr == item.data_ptr
     assert item[None].shape == (1,)
@@ -124,23 +125,23 @@ def test_numbers_of_other_types(numpy, tensor):
 def test_what_is_no_index(tensor):
     """Out of range is an IndexError, a slice of step 0 a ValueError; anything but basic indices is a TypeError that names NumPy."""
     for index, words in [
-        (2, "index 2 is out of bounds for axis 0, which has length 2"),
+        (2, "index 2 is out of bounds for axis 0 of size 2"),
         (-3, "index -3 is out of bounds for axis 0"),
-        ((0, 3), "index 3 is out of bounds for axis 1, which has length 3"),
+        ((0, 3), "index 3 is out of bounds for axis 1 of size 3"),
         ((..., 3), "axis 1"),
         (2**64, "out of bounds"),
         (-(2**200), "out of bounds"),
         (Number(2**64), "out of bounds"),
-        ((0, 0, 0), "3 indices for the 2 axes"),
-        ((slice(None),) * 3, "3 indices"),
-        ((..., 0, ...), "twice"),
+        ((0, 0, 0), "at most 2 indices, one for each axis, found 3"),
+        ((slice(None),) * 3, "at most 2 indices, one for each axis, found 3"),
+        ((..., 0, ...), "only once"),
     ]:
         with pytest.raises(IndexError, match=words):
             tensor[index]
     with pytest.raises(ValueError, match="zero"):
         tensor[::0]
     for index in [[0], "0", 1.0, 1j, True, (0, False), {}, object(), ((0,),), b"", tensor]:
-        with pytest.raises(TypeError, match=r"integers, slices, `...` and None, not by <class.*numpy.from_dlpack"):
+        with pytest.raises(TypeError, match=r"integers, slices, `...` and None, found <class.*numpy.from_dlpack"):
             tensor[index]
     with pytest.raises(TypeError, match="slice indices must be"):
         tensor[:"a"]
@@ -239,6 +240,12 @@ def test_a_part_keeps_the_whole(order):
     assert foreign.deleted == 1
 
 
+def live_blocks(of_python):
+    """The blocks that are allocated by the Rust code of the module; and by Python for its objects, where these are asked for."""
+    gc.collect()
+    return p.allocated_in_rust()[0] + (sys.getallocatedblocks() if of_python else 0)
+
+
 def through_legacy(tensor):
     return p.Tensor.from_dlpack(tensor.__dlpack__())
 
@@ -272,10 +279,13 @@ def test_an_import_of_an_import_is_no_chain(way, make):
     for _ in range(50):
         tensor = step(tensor)
     held, address = capi.references(producer), tensor.data_ptr
-    before = capi.memory_in_use()
-    for _ in range(10_000):
+    # Asked now: a Python may begin to keep such objects with its first thread.
+    of_python = not capi.ctypes_leaks()
+    before = live_blocks(of_python)
+    for _ in range(1000):
         tensor = step(tensor)
-    assert capi.memory_in_use() - before < 200_000
+    # A chain has a block of Rust for each link at least.
+    assert live_blocks(of_python) - before < 500
     assert capi.references(producer) == held and tensor.data_ptr == address
     kept = capi.references(first)
     assert kept <= 3
@@ -288,13 +298,13 @@ def test_an_import_of_an_import_is_no_chain(way, make):
 
 def test_parts_of_parts_are_no_chain(numpy):
     """Each keeps what the whole keeps."""
-    array = numpy.arange(20_000.0)
+    array = numpy.arange(2000.0)
     tensor = first = p.take(array)
-    before = capi.memory_in_use()
-    for _ in range(10_000):
+    before = live_blocks(True)
+    for _ in range(1000):
         tensor = tensor[1:]
-    assert capi.memory_in_use() - before < 200_000
-    assert numpy.from_dlpack(tensor)[0] == 10_000
+    assert live_blocks(True) - before < 500
+    assert numpy.from_dlpack(tensor)[0] == 1000
     # The array itself, or the one tensor that has it.
     assert capi.references(first) <= 2
     del first, tensor
@@ -304,6 +314,7 @@ def test_parts_on_many_threads(numpy):
     """Threads that cut one tensor, and drop what they have, at once."""
     array = numpy.arange(64.0)
     tensor, wrong = p.take(array), []
+    held = capi.references(tensor)
 
     def cut():
         for index in range(2000):
@@ -316,4 +327,4 @@ def test_parts_on_many_threads(numpy):
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong and capi.references(tensor) == 1
+    assert not wrong and capi.references(tensor) == held

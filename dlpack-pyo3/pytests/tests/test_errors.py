@@ -112,7 +112,7 @@ def test_streams_on_the_processor(stream):
     """ERR-04, STC-12: a stream means nothing here; ValueError, not ignored."""
     with pytest.raises(ValueError) as raised:
         p.WProbe([2]).__dlpack__(stream=stream, max_version=(1, 0))
-    assert str(raised.value) == f"stream {stream} means nothing for data on cpu; pass none, or -1 for no order"
+    assert str(raised.value) == f"stream {stream} is not valid for data on cpu; pass none, or -1 for no order"
 
 
 @pytest.mark.parametrize("cls", [lambda: p.WProbe([2]), lambda: p.take(p.WProbe([2]))], ids=["class", "tensor"])

@@ -8,6 +8,7 @@ import sys
 
 import capi
 import pytest
+import uses
 
 ROUNDS = int(os.environ.get("DLPACK_ROUNDS", "3"))
 
@@ -27,9 +28,27 @@ make = makers[sys.argv[-1] if sys.argv[-1] in makers else os.environ["KIND"]]
 """
 KINDS = ["frozen", "mutable", "writable", "owner", "tensor", "attribute"]
 
+USES = """
+import sys, os, atexit, threading, time
+import dlpack_probe as p
+import uses
+found, users = uses.uses()
+chosen = uses.group(found, os.environ["GROUP"])
+assert len(chosen) > 3
+def use(): return [act() for act in chosen]
+# What several threads may do at once.
+common = uses.group(found, os.environ["GROUP"], alone=False)
+def use_together(): return [act() for act in common]
+"""
+
 
 @pytest.fixture(params=KINDS)
 def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=uses.GROUPS)
+def group(request):
     return request.param
 
 
@@ -132,13 +151,16 @@ def test_daemon_threads(script, kind):
         script(
             MAKE
             + """
-def forever():
+rounds = [0] * 3
+def forever(index):
     while True:
         for seen in [capi.export(make()) for _ in range(4)]:
             seen.release(gil=False)
-for _ in range(3):
-    threading.Thread(target=forever, daemon=True).start()
-time.sleep(0.05)
+        rounds[index] += 1
+for index in range(3):
+    threading.Thread(target=forever, args=[index], daemon=True).start()
+while min(rounds) < 5:
+    time.sleep(0.001)
 """,
             KIND=kind,
         )
@@ -156,15 +178,17 @@ class One:
     def __index__(self):
         return len([i for i in range(9) if i == 1])
 owner = p.Probe([3])
-def forever():
+rounds = [0] * 3
+def forever(index):
     while True:
         try:
             owner.__dlpack__(max_version=(One(), One()), stream=One())
         except ValueError:
-            pass
-for _ in range(3):
-    threading.Thread(target=forever, daemon=True).start()
-time.sleep(0.05)
+            rounds[index] += 1
+for index in range(3):
+    threading.Thread(target=forever, args=[index], daemon=True).start()
+while min(rounds) < 5:
+    time.sleep(0.001)
 """
         )
 
@@ -261,9 +285,176 @@ for _ in range(100):
     p.keep(make())
 p.let_go_later(0, 20)
 os.kill(os.getpid(), signal.{signal})
-time.sleep(5)
+while True:
+    signal.pause()
 """,
         KIND=kind,
         status=None,
     )
     assert ended.status == -getattr(signals, signal)
+
+
+# -- views, arrays, buffers, pickles, parts and fields ----------------------------------------------
+
+
+def test_what_uses_leave_in_globals(script, group):
+    """CAP-14, faults 34, 37: it goes while modules are cleared, or after."""
+    script(
+        USES
+        + """
+kept = [use() for _ in range(10)]
+sys.kept = use()
+threading.kept = kept[:5]
+cycle = [kept, use]; cycle.append(cycle)
+""",
+        GROUP=group,
+    )
+
+
+def test_uses_in_atexit(script, group):
+    """CAP-14: Python's own atexit is still inside."""
+    ended = script(
+        USES
+        + """
+kept = use()
+def at_exit():
+    use()
+    kept.clear()
+    print("used")
+atexit.register(at_exit)
+""",
+        GROUP=group,
+    )
+    assert ended.out.split() == ["used"]
+
+
+@pytest.mark.parametrize("code", ["sys.exit(3)", "os._exit(3)", "raise SystemExit(3)"])
+def test_ways_to_end_among_uses(script, group, code):
+    """CAP-14: the status is the one that the program chose, while other threads are in the middle of it."""
+    script(
+        USES
+        + f"""
+kept = [use() for _ in range(3)]
+def forever():
+    while True:
+        kept[0] = use_together()
+threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.02)
+{code}
+""",
+        GROUP=group,
+        status=3,
+    )
+
+
+KEPT_VIEWS = """
+import sys, os, threading, time
+import dlpack_probe as p
+owners = [p.WProbe([4]) for _ in range(200)]
+kinds = [kind for kind in p.kinds_of_views() if kind != "View, Convert"]
+for place, owner in enumerate(owners):
+    p.keep_view(owner, kinds[place % len(kinds)])
+"""
+
+
+@pytest.mark.parametrize("code", ["", "del owners", "os._exit(0)", "owners.append(owners)"])
+def test_rust_holds_views(script, code):
+    """CAP-14: a static of Rust is never dropped."""
+    script(KEPT_VIEWS + code)
+
+
+@pytest.mark.parametrize("first", [0, 200, 1000, 5000])
+@pytest.mark.parametrize("code", ["", "del owners"])
+def test_a_thread_drops_views_while_the_interpreter_ends(script, first, code):
+    """CAP-13, CAP-14, faults 34, 37: from before the end until after it."""
+    for _ in range(ROUNDS):
+        script(KEPT_VIEWS + f"p.release_views_later({first}, 20)\n{code}")
+
+
+def test_daemon_threads_in_uses(script, group):
+    """CAP-13, CAP-14: threads that the interpreter does not wait for use everything until it is gone."""
+    for _ in range(ROUNDS):
+        script(
+            USES
+            + """
+sys.setswitchinterval(1e-5)
+def forever():
+    while True:
+        use_together()
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.05)
+""",
+            GROUP=group,
+        )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_forks_with_uses(script, group):
+    """CAP-13, CAP-18: a child has all that was made before, lets it go, and makes more."""
+    ended = script(
+        USES
+        + """
+import warnings
+warnings.simplefilter("ignore")
+kept, bad = use(), 0
+p.keep_view(p.WProbe([4]), "ViewMut, promised")
+for _ in range(int(os.environ.get("DLPACK_FORKS", "10"))):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            use()
+            kept.clear()
+            p.release_views(thread=True)
+            use()
+            status = 0
+        finally:
+            os._exit(status)
+    bad += os.waitpid(child, 0)[1] != 0
+print(bad)
+""",
+        GROUP=group,
+    )
+    assert ended.out.split() == ["0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.skipif(not capi.GIL, reason="without the GIL the child may wait for a lock that a thread it lacks holds")
+def test_forks_among_threads_with_uses(script, group):
+    """CAP-13: children of a process whose other threads use everything all the time."""
+    ended = script(
+        USES
+        + """
+import warnings
+warnings.simplefilter("ignore")
+stop = False
+def busy():
+    while not stop:
+        use_together()
+def leases():
+    while not stop:
+        p.keep_view(mine, "ViewMut, promised")
+        p.release_views()
+mine = p.WProbe([4])
+threads = [threading.Thread(target=busy) for _ in range(3)] + [threading.Thread(target=leases)]
+[t.start() for t in threads]
+bad = 0
+for _ in range(int(os.environ.get("DLPACK_FORKS", "10"))):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            use_together()
+            p.make_view(p.WProbe([4]), "ViewMut, promised")
+            status = 0
+        finally:
+            os._exit(status)
+    bad += os.waitpid(child, 0)[1] != 0
+stop = True
+[t.join() for t in threads]
+print(bad)
+""",
+        GROUP=group,
+    )
+    assert ended.out.split() == ["0"]

@@ -149,7 +149,7 @@ def test_a_library_that_is_not_there(library, monkeypatch):
         with pytest.raises(ValueError, match="format"):
             r.array(name, [1])
     for other in (None, 1, object(), b"torch"):
-        with pytest.raises(TypeError, match="a library is named, as `\"torch\"`, or is a module, not <class"):
+        with pytest.raises(TypeError, match="expected a library, as a name such as `\"torch\"` or a module, found <class"):
             r.array(other, [1])
     assert p.alive() == before
 

@@ -6,8 +6,10 @@ import gc
 import importlib.util
 import multiprocessing
 import pickle
+import subprocess
 import threading
 
+import capi
 import dlpack_probe as p
 import pytest
 
@@ -40,15 +42,15 @@ class TestSetters:
     @pytest.mark.parametrize(
         "name, make, error, words",
         [
-            ("mask", lambda np: np.zeros((3, 2), bool), ValueError, r"`mask` of `Settings` .* bool of shape \(3, 2\): .* length 3, and 2"),
-            ("mask", lambda np: np.zeros(6, bool), ValueError, r"`mask`.* \(6,\): the tensor has 1 axes where 2 are needed"),
-            ("mask", lambda np: np.zeros((2, 3), "uint8"), TypeError, "`mask`.* uint8 .*holds uint8 where bool is needed"),
+            ("mask", lambda np: np.zeros((3, 2), bool), ValueError, r"`mask` of `Settings` .* bool of shape \(3, 2\): .* size 2 for axis 0 .* found 3"),
+            ("mask", lambda np: np.zeros(6, bool), ValueError, r"`mask`.* \(6,\): expected a tensor of rank 2, found one of rank 1"),
+            ("mask", lambda np: np.zeros((2, 3), "uint8"), TypeError, "`mask`.* uint8 .*expected dtype bool, found uint8"),
             ("mask", lambda np: None, TypeError, "`mask` of `Settings` cannot be None"),
             ("mask", lambda np: [[True]], TypeError, "list.* no array"),
-            ("matrix", lambda np: np.zeros((3, 2), "int32"), ValueError, "`matrix`.* length 3, and 2"),
-            ("weights", lambda np: np.zeros(4, "float32"), ValueError, "`weights`.* 1 axes where 2"),
-            ("weights", lambda np: np.zeros((2, 3), "float32"), ValueError, "`weights`.* length 3, and 2"),
-            ("state", lambda np: np.zeros((2, 2)), ValueError, "`state`.* 2 axes where 1"),
+            ("matrix", lambda np: np.zeros((3, 2), "int32"), ValueError, "`matrix`.* size 2 for axis 0 .* found 3"),
+            ("weights", lambda np: np.zeros(4, "float32"), ValueError, "`weights`.* rank 2, found one of rank 1"),
+            ("weights", lambda np: np.zeros((2, 3), "float32"), ValueError, "`weights`.* size 2 for axis 1 .* found 3"),
+            ("state", lambda np: np.zeros((2, 2)), ValueError, "`state`.* rank 1, found one of rank 2"),
             ("state", lambda np: np.zeros(4)[::2], ValueError, "`state`.* not contiguous"),
         ],
     )
@@ -62,7 +64,7 @@ class TestSetters:
     def test_bytes_that_are_no_bool_are_refused(self, numpy):
         owner = p.Settings(1)
         array = numpy.array([[0, 7]], dtype="uint8").view(bool)
-        with pytest.raises(ValueError, match="`mask`.* 7; as bool"):
+        with pytest.raises(ValueError, match="`mask`.* 7; expected 0 or 1"):
             owner.mask = array
 
     def test_an_array_over_the_old_data_is_in_the_way(self, numpy):
@@ -95,15 +97,44 @@ class TestSetters:
         owner = p.Settings(1)
 
         class Nosy:
+            # Not in a closure: a free-threaded Python 3.13 never frees a function.
+            def __init__(self, owner):
+                self.owner = owner
+
             def __dlpack_device__(self):
                 return (1, 0)
 
             def __dlpack__(self, **wishes):
-                owner.mask
+                self.owner.mask
                 return p.Probe([2]).__dlpack__(**wishes)
 
         with pytest.raises((TypeError, ValueError), match="`state`"):
-            owner.state = Nosy()
+            owner.state = Nosy(owner)
+
+
+def fails_without_us(script):
+    """The control of `test_without_memory`: no line of the library runs here. Python 3.13t crashes in it."""
+    code = """
+import _testcapi, pickle
+class Plain:
+    def __reduce_ex__(self, protocol):
+        return Plain, ()
+acts = [lambda: pickle.dumps([Plain(), {"a": (1, "x")}])]
+acts.append(lambda data=acts[0](): pickle.loads(data))
+for act in 5 * acts:
+    for k in range(200):
+        _testcapi.set_nomemory(k, k + 1)
+        try:
+            act()
+        except BaseException:
+            pass
+        finally:
+            _testcapi.remove_mem_hooks()
+"""
+    try:
+        return script(code, timeout=60, status=None).status != 0
+    except subprocess.TimeoutExpired:
+        return True
 
 
 class TestPickle:
@@ -132,6 +163,18 @@ class TestPickle:
     def test_what_is_read_only_stays_so(self, protocol):
         one = p.Batch(3).rewards
         assert one.readonly and pickle.loads(pickle.dumps(one, protocol)).readonly
+
+    @TWO_TO_FIVE
+    def test_a_packed_copy_of_what_is_read_only_is_so_too(self, numpy, protocol):
+        """The elements of a strided tensor are packed in a copy, which could be written."""
+        one = p.Batch(4).rewards[::2]
+        assert one.readonly
+        back = pickle.loads(pickle.dumps(one, protocol))
+        assert back.readonly and numpy.from_dlpack(back).tolist() == [0, -2]
+        buffers = []
+        data = pickle.dumps(one, protocol, buffer_callback=buffers.append) if protocol == 5 else None
+        if data:
+            assert pickle.loads(data, buffers=buffers).readonly
 
     def test_out_of_band_nothing_is_copied(self, numpy):
         array = numpy.zeros((3, 4))
@@ -209,20 +252,20 @@ class TestPickle:
         )
 
     FORGED = [
-        (b"1234", (2, 32, 1, False), (2,), BufferError, "4 bytes where the items take 8"),
-        (b"12345678", (2, 32, 1, False), (1,), BufferError, "8 bytes where the items take 4"),
-        (b"", (2, 32, 1, False), (1,), BufferError, "0 bytes"),
-        (b"1", (1, 8, 1, False), (0,), BufferError, "1 bytes where the items take 0"),
+        (b"1234", (2, 32, 1, False), (2,), BufferError, "expected 8 bytes for the items, found 4"),
+        (b"12345678", (2, 32, 1, False), (1,), BufferError, "expected 4 bytes for the items, found 8"),
+        (b"", (2, 32, 1, False), (1,), BufferError, "expected 4 bytes for the items, found 0"),
+        (b"1", (1, 8, 1, False), (0,), BufferError, "expected 0 bytes for the items, found 1"),
         (b"1234", (2, 32, 1, False), (-1,), BufferError, "-1"),
         (b"1234", (2, 32, 1, False), (-1, -1), BufferError, "-1"),
-        (b"1234", (2, 32, 1, False), (2**62, 4), BufferError, "more bytes than memory"),
-        (b"1234", (2, 32, 1, False), (2**32, 2**32), BufferError, "more bytes than memory"),
+        (b"1234", (2, 32, 1, False), (2**62, 4), BufferError, "does not fit in the address space"),
+        (b"1234", (2, 32, 1, False), (2**32, 2**32), BufferError, "does not fit in the address space"),
         (b"1234", (2, 32, 1, False), (2**64,), OverflowError, None),
         (b"1234", (2, 32, 1, False), (1,) * 65, BufferError, "65 axes"),
         (b"1234", (2, 32, 0, False), (2**40,), BufferError, "no data type"),
         (b"1234", (2, 0, 1, False), (4,), BufferError, "no data type"),
         (b"1234", (99, 8, 1, False), (4,), BufferError, "no data type"),
-        (b"1234", (2, 32, 1, True), (2,), BufferError, "4 bytes where"),
+        (b"1234", (2, 32, 1, True), (2,), BufferError, "expected 8 bytes for the items, found 4"),
         (b"1234", (2, 300, 1, False), (1,), OverflowError, None),
         (b"1234", (2, -1, 1, False), (1,), OverflowError, None),
         (b"1234", (2, 32, 1), (1,), ValueError, None),
@@ -257,7 +300,7 @@ class TestPickle:
 
     def test_bytes_that_are_no_bool_are_found_by_who_reads_them(self):
         one = p.Tensor._restore(b"\7", (6, 8, 1, False), (1, 1))
-        with pytest.raises(ValueError, match="7; as bool"):
+        with pytest.raises(ValueError, match="7; expected 0 or 1"):
             p.Settings(1).mask = one
 
     @TWO_TO_FIVE
@@ -270,6 +313,8 @@ class TestPickle:
     def test_without_memory(self, script):
         """Whatever fails on the way, nothing is left behind, and it works afterwards."""
         pytest.importorskip("_testcapi")
+        if not capi.GIL and fails_without_us(script):
+            pytest.skip("this Python crashes or hangs where an object in plain Python is pickled and one allocation fails")
         ended = script(
             """
 import _testcapi, pickle, dlpack_probe as p
@@ -340,7 +385,7 @@ class TestClasses:
 
 def test_other_processes(script):
     """However a worker was started, and by whom, what it is sent is a copy; without a process between, nothing is."""
-    rows = script("import carry; carry.main()", timeout=300, noisy=True).out.splitlines()[1:]
+    rows = script("import carry; carry.main()", noisy=True).out.splitlines()[1:]
     found = {tuple(row.replace(",", "").split()) for row in rows}
     names = ["Canvas", "Tensor"]
     for name in names:

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import threading
+import time
 
 import capi
 import dlpack_probe as p
@@ -23,6 +24,7 @@ BYTES = 16
 @pytest.fixture(autouse=True)
 def world():
     """A world of two devices; what goes wrong in it is a failure, unless the test took it as `sim.faults()`."""
+    p.collect_in_background(False)
     sim.reset(2)
     yield
     gc.collect()
@@ -540,6 +542,23 @@ def test_collecting(cuda):
             assert p.collect() == 0
         assert held.went_on == old
         assert sim.lib.sim_live(sim.ALLOCATIONS) == 0
+
+
+def test_a_thread_collects(cuda):
+    """Nobody exports any more, and nobody asks: what waits for an event is freed all the same."""
+    sim.switch("hand-over", True)
+    stream = cuda.stream()
+    for _ in range(2):
+        # The second export records what the first one waits for.
+        capi.export(cuda.written(p.Queued, cuda.stream()), stream=stream).release()
+    assert sim.lib.sim_live(sim.ALLOCATIONS) == 2
+    p.collect_in_background(True)
+    end = time.monotonic() + 60
+    while sim.lib.sim_live(sim.ALLOCATIONS) > 1 and time.monotonic() < end:
+        time.sleep(0.01)
+    p.collect_in_background(False)
+    assert sim.lib.sim_live(sim.ALLOCATIONS) == 1
+    assert p.collect() == 0
 
 
 def test_collecting_while_it_is_in_use(cuda):

@@ -28,7 +28,8 @@ class Refused:
     def __exit__(self, kind, error, _):
         assert kind is TypeError, error
         notes = " ".join(getattr(error, "__notes__", []))
-        assert f"'{self.argument}'" in str(error) + notes, (error, notes)
+        # PyO3 adds it as a note, which exceptions have from Python 3.11 on.
+        assert f"'{self.argument}'" in str(error) + notes or sys.version_info < (3, 11), (error, notes)
         assert re.search(self.text, str(error)), error
         return True
 
@@ -84,9 +85,9 @@ def test_rows_and_axes():
 def test_parts():
     a = image(5, 4, dtype="i4")
     assert v.crop(a, (1, 4), 2) == a[1:4, 2].tolist()
-    with pytest.raises(IndexError, match=r"indices 4\.\.6 do not lie inside of axis 0, which has length 5"):
+    with pytest.raises(IndexError, match=r"indices 4\.\.6 are out of range for axis 0 of size 5"):
         v.crop(a, (4, 6), 0)
-    with pytest.raises(IndexError, match=r"indices 9\.\.10 do not lie inside of axis 1, which has length 4"):
+    with pytest.raises(IndexError, match=r"indices 9\.\.10 are out of range for axis 1 of size 4"):
         v.crop(a, (0, 1), 9)
 
 
@@ -131,17 +132,17 @@ def test_copying_one_array_into_another():
     assert (b == a.T).all()
     v.copy(b.T, a[::-1])
     assert (b.T == a[::-1]).all()
-    with pytest.raises(BufferError, match="axis 0 of the tensor has length 30, and 40 is needed"):
+    with pytest.raises(BufferError, match="expected size 40 for axis 0 of the tensor, found 30"):
         v.copy(b, a)
 
 
 def test_a_view_over_the_memory_that_is_written():
     a = np.arange(16, dtype="i4").reshape(4, 4)
     before = a.copy()
-    v.copy(a, a)
+    v.copy_over(a, a)
     assert (a == before).all()
     # Any mixture is right, and nothing else.
-    v.copy(a, a.T)
+    v.copy_over(a, a.T)
     assert all(a[i, j] in (before[i, j], before[j, i]) for i in range(4) for j in range(4))
 
 
@@ -216,13 +217,13 @@ def test_optional_and_several_types():
         v.either(np.ones(3, "i4"))
 
 
-def test_slices_need_a_promise_or_a_copy():
+def test_slices_need_a_promise():
     a = image(4, dtype="f8")
     with pytest.raises(BufferError, match="others may write"):
         v.lent(a)
 
     class Copied:
-        """As a producer that copies unasked."""
+        """As a producer that copies unasked: it may keep the copy, too."""
 
         def __dlpack__(self, **request):
             return a.__dlpack__(max_version=(1, 0), copy=True)
@@ -230,7 +231,8 @@ def test_slices_need_a_promise_or_a_copy():
         def __dlpack_device__(self):
             return (1, 0)
 
-    assert v.lent(Copied()) == 6.0
+    with pytest.raises(BufferError, match="others may write"):
+        v.lent(Copied())
     b = np.array([3.0, 1.0, 2.0])
     v.sort(b)
     assert b.tolist() == [1.0, 2.0, 3.0]
@@ -240,9 +242,9 @@ def test_slices_need_a_promise_or_a_copy():
 
 def test_views_with_a_promise_do_not_meet():
     a = np.arange(8.0)
-    with Refused("from", "another view of this memory is alive, and one of the two may write: drop that one first"):
+    with Refused("from", r"float64 of shape \(_,\) that shares no memory .*, found one of shape \(8,\) that does.* pass a copy of it$"):
         v.add(a, a)
-    with Refused("from", "another view"):
+    with Refused("from", "shares no memory"):
         v.add(a[:5], a[4:])
     # What does not meet, may go.
     v.add(a[:4], a[4:])
@@ -252,11 +254,11 @@ def test_views_with_a_promise_do_not_meet():
     matrix = np.ones((3, 2))
     v.add(matrix[:, 0], matrix[::-1, 1])
     assert matrix[:, 0].tolist() == [2.0] * 3
-    with Refused("from", "another view"):
+    with Refused("from", "shares no memory"):
         v.add(matrix[:, 0], matrix[::-1, 0])
 
     v.keep(a)
-    with Refused("samples", "another view"):
+    with Refused("samples", "shares no memory"):
         v.sort(a)
     assert v.dot(a, a) > 0
     assert v.let_go() == a.sum()
@@ -283,9 +285,13 @@ def test_no_two_of_them_have_an_element_in_common():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_child_is_not_bound_by_the_views_of_its_parent():
+def test_a_child_is_not_bound_by_the_views_of_other_threads_of_its_parent():
     a = np.arange(4.0)
-    v.keep(a)
+    other = threading.Thread(target=v.keep, args=(a,))
+    other.start()
+    other.join()
+    with Refused("samples", "shares no memory"):
+        v.sort(a)
     child = os.fork()
     if child == 0:
         v.sort(a)

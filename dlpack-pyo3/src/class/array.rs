@@ -98,7 +98,7 @@ fn as_asked<'py>(
         _ if is_same => return Ok(array),
         None => {}
         Some(false) => {
-            bail!(py, PyValueError: "the data is {own}, which is no {dtype} without a copy, and copy=False forbids one")
+            bail!(py, PyValueError: "the data is {own}; as {dtype} it must be copied, and copy=False forbids that")
         }
     }
     array

@@ -52,6 +52,8 @@ macro_rules! results {
 results! {
     /// A tuple of integers.
     pub(super) Integers: PyTuple, crate::hints::INTEGERS;
+    /// A type of a device and an index.
+    pub(super) Pair: PyTuple, <(i32, i32) as IntoPyObject<'_>>::OUTPUT_TYPE;
     /// An iterator over tensors.
     pub Tensors: PyAny, pyo3::type_hint_subscript!(
         pyo3::type_hint_identifier!("collections.abc", "Iterator"),

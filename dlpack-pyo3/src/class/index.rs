@@ -33,7 +33,7 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
     let found = items().filter(named).count();
     let Some(rest) = rank.checked_sub(found) else {
         return Err(
-            fail!(py, PyIndexError: "{found} indices for the {rank} axes of a tensor").fetch(py),
+            fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").fetch(py),
         );
     };
     let mut picks = Vec::new();
@@ -47,7 +47,9 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
     for item in items() {
         if is_rest(&item) {
             if had_rest {
-                return Err(fail!(py, PyIndexError: "`...` stands twice in an index").fetch(py));
+                return Err(
+                    fail!(py, PyIndexError: "`...` may appear only once in an index").fetch(py),
+                );
             }
             had_rest = true;
             let whole = |(_, extent)| Pick::Slice(0..size(extent), 1);
@@ -86,13 +88,13 @@ fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
 fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize> {
     let py = item.py();
     let out = |index: &dyn Display| {
-        fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis}, which has length {extent}")
+        fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis} of size {extent}")
             .fetch(py)
     };
     let other = || {
         let class = item.get_type();
         fail!(py, PyTypeError:
-            "a tensor is indexed by integers, slices, `...` and None, not by {class}; numpy.from_dlpack(tensor) takes more").fetch(py)
+            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").fetch(py)
     };
     // NumPy takes one for a mask.
     if item.is_instance_of::<PyBool>() {

@@ -3,11 +3,10 @@
 use dlpack_core::Managed;
 use dlpack_core::binding::{Number, Numbers, numbers};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyComplex, PyInt, PyList};
-use pyo3::{IntoPyObjectExt, PyTypeInfo, prelude::*};
+use pyo3::{PyTypeInfo, prelude::*, types::PyInt};
 
 use crate::error::fail;
-use crate::hold::attached;
+use crate::{hold::attached, values};
 
 /// All items, in a list for each axis, and for the lanes of an item where it has several.
 ///
@@ -35,7 +34,7 @@ fn below<'py>(
             _ => below(py, more, &[], numbers),
         };
     };
-    let list = PyList::empty(py);
+    let list = values::list(py)?;
     if axes.is_empty() && more.is_empty() {
         // The axis with the most of them, without a call for each.
         for number in numbers.take(usize::try_from(*extent).unwrap_or(usize::MAX)) {
@@ -63,7 +62,7 @@ pub(super) fn one<'py, E: PyTypeInfo>(
     match items.saturating_mul(tensor.view().dtype().lanes().into()) {
         1 => scalar(py, read(py, tensor)?.next().expect("it has one")),
         found => Err(fail!(py, E:
-            "a tensor of one element is a number, this one has {found}; `tolist()` gives all of them")
+            "expected a tensor of one element, found {found} elements; `tolist()` returns them all")
         .fetch(py)),
     }
 }
@@ -72,9 +71,9 @@ pub(super) fn one<'py, E: PyTypeInfo>(
 pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyInt>> {
     match one::<PyTypeError>(py, tensor)?.cast_into() {
         Ok(number) if tensor.view().shape().is_empty() => Ok(number),
-        _ => Err(PyTypeError::new_err(
-            "only an integer tensor without axes is an index",
-        )),
+        _ => {
+            Err(fail!(py, PyTypeError: "only an integer tensor without axes is an index").fetch(py))
+        }
     }
 }
 
@@ -90,18 +89,10 @@ fn read(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
 
 fn scalar(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
     match number {
-        Number::Bool(is_true) => is_true.into_bound_py_any(py),
-        Number::Signed(number) => match i64::try_from(number) {
-            Ok(number) => number.into_bound_py_any(py),
-            Err(_) => number.into_bound_py_any(py),
-        },
-        Number::Unsigned(number) => match u64::try_from(number) {
-            Ok(number) => number.into_bound_py_any(py),
-            Err(_) => number.into_bound_py_any(py),
-        },
-        Number::Float(number) => number.into_bound_py_any(py),
-        Number::Complex(real, imaginary) => {
-            Ok(PyComplex::from_doubles(py, real, imaginary).into_any())
-        }
+        Number::Bool(is_true) => Ok(values::truth(py, is_true)),
+        Number::Signed(number) => values::signed_wide(py, number),
+        Number::Unsigned(number) => values::unsigned_wide(py, number),
+        Number::Float(number) => values::float(py, number),
+        Number::Complex(real, imaginary) => values::complex(py, [real, imaginary]),
     }
 }

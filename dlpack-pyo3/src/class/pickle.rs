@@ -8,21 +8,24 @@
 //! without one pickle copies them once. What is read-only is so again there. What is strided is packed first, and what lies on
 //! a device comes to the host.
 
+use core::fmt;
+
 use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::recast};
 use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyTypeInfo, intern, prelude::*};
+use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::tensor::Tensor;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, fail_of};
+use crate::export::root_of;
 use crate::import::{from_dlpack, from_dlpack_with};
-use crate::vtable::Exports;
+use crate::{values, vtable::Exports};
 
 /// A class of which pickle makes objects again.
 #[diagnostic::on_unimplemented(
-    message = "objects of `{Self}` cannot be pickled: nothing makes one of a tensor again",
+    message = "objects of `{Self}` cannot be pickled: they cannot be restored from a tensor",
     label = "the class does not derive `FromDLPack`",
     note = "add `FromDLPack` to its derives",
-    note = "where that cannot make it, as with several tensors, write `fn __reduce__` in place of `pickle`: it gives the class and the arguments of its constructor, such as its tensors"
+    note = "if that cannot restore it, as with several tensors, write `fn __reduce__` instead of `pickle`: it returns the class and the arguments of its constructor, such as its tensors"
 )]
 pub trait Pickles: Exports + FromDLPack {}
 
@@ -37,7 +40,11 @@ pub fn reduce<'py, T: Pickles>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let class = T::type_object(object.py());
     let restore = intern!(object.py(), "__dlpack_restore__");
-    reduced(object.as_any(), &class, restore, protocol)
+    let take = || match root_of(object)? {
+        Some(tensor) => Ok(tensor),
+        None => from_dlpack(object.as_any()),
+    };
+    reduced(object.as_any(), take, &class, restore, protocol)
 }
 
 /// What makes the object again that was pickled.
@@ -57,7 +64,8 @@ pub(super) fn reduce_tensor<'py>(
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let restore = intern!(tensor.py(), "_restore");
-    reduced(tensor.as_any(), &tensor.get_type(), restore, protocol)
+    let take = || from_dlpack(tensor.as_any());
+    reduced(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
 }
 
 /// The code, bits and lanes of a data type, and whether each value has a byte of its own.
@@ -65,6 +73,7 @@ pub(crate) type Numbers = (u8, u8, u16, bool);
 
 fn reduced<'py>(
     object: &Bound<'py, PyAny>,
+    take: impl FnOnce() -> PyResult<Managed>,
     class: &Bound<'py, PyType>,
     restore: &Bound<'py, PyString>,
     protocol: i32,
@@ -74,26 +83,38 @@ fn reduced<'py>(
         let (derived, base) = (object.get_type().qualname()?, class.qualname()?);
         return Err(unpicklable(
             py,
-            format!(
+            format_args!(
                 "`{derived}` derives from `{base}`, whose `__reduce_ex__` knows nothing of it: give it one of its own"
             ),
         ));
     }
     find(class)?;
-    let tensor = Tensor::new(from_dlpack(object)?);
+    let tensor = Tensor::new(take()?);
     let read_only = tensor.is_read_only()?;
     let packed = packed(py, tensor)?;
     let view = packed.view();
-    let (dtype, shape) = (view.dtype(), PyTuple::new(py, view.shape())?);
-    let numbers: Numbers = (dtype.code(), dtype.bits(), dtype.lanes(), dtype.is_padded());
+    let dtype = view.dtype();
+    let shape = values::integers(py, view.shape().iter().copied())?;
+    let numbers = [dtype.code().into(), dtype.bits().into(), dtype.lanes()].map(u64::from);
+    let [code, bits, lanes] = numbers.map(|number| values::unsigned(py, number));
+    let is_padded = values::truth(py, dtype.is_padded());
+    let numbers = values::tuple(py, [code, bits, lanes, Ok(is_padded)])?;
     let bytes = memory(py, packed)?;
+    // A copy that was made to pack the elements may be written.
+    let bytes = match read_only {
+        true => bytes.call_method0(intern!(py, "toreadonly"))?,
+        false => bytes.into_any(),
+    };
     let (module, form) = match (protocol, read_only) {
         (5.., _) => (intern!(py, "pickle"), intern!(py, "PickleBuffer")),
         (_, true) => (intern!(py, "builtins"), intern!(py, "bytes")),
         (_, false) => (intern!(py, "builtins"), intern!(py, "bytearray")),
     };
     let bytes = py.import(module)?.call_method1(form, (bytes,))?;
-    (class.getattr(restore)?, (bytes, numbers, shape)).into_bound_py_any(py)
+    let values = [bytes, numbers.into_any(), shape.into_any()].map(Ok);
+    let values = values::tuple(py, values)?;
+    let made = values::tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
+    Ok(made.into_any())
 }
 
 /// On the host, item after item.
@@ -174,12 +195,13 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
     }
     let mut found = None;
     for (key, module) in modules.copy()?.iter() {
-        let is_script = key.eq("__main__")? || key.eq("__mp_main__")?;
+        let is_script = key.eq(intern!(py, "__main__"))? || key.eq(intern!(py, "__mp_main__"))?;
         if is_script || has_it(&module).is_none() {
             continue;
         }
         // Others may have imported it from there. What Python runs has its built-in names; a module of Rust has not.
-        let is_home = !module.cast::<PyModule>()?.dict().contains("__builtins__")?;
+        let own = module.cast::<PyModule>()?.dict();
+        let is_home = !own.contains(intern!(py, "__builtins__"))?;
         if is_home || found.is_none() {
             found = Some(key);
         }
@@ -195,16 +217,17 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
         };
         return Err(unpicklable(
             py,
-            format!("no module that was imported has the class `{name}`: {how}"),
+            format_args!("no module that was imported has the class `{name}`: {how}"),
         ));
     };
     class.setattr(attribute, found)
 }
 
-fn unpicklable(py: Python<'_>, words: String) -> PyErr {
+fn unpicklable(py: Python<'_>, words: fmt::Arguments<'_>) -> PyErr {
     let class = || {
-        let class = py.import("pickle")?.getattr("PicklingError")?;
+        let pickle = py.import(intern!(py, "pickle"))?;
+        let class = pickle.getattr(intern!(py, "PicklingError"))?;
         Ok::<_, PyErr>(class.cast_into::<PyType>()?)
     };
-    class().map_or_else(|error| error, |class| PyErr::from_type(class, words))
+    class().map_or_else(|error| error, |class| fail_of(&class, words).fetch(py))
 }

@@ -3,44 +3,25 @@
 use dlpack_core::binding::{Extras, device_of, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple, PyType};
-use pyo3::{PyTypeInfo, prelude::*};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
+use pyo3::{PyTypeInfo, intern, prelude::*};
 
-use crate::class::hinted::{Array, Index, Integers, Producer, Tensors};
+use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
 use crate::class::{Protocol, array::numpy_of, index::picks, numbers, pickle};
-use crate::error::{OrRaise, Tuple};
+use crate::error::{OrRaise, Tuple, fail};
 use crate::export::part;
 use crate::hold::Quiet;
 use crate::import::{argument, from_dlpack_with};
 use crate::library::function::{CUPY, JAX, Known, TORCH};
+use crate::values;
 
-/// A tensor as a Python object: an import, one of an object's several tensors, or anything in a [`Managed`].
+/// A tensor that belongs to no library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
 ///
-/// It is a producer itself, so any library reads it. As the type of an argument it takes any producer:
-///
-/// ```no_run,standalone_crate
-/// use dlpack_pyo3::Tensor;
-/// use pyo3::prelude::*;
-///
-/// #[pyfunction]
-/// fn sum(tensor: Tensor) -> PyResult<f32> {
-///     Ok(tensor.view().iter::<f32>()?.sum())
-/// }
-///
-/// #[pyfunction]
-/// fn ramp(len: u16) -> PyResult<Tensor> {
-///     let samples: Vec<f32> = (0..len).map(f32::from).collect();
-///     Ok(Tensor::new(dlpack_pyo3::DLPack::into_dlpack(samples)?))
-/// }
-/// ```
-///
-/// In Python `tensor[1:, ::-2, ..., None, 3]` is a part of it over the same memory, on any device: integers, slices, `...`
-/// and None mean what they do in NumPy. In Rust [`Managed::slice`] and its like cut tensors. `tensor.numpy()`, `tensor.torch()`, `tensor.jax()`
-/// and `tensor.cupy()` are arrays over it that can do more; `tensor.tolist()` and, of one element, `tensor.item()`, `float(tensor)`
-/// and `bool(tensor)` are numbers. It is not compared: `==` is a `TypeError`.
-///
-/// The memory of an import may be written by its producer at any time, so it is never lent as a slice;
-/// `to_vec` and `iter` read it.
+/// `tensor.numpy()`, `tensor.torch()`, `tensor.jax()` and `tensor.cupy()` are arrays over the same memory. `tensor[1:, ::-2, ..., None, 3]` is
+/// a slice of it, on any device; integers, slices, `...` and None work as in NumPy. `tensor.tolist()` and, for one element,
+/// `tensor.item()`, `float(tensor)` and `bool(tensor)` are numbers. `==` is a `TypeError`: compare arrays instead.
+// Python shows the lines above in `help()`; those below are for Rust.
+#[cfg_attr(any(doc, doctest), doc = include_str!("tensor.md"))]
 #[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
@@ -48,7 +29,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// An object for a tensor. What nobody else has, all who get it from here may write.
+    /// A Python object for a tensor. Memory that nothing else holds is writable for every consumer of the object.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
         let managed = Quiet::new(managed.shared());
@@ -61,13 +42,13 @@ impl Tensor {
         &self.managed
     }
 
-    /// The tensor, for as long as one likes.
+    /// The tensor, owned.
     #[must_use]
     pub fn into_managed(self) -> Managed {
         self.managed.into_inner()
     }
 
-    /// What the tensor is.
+    /// The description of the tensor: shape, strides, data type, device.
     #[must_use]
     pub fn view(&self) -> TensorRef<'_> {
         self.managed.view()
@@ -75,7 +56,7 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// Whether nobody may write to the data.
+    /// Whether the data is read-only.
     pub(super) fn is_read_only(&self) -> PyResult<bool> {
         Ok(self.describe()?.is_read_only())
     }
@@ -153,10 +134,10 @@ impl Tensor {
         super::placeholder(slf)
     }
 
-    /// A tensor over the memory of any object that exports one.
+    /// A tensor over the memory of any DLPack producer or buffer.
     ///
-    /// device: where the data is wanted, as (type, id)
-    /// copy: True for a copy, False for an error where one is needed
+    /// device: the requested device, as (type, id)
+    /// copy: True for a copy, False for an error if a copy is needed
     #[staticmethod]
     #[pyo3(name = "from_dlpack", signature = (obj, /, *, device=None, copy=None))]
     fn import(
@@ -168,16 +149,16 @@ impl Tensor {
         from_dlpack_with(&obj.0, device, copy).map(Self::new)
     }
 
-    /// The extents, one an axis.
+    /// The size of each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
-        PyTuple::new(py, self.view().shape()).map(Integers)
+        values::integers(py, self.view().shape().iter().copied()).map(Integers)
     }
 
-    /// The strides in elements, one an axis.
+    /// The stride of each axis, in elements.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
-        PyTuple::new(py, self.view().strides()).map(Integers)
+        values::integers(py, self.view().strides().iter().copied()).map(Integers)
     }
 
     /// The number of axes.
@@ -186,48 +167,48 @@ impl Tensor {
         self.view().shape().len()
     }
 
-    /// The data type, as "float32".
+    /// The data type, for example "float32".
     #[getter]
-    fn dtype(&self, py: Python<'_>) -> PyResult<String> {
-        text(self.view().dtype()).or_fetch(py)
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        values::string(py, &text(self.view().dtype()).or_fetch(py)?)
     }
 
-    /// The (type, id) of the device on which the data lies.
+    /// The (type, id) of the device of the data.
     #[getter]
-    fn device(&self) -> (i32, i32) {
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         let device = self.view().device();
-        (device.device_type.0, device.device_id)
+        values::integers(py, [device.device_type.0, device.device_id].map(i64::from)).map(Pair)
     }
 
-    /// The bytes that the elements take, one after another.
+    /// The bytes of all elements, without gaps.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.view().len_bytes()
+    fn nbytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        values::size(py, self.view().len_bytes())
     }
 
-    /// Whether nobody may write to the data.
+    /// Whether the data is read-only.
     #[getter]
     fn readonly(&self) -> PyResult<bool> {
         self.is_read_only()
     }
 
-    /// The address of the first element, 0 if there is none.
+    /// The address of the first element, or 0 if there is none.
     #[getter]
-    fn data_ptr(&self) -> usize {
-        self.view().as_ptr().addr()
+    fn data_ptr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        values::size(py, self.view().as_ptr().addr())
     }
 
-    /// An array of NumPy's over the same memory.
+    /// A NumPy array over the same memory.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py>> {
         numpy_of(slf).map(Array)
     }
 
-    /// What pickle writes: the bytes, their type and the shape.
+    /// The state for pickle: the bytes, their data type and the shape.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {
         pickle::reduce_tensor(slf, protocol)
     }
 
-    /// The tensor that was pickled.
+    /// Restores a pickled tensor.
     #[classmethod]
     #[pyo3(signature = (bytes, dtype, shape, /))]
     fn _restore(
@@ -239,7 +220,7 @@ impl Tensor {
         pickle::tensor_of(bytes, dtype, shape).map(Self::new)
     }
 
-    /// A copy, which may be written, as of an array of NumPy.
+    /// A writable copy, as for a NumPy array.
     fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
         from_dlpack_with(slf.as_any(), None, Some(true)).map(Self::new)
     }
@@ -248,23 +229,27 @@ impl Tensor {
         Self::__copy__(slf)
     }
 
-    /// A part of the tensor, over the same memory: integers, slices, `...` and None, as in NumPy.
+    /// A slice of the tensor over the same memory: integers, slices, `...` and None, as in NumPy.
     fn __getitem__(slf: &Bound<'_, Self>, index: Index<'_, '_>) -> PyResult<Self> {
         part(slf, |shape| picks(&index.0, shape)).map(Self::new)
     }
 
-    /// The parts along the first axis. A plain sequence, which needs no iterator, is taken by NumPy for one of objects.
+    /// Iterates over the first axis.
+    // NumPy would read a sequence without `__iter__` as one of Python objects.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Tensors<'py>> {
-        let builtins = slf.py().import("builtins")?;
-        let indices = builtins.call_method1("range", (slf.len()?,))?;
-        let parts = builtins.call_method1("map", (slf.getattr("__getitem__")?, indices))?;
+        let py = slf.py();
+        let builtins = py.import(intern!(py, "builtins"))?;
+        let len = values::size(py, slf.get().__len__(py)?)?;
+        let indices = builtins.call_method1(intern!(py, "range"), (len,))?;
+        let part = slf.getattr(intern!(py, "__getitem__"))?;
+        let parts = builtins.call_method1(intern!(py, "map"), (part, indices))?;
         Ok(Tensors(parts))
     }
 
-    fn __len__(&self) -> PyResult<usize> {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         match self.view().shape() {
             [len, ..] => Ok(usize::try_from(*len).unwrap_or(usize::MAX)),
-            [] => Err(PyTypeError::new_err("len() of a tensor without axes")),
+            [] => Err(fail!(py, PyTypeError: "len() of a tensor without axes").fetch(py)),
         }
     }
 
@@ -273,22 +258,22 @@ impl Tensor {
         array(slf, &TORCH)
     }
 
-    /// A `jax.Array` over the memory, or over a copy where JAX wants one.
+    /// A `jax.Array` over the memory, or over a copy if JAX requires one.
     fn jax<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         array(slf, &JAX)
     }
 
-    /// A `cupy.ndarray` over the memory, which lies on a GPU.
+    /// A `cupy.ndarray` over the memory, which must be on a GPU.
     fn cupy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         array(slf, &CUPY)
     }
 
-    /// The elements as numbers, in a list for each axis.
+    /// The elements as numbers, in nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         numbers::nested(py, &self.managed)
     }
 
-    /// The one element, as a number.
+    /// The only element, as a number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         numbers::one::<PyValueError>(py, &self.managed)
     }
@@ -316,14 +301,15 @@ impl Tensor {
         numbers::index(py, &self.managed)
     }
 
-    /// Neither the elements nor the objects: whoever means the former has an array, and for the latter there is `is`.
-    fn __eq__(&self, _other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Err(PyTypeError::new_err(
-            "a Tensor is not compared: make an array of it, as `tensor.numpy() == other`, or ask whether it `is` another",
-        ))
+    /// Raises TypeError: compare arrays by `tensor.numpy() == other`, or objects by `is`.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = other.py();
+        Err(fail!(py, PyTypeError:
+            "a Tensor has no `==`: compare arrays, as in `tensor.numpy() == other`, or objects, by `is`")
+        .fetch(py))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let view = self.view();
         let words = format_args!(
             "Tensor(shape={}, dtype={}, device={}, strides={}{}{})",
@@ -334,7 +320,7 @@ impl Tensor {
             if self.readonly()? { ", readonly" } else { "" },
             if view.is_copied() { ", copied" } else { "" },
         );
-        text(words).or_fetch(py)
+        values::string(py, &text(words).or_fetch(py)?)
     }
 }
 

@@ -16,14 +16,14 @@ use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, 
 use crate::hold::{Borrowing, Held, keep_for_good, share};
 use crate::import::argument;
 use crate::vtable::AnyThread;
-use crate::{class::Parts, class::arrays, class::tensor::Tensor, export::unordered};
+use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tensors to make attributes of",
-    label = "the class has no `tensor` or `columns` key, or may not be read from every thread",
-    note = "add `#[dlpack(tensor)]` to the fields that Python shall see, and see that all are `Send` and `Sync`",
-    note = "a class that is `unsendable` cannot have any: a consumer may use and release its data on any thread; remove the word"
+    label = "the class has no `tensor` or `columns` key, or is not `Send` and `Sync`",
+    note = "add `#[dlpack(tensor)]` to the fields that Python should see, and check that all are `Send` and `Sync`",
+    note = "remove `unsendable`: a consumer may use and release the data on any thread"
 )]
 pub trait ExportsTensors:
     DLPackTensors + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Send + Sync

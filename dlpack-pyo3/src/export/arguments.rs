@@ -1,8 +1,7 @@
 //! The arguments of `__dlpack__`, read without a detour.
 #![expect(unsafe_code, reason = "reads arguments as C hands them over")]
 
-use core::sync::atomic::{AtomicPtr, Ordering};
-use core::{hint::assert_unchecked, marker::PhantomData, ptr};
+use core::{hint::assert_unchecked, marker::PhantomData, mem::forget};
 
 use dlpack_core::{Device, DeviceType, ExportRequest, Version};
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
@@ -11,6 +10,7 @@ use pyo3::types::{PyBool, PyString, PyTuple};
 use pyo3::{ffi, prelude::*};
 
 use crate::error::{OrRaise, Raised, bail, fail, raise};
+use crate::export::set_once::SetOnce;
 use crate::hold::attached;
 
 /// The one that is nearly always there first, the one of the draft last.
@@ -18,19 +18,19 @@ const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "vers
 
 /// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
 /// always the very same object.
-static INTERNED: [AtomicPtr<ffi::PyObject>; KEYWORDS.len()] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; KEYWORDS.len()];
+static INTERNED: [SetOnce<ffi::PyObject>; KEYWORDS.len()] =
+    [const { SetOnce::new() }; KEYWORDS.len()];
 
 /// The integers 0 to 3: CPython has one object for each.
-static SMALL: [AtomicPtr<ffi::PyObject>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
+static SMALL: [SetOnce<ffi::PyObject>; 4] = [const { SetOnce::new() }; 4];
 
 /// `(1, 0)`, which is nearly always the answer when the device is asked for.
-static CPU: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
+static CPU: SetOnce<ffi::PyObject> = SetOnce::new();
 
 /// A new reference to it.
 #[inline]
 pub(crate) fn cpu() -> *mut ffi::PyObject {
-    let cpu = CPU.load(Ordering::Relaxed);
+    let cpu = CPU.get();
     // SAFETY: `prepare` put it there and never gives it back; only methods on classes that it prepared ask for it.
     unsafe { ffi::Py_INCREF(cpu) };
     cpu
@@ -39,12 +39,13 @@ pub(crate) fn cpu() -> *mut ffi::PyObject {
 /// Looks up the objects that are known by their address; called before a method that reads them can be.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     /// Keeps the reference for good, where there is none yet.
-    fn keep(place: &AtomicPtr<ffi::PyObject>, object: Bound<'_, PyAny>) {
-        if place.load(Ordering::Relaxed).is_null() {
-            place.store(object.into_ptr(), Ordering::Relaxed);
+    fn keep(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
+        if place.set(object.as_ptr()).is_ok() {
+            forget(object);
         }
     }
 
+    attached::check_interpreter(py).or_fetch(py)?;
     attached::prepare(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
         keep(place, PyString::intern(py, name).into_any());
@@ -119,7 +120,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
         };
         let mut versioned = false;
         for (index, name) in names.iter_borrowed().enumerate() {
-            let is = |interned: &AtomicPtr<_>| interned.load(Ordering::Relaxed) == name.as_ptr();
+            let is = |interned: &SetOnce<_>| interned.get() == name.as_ptr();
             if is(&INTERNED[0]) {
                 if !is_usual_version(self.value(index)) {
                     return false;
@@ -185,9 +186,7 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     let (Some(major), Some(minor), None) = (items.next(), items.next(), items.next()) else {
         return false;
     };
-    let known = |number: &AtomicPtr<_>, is: Borrowed<'_, '_, PyAny>| {
-        number.load(Ordering::Relaxed) == is.as_ptr()
-    };
+    let known = |number: &SetOnce<_>, is: Borrowed<'_, '_, PyAny>| number.get() == is.as_ptr();
     known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
 }
 

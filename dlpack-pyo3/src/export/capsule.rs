@@ -1,4 +1,4 @@
-//! The capsules that hold a tensor between `__dlpack__` and its consumer, and the ones that others made.
+//! The capsules that hold a tensor between `__dlpack__` and its consumer, and what the ones of other producers hold.
 #![expect(unsafe_code, reason = "makes and reads capsules of C")]
 
 use core::ffi::{CStr, c_void};
@@ -8,14 +8,16 @@ use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::aligned;
 use dlpack_core::{Managed, request::Abi};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
+use pyo3::{ffi, prelude::*, types::PyCapsule};
 
 use crate::error::{OrRaise, Raised, fail};
 use crate::hold::ending::{delete, delete_other, name};
 
 // CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
-use dlpack_core::abi::{CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED};
+pub(crate) use dlpack_core::abi::{
+    CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED,
+};
 
 /// A new capsule around any tensor, in the struct that it is in.
 pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
@@ -90,37 +92,6 @@ pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>,
     // Both structs are aligned alike.
     aligned(pointer.cast::<DLManagedTensorVersioned>()).or_fetch(capsule.py())?;
     Ok((pointer, name))
-}
-
-/// Takes the tensor out of somebody's capsule.
-///
-/// One of several threads that try gets it. What is wrong with the capsule is found before
-/// it is touched; what is wrong with the tensor, after it is ours, and then it is released.
-// CAP-24
-pub(crate) fn consume(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
-    let (pointer, name) = with_critical_section(capsule.as_any(), || {
-        let (pointer, name) = peek(capsule)?;
-        let used = if name == VERSIONED { USED } else { USED_LEGACY };
-        // SAFETY: a capsule, and a name that lives for ever.
-        if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
-            return Err(PyErr::fetch(capsule.py()));
-        }
-        Ok((pointer, name))
-    })?;
-    let managed = if name == VERSIONED {
-        // SAFETY: a capsule of this name holds such a tensor, and renaming it made it ours. Nobody
-        // can promise that the producer does not write, but to a copy: `shared` is called right away.
-        unsafe { Managed::from_raw(pointer.cast()) }
-    } else {
-        // SAFETY: as above.
-        unsafe { Managed::from_legacy(pointer.cast()) }
-    };
-    let shared = |tensor: Managed| match tensor.view().is_copied() {
-        // Made for us, and so ours alone (dlpack.h says it of the flag).
-        true => tensor,
-        false => tensor.shared(),
-    };
-    managed.map(shared).or_fetch(capsule.py())
 }
 
 #[cold]

@@ -5,13 +5,14 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 use std::ffi::CString;
 
-use dlpack_core::{Device, ExportRequest, Version, binding::Handover};
+use dlpack_core::{Device, Version};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
-use crate::error::answer;
+use crate::error::{Raised, answer, contained};
 use crate::export::arguments::{self, Arguments};
-use crate::export::{capsule, device, export};
-use crate::hold::{Borrowing, GuardOf, Held, ending, keep_for_good};
+use crate::export::{capsule, device};
+use crate::handover::{ConsumerRequest, Outcome};
+use crate::hold::{Borrowing, GuardOf, keep_for_good};
 use crate::vtable::{Exports, Vtable};
 
 /// The keyword and the line of text that the draft from before `max_version` adds.
@@ -173,49 +174,28 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     // SAFETY: passed on to the caller.
     let arguments = unsafe { Arguments::new(py, values, positional, names) };
     let plain = arguments.are_plain();
-    if plain {
+    let mut other = Outcome::None;
+    let exported = if plain {
         // SAFETY: passed on to the caller.
-        if let Some(tensor) = unsafe { (class.usual)(object) } {
-            // SAFETY: it was given right above, to nobody else, for that destructor.
-            let capsule = unsafe { capsule::keep(py, tensor, class.end) };
-            return capsule.unwrap_or(ptr::null_mut());
-        }
-    }
-    let arguments = (!plain).then_some(arguments);
-    // SAFETY: passed on to the caller.
-    unsafe { dlpack_as_asked(py, object, arguments, DRAFT, class) }
-}
-
-/// The long way; without arguments, for a consumer that asks for nothing in particular.
-///
-/// # Safety
-///
-/// The object is one of the class.
-#[cold]
-#[inline(never)]
-unsafe fn dlpack_as_asked<G: Send + 'static>(
-    py: Python<'_>,
-    object: *mut PyObject,
-    arguments: Option<Arguments<'_, '_>>,
-    draft: bool,
-    class: &Vtable<G>,
-) -> *mut PyObject {
-    // SAFETY: passed on to the caller.
-    let object = unsafe { Borrowed::from_ptr(py, object) };
-    answer(py, || {
-        let request = match arguments {
-            None => ExportRequest::versioned(),
-            Some(arguments) => arguments.request(draft)?,
-        };
-        // SAFETY: passed on to the caller.
-        match unsafe { export(&object, class, Some(&request)) }? {
-            // SAFETY: it was given right above, for this type.
-            Handover::Kept(tensor) => unsafe {
-                capsule::keep(py, tensor, ending::release::<Held<G>>)
+        unsafe { (class.export)(object, ConsumerRequest::Default, &mut other) }
+    } else {
+        match contained(py, || arguments.request(DRAFT)) {
+            // SAFETY: passed on to the caller.
+            Ok(request) => unsafe {
+                (class.export)(object, ConsumerRequest::With(&request), &mut other)
             },
-            Handover::Other(tensor) => capsule::wrap(py, tensor),
+            Err(Raised) => None,
         }
-    })
+    };
+    match (exported, other) {
+        (Some((tensor, end)), _) => {
+            // SAFETY: it was given right above, to nobody else, for that destructor.
+            let capsule = unsafe { capsule::keep(py, tensor, end) };
+            capsule.unwrap_or(ptr::null_mut())
+        }
+        (None, Outcome::Tensor(tensor)) => answer(py, || capsule::wrap(py, tensor)),
+        (None, _) => ptr::null_mut(),
+    }
 }
 
 /// Of a class whose types say where the data is: nothing has to be borrowed, or can fail.

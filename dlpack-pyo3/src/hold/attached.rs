@@ -9,11 +9,12 @@ use core::ptr::{null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{ffi::c_void, hint::black_box};
 
-use dlpack_core::binding::{around_blocking, settle};
+use dlpack_core::binding::{around_blocking, device_of, settle};
 use dlpack_core::{DeviceType, Error, Managed};
-use pyo3::{ffi, prelude::*};
+use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
-use crate::{error::Halt, hidden::address_of};
+use crate::error::{Halt, Raised, bail};
+use crate::hidden::{address_of, interpreter_id};
 
 /// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
@@ -37,10 +38,31 @@ pub(crate) fn prepare(py: Python<'_>) {
     around_blocking(aside);
 }
 
+/// Refuses an interpreter in which nobody can tell whether a thread is attached. Called before anything of it is held.
+///
+/// Before Python 3.12, `PyGILState_GetThisThreadState` gives the thread's state of the main interpreter alone. So in another
+/// one [`attached`] would say no, and who then attaches waits for the lock that this very thread holds.
+#[inline]
+pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
+    // A module is used in one interpreter: PyO3 refuses to be imported in a second one.
+    static IS_FINE: AtomicBool = AtomicBool::new(false);
+
+    if IS_FINE.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    if py.version_info() < (3, 12) && interpreter_id(py) != 0 {
+        bail!(py, PyImportError:
+            "arrays cannot be exchanged in a sub-interpreter of Python 3.11 or older, which cannot say there whether a thread \
+             may use it: import the module in the main interpreter, or in a process of its own");
+    }
+    IS_FINE.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Waits until the processor may read a tensor. Only managed memory is read by it and written on a stream.
 #[inline]
 pub(crate) fn readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
-    if tensor.view().device().device_type == DeviceType::CUDA_MANAGED {
+    if device_of(tensor).device_type == DeviceType::CUDA_MANAGED {
         prepare(py);
         settle(tensor)?;
     }

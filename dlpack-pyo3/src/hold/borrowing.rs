@@ -25,7 +25,7 @@ pub trait Borrowing<T: PyClass> {
 
     /// Either, of whatever class: code that has it is compiled once.
     #[doc(hidden)]
-    type Guard: Send + 'static;
+    type Guard: Send + Into<AnyGuard> + 'static;
 
     /// Borrows the contents of an object, which are given for as long as the borrow lives; nothing if it is borrowed
     /// mutably.
@@ -148,6 +148,17 @@ pub struct AnyGuard {
 // SAFETY: `from` takes only guards that are `Send`, and nothing but their drop is done.
 unsafe impl Send for AnyGuard {}
 
+/// No borrow: what is frozen needs none.
+impl From<()> for AnyGuard {
+    #[inline]
+    fn from((): ()) -> Self {
+        Self {
+            guard: MaybeUninit::uninit(),
+            drop: |_| {},
+        }
+    }
+}
+
 impl<P: Lends> From<P> for AnyGuard {
     #[inline]
     fn from(guard: P) -> Self {
@@ -193,7 +204,7 @@ pub(crate) unsafe fn share<'a, T: PyClass<Frozen: Borrowing<T>>>(
 }
 
 #[cold]
-fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> Raised {
+pub(crate) fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> Raised {
     fail!(py, PyBufferError:
         "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data")
 }

@@ -10,7 +10,7 @@ use dlpack_core::Managed;
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
 
-use crate::hold::attached::attached;
+use crate::hold::{attached::attached, borrowing::AnyGuard};
 
 /// What keeps an object and a borrow of its contents for an export.
 pub trait Owner: Send + 'static {
@@ -20,6 +20,9 @@ pub trait Owner: Send + 'static {
     ///
     /// The thread is attached.
     unsafe fn release_attached(self);
+
+    /// The same owner, of a type that is the same for all classes.
+    fn into_any(self, py: Python<'_>) -> Held<AnyGuard>;
 }
 
 /// An object together with a borrow of its contents.
@@ -55,7 +58,7 @@ impl<G> Held<G> {
     }
 }
 
-impl<G: Send + 'static> Owner for Held<G> {
+impl<G: Send + Into<AnyGuard> + 'static> Owner for Held<G> {
     #[inline]
     unsafe fn release_attached(self) {
         let mut this = ManuallyDrop::new(self);
@@ -63,6 +66,16 @@ impl<G: Send + 'static> Owner for Held<G> {
         unsafe { ManuallyDrop::drop(&mut this.guard) };
         // SAFETY: attached, by the caller's contract; the reference is the one that `new` took.
         unsafe { give_back_attached(this.object) };
+    }
+
+    fn into_any(self, _: Python<'_>) -> Held<AnyGuard> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, so the guard is taken once.
+        let guard = unsafe { ManuallyDrop::take(&mut this.guard) };
+        Held {
+            guard: ManuallyDrop::new(guard.into()),
+            object: this.object,
+        }
     }
 }
 
@@ -138,6 +151,17 @@ impl<P: Lends> Owner for Lent<P> {
     unsafe fn release_attached(self) {
         // SAFETY: attached, by the caller's contract; what is in `ManuallyDrop` is not used again.
         unsafe { ManuallyDrop::new(self).end() };
+    }
+
+    fn into_any(self, py: Python<'_>) -> Held<AnyGuard> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, so the guard is taken once.
+        let guard = unsafe { ManuallyDrop::take(&mut this.0) };
+        let object = guard.object(py);
+        Held {
+            guard: ManuallyDrop::new(guard.into()),
+            object,
+        }
     }
 }
 

@@ -4,10 +4,11 @@ use core::array;
 
 use dlpack_core::{Device, DeviceType, Version};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
-use pyo3::types::{PyCapsule, PyString, PyTuple};
-use pyo3::{IntoPyObjectExt, intern, prelude::*, sync::PyOnceLock};
+use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::{export::capsule, hidden::call_method};
+use crate::error::forget_error;
+use crate::{export::capsule, hidden::call_method, values};
 
 /// What `__dlpack__` answers, and whether the producer took all wishes; nothing if it lacks one of the methods.
 ///
@@ -26,16 +27,24 @@ pub(super) fn ask<'py>(
         // DEV-09: what goes to the processor is waited for.
         Some(Device::CPU) if object.hasattr(where_it_is)? => None,
         _ => match call_method(object, where_it_is, [None; 4], None) {
-            Err(error) if lacks(object, where_it_is, &error) => return Ok(None),
+            Err(error) => match lacks(object, where_it_is, error)? {
+                None => return Ok(None),
+                Some(error) => default_stream(py, Err(error), device)?,
+            },
             found => default_stream(py, found, device)?,
         },
     };
-    let pair = device.map(|device| (device.device_type.0, device.device_id));
+    let pair = |device: Device| {
+        let pair = [device.device_type.0, device.device_id].map(i64::from);
+        values::integers(py, pair).map(Bound::into_any)
+    };
     let wishes = [
         Some(newest(py)?.clone().into_any()),
-        given(py, stream)?,
-        given(py, pair)?,
-        given(py, copy)?,
+        stream
+            .map(|stream| values::signed(py, stream))
+            .transpose()?,
+        device.map(pair).transpose()?,
+        copy.map(|copy| PyBool::new(py, copy).to_owned().into_any()),
     ];
     // First without the wishes, then without the version too, at last without anything.
     let ask_without = |less: u8| {
@@ -52,25 +61,40 @@ pub(super) fn ask<'py>(
     let (mut answer, mut in_full) = (ask_without(0), true);
     // A producer from before a keyword existed says so by a `TypeError` (NEG-14).
     for (less, is_less) in [(1, is_asked_more), (2, stream.is_some()), (3, true)] {
-        let refused = |error: &PyErr| error.is_instance_of::<PyTypeError>(py);
-        if is_less && answer.as_ref().is_err_and(refused) {
-            (answer, in_full) = (ask_without(less), false);
-        }
+        answer = match answer {
+            Err(error) if is_less && error.is_instance_of::<PyTypeError>(py) => {
+                forget_error(py, error);
+                in_full = false;
+                ask_without(less)
+            }
+            answer => answer,
+        };
     }
-    if answer
-        .as_ref()
-        .is_err_and(|error| lacks(object, dlpack, error))
-    {
-        return Ok(None);
-    }
-    Ok(Some((capsule::expect(answer?, "__dlpack__")?, in_full)))
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return lacks(object, dlpack, error)?.map_or(Ok(None), Err),
+    };
+    Ok(Some((capsule::expect(answer, "__dlpack__")?, in_full)))
 }
 
-/// Whether what went wrong is that there is no such method.
+/// What went wrong, if that is not that there is no such method.
 #[cold]
-fn lacks(object: &Bound<'_, PyAny>, method: &Bound<'_, PyString>, error: &PyErr) -> bool {
-    let is_missing = error.is_instance_of::<PyAttributeError>(object.py());
-    is_missing && !object.hasattr(method).unwrap_or(true)
+fn lacks(
+    object: &Bound<'_, PyAny>,
+    method: &Bound<'_, PyString>,
+    error: PyErr,
+) -> PyResult<Option<PyErr>> {
+    let py = object.py();
+    if !error.is_instance_of::<PyAttributeError>(py) {
+        return Ok(Some(error));
+    }
+    match object.hasattr(method) {
+        Ok(true) => Ok(Some(error)),
+        has => {
+            forget_error(py, error);
+            has.map(|_| None)
+        }
+    }
 }
 
 /// The newest version that we understand.
@@ -80,14 +104,6 @@ fn newest(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
     let Version { major, minor, .. } = Version::CURRENT;
     let pair = || Ok::<_, PyErr>((major, minor).into_pyobject(py)?.unbind());
     PAIR.get_or_try_init(py, pair).map(|pair| pair.bind(py))
-}
-
-/// An argument as an object.
-fn given<'py, V: IntoPyObject<'py>>(
-    py: Python<'py>,
-    value: Option<V>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    value.map(|value| value.into_bound_py_any(py)).transpose()
 }
 
 /// The names of those keywords that are there; nothing if none is.
@@ -122,9 +138,18 @@ fn default_stream(
     wanted: Option<Device>,
 ) -> PyResult<Option<i64>> {
     let device = match device {
-        Ok(pair) => pair.extract::<(i32, i32)>().ok(),
+        Ok(pair) => match pair.extract::<(i32, i32)>() {
+            Ok(pair) => Some(pair),
+            Err(error) => {
+                forget_error(py, error);
+                None
+            }
+        },
         // DEV-11: it has none, which the other method will say too.
-        Err(error) if error.is_instance_of::<PyBufferError>(py) => None,
+        Err(error) if error.is_instance_of::<PyBufferError>(py) => {
+            forget_error(py, error);
+            None
+        }
         Err(error) => return Err(error),
     };
     let kind = device.map(|(kind, _)| DeviceType(kind));

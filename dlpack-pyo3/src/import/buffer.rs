@@ -7,13 +7,15 @@
 use core::ffi::{CStr, c_char};
 use core::slice;
 
-use dlpack_core::binding::{Strided, keep_strided};
+use dlpack_core::binding::{Strided, keep_by_root_of, keep_strided};
 use dlpack_core::{DataType, Managed};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::{prelude::*, sync::PyOnceLock};
+use pyo3::types::{PyList, PyMemoryView};
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::{Raised, bail, refuse};
+use crate::error::{Raised, bail, forget_error, refuse};
 use crate::hold::{HeldBuffer, attached};
+use crate::lender::{is_there, tensor_of};
 
 /// The tensor over the buffer of an object, which is held until the tensor is released; nothing if it has none.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
@@ -26,11 +28,63 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     // SAFETY: the object keeps its memory until the buffer is released, which happens as the owner is dropped. What else
     // writes there is Python's.
     let tensor = unsafe { keep_strided(HeldBuffer::new(), describe, failed) };
-    tensor.map(Some).or_else(|raised| {
-        let error = raised.fetch(py);
-        let has_none = error.is_instance_of::<PyTypeError>(py);
-        if has_none { Ok(None) } else { Err(error) }
+    let tensor = match tensor {
+        Ok(tensor) => tensor,
+        Err(raised) => return none_or(py, raised),
+    };
+    Ok(Some(match object.cast_exact::<PyMemoryView>() {
+        Ok(view) => under_its_root(tensor, view)?,
+        Err(_) => tensor,
+    }))
+}
+
+/// Nothing, if an object refused a buffer because it has none.
+#[cold]
+fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
+    let error = raised.fetch(py);
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return Err(error);
+    }
+    forget_error(py, error);
+    Ok(None)
+}
+
+/// The tensor over a memoryview: where that shows memory of ours which keeps itself, it is held alone. So what was pickled and
+/// came back again and again is no chain.
+fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
+    if !is_there(view.py()) {
+        return Ok(tensor);
+    }
+    let mut lender = behind(view)?;
+    // Behind the buffer of a pickle stands another memoryview. So many, one upon the other, nobody makes.
+    for _ in 0..8 {
+        let Ok(view) = lender.cast_exact::<PyMemoryView>() else {
+            break;
+        };
+        lender = behind(view)?;
+    }
+    Ok(match tensor_of(&lender) {
+        Some(keeper) => keep_by_root_of(tensor, keeper),
+        None => tensor,
     })
+}
+
+/// The object whose memory a memoryview shows. From Python 3.12 on a wrapper stands before what a method `__buffer__` gave: it
+/// shows that to nobody but the garbage collector.
+fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
+    let py = view.py();
+    let lender = view.getattr(intern!(py, "obj"))?;
+    if py.version_info() < (3, 12) || lender.get_type().name()? != "_buffer_wrapper" {
+        return Ok(lender);
+    }
+    let collector = py.import(intern!(py, "gc"))?;
+    let seen = collector.call_method1(intern!(py, "get_referents"), (&lender,))?;
+    for given in seen.cast::<PyList>()?.iter() {
+        if given.is_exact_instance_of::<PyMemoryView>() {
+            return Ok(given);
+        }
+    }
+    Ok(lender)
 }
 
 /// What the buffer of an object says.

@@ -5,8 +5,14 @@
 //! are public, the same in NumPy 1 and 2, and compiled into the extensions of others; a NumPy that says that it has another
 //! ABI is asked by its methods.
 //!
-//! A reference keeps the array, as `__dlpack__` does. So a write shows, `array.shape = ..` does not, as shape and strides
-//! were copied; and `array.resize(.., refcheck=False)` is as wrong as with any array that NumPy shares its memory with.
+//! Two references keep the array that owns the memory, which is the base of a view ([`HeldArray`] says why two):
+//!
+//! | what Python code does to the array, or to the one that owns its memory | while a tensor is over it |
+//! |---|---|
+//! | `resize(..)` | `ValueError` |
+//! | `shape = ..`, `strides = ..`, `dtype = ..` | allowed; the tensor has the shape, strides and type that were there before |
+//! | elements, `setflags(write=False)` | allowed; a write shows, and a flag does not |
+//! | `resize(.., refcheck=False)`, `__setstate__(..)`, `data = ..` (NumPy before 2.4) | not prevented by NumPy: frees the memory under every consumer, NumPy's own `from_dlpack` too |
 #![expect(unsafe_code, reason = "reads structs of NumPy's")]
 
 use core::ffi::{CStr, c_int};
@@ -16,8 +22,8 @@ use dlpack_core::Managed;
 use dlpack_core::binding::{Strided, keep_strided};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
-use crate::hold::Held;
-use crate::library::numpy::{TYPES, WRITABLE, found};
+use crate::hold::HeldArray;
+use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, found};
 
 /// `PyArrayObject_fields`, as far as it is read here.
 #[repr(C)]
@@ -44,27 +50,57 @@ struct Dtype {
     number: c_int,
 }
 
-/// The tensor over an array, if the object is one of NumPy's own class and DLPack can say what is in it. All else is for
-/// its methods to answer: a class that derives from NumPy's may do so in its own way.
+/// Whether an object is of NumPy's own class, and not of one that derives from it: that may answer in its own way.
 #[inline(always)]
+pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    found(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+}
+
+/// The tensor over an array that is [`described`].
+#[inline(never)]
 pub(super) fn array(object: &Bound<'_, PyAny>) -> Option<Managed> {
-    let class = found(object.py())?.class.as_ptr();
-    if object.get_type_ptr().cast() != class {
+    let array = described(object)?;
+    let owner = keep(object)?;
+    // SAFETY: the owner holds references to the array that keeps the memory. What else writes there is Python's.
+    unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok()
+}
+
+/// What lies in an object, if it [is an array](is_array) and DLPack can say it. All else is for its methods to answer.
+///
+/// It is read before any code of Python's can run, which may change shape and strides.
+#[inline(always)]
+pub(crate) fn described<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>> {
+    if !is_array(object) {
         return None;
     }
     // SAFETY: an array of this class starts with this struct, and `object` keeps it.
-    let array = unsafe { object.as_ptr().cast::<Array>().as_ref() }?;
-    let describe = |_: &mut Held<()>| describe(object.py(), array).ok_or(());
-    // SAFETY: the array, to which the owner holds a reference, keeps its memory. What else writes there is Python's.
-    unsafe { keep_strided(Held::new((), object), describe, |_| ()) }.ok()
+    describe(unsafe { &*object.as_ptr().cast::<Array>() })
 }
 
-#[inline]
-fn describe<'a>(py: Python<'_>, array: &'a Array) -> Option<Strided<'a>> {
+/// The references that keep the memory of an array which is [`described`]; none if it comes from another producer.
+#[inline(always)]
+pub(crate) fn keep(object: &Bound<'_, PyAny>) -> Option<HeldArray> {
+    // SAFETY: what was described is an array, which `object` keeps.
+    let base = unsafe { (*object.as_ptr().cast::<Array>()).base };
+    // Nearly all own their memory, or are views of one that does.
+    if base.is_null() {
+        Some(HeldArray::new(object))
+    } else {
+        keep_owner(object)
+    }
+}
+
+#[inline(never)]
+fn keep_owner(view: &Bound<'_, PyAny>) -> Option<HeldArray> {
+    Some(HeldArray::new(&owner_of(view)?))
+}
+
+#[inline(always)]
+fn describe(array: &Array) -> Option<Strided<'_>> {
     // SAFETY: an array has a data type.
     let dtype = unsafe { &*array.dtype };
     // Whatever else there is to say of a type, such as its fields, its number is another then.
-    if !matches!(dtype.byte_order, b'=' | b'|') || is_elsewhere(py, array) {
+    if !matches!(dtype.byte_order, b'=' | b'|') {
         return None;
     }
     let dtype = TYPES.get(usize::try_from(dtype.number).ok()?).copied()??;
@@ -83,28 +119,35 @@ fn describe<'a>(py: Python<'_>, array: &'a Array) -> Option<Strided<'a>> {
     })
 }
 
-/// Whether the memory comes from another producer, by `numpy.from_dlpack`: NumPy knows its device, as it may be pinned.
-#[inline]
-fn is_elsewhere(py: Python<'_>, array: &Array) -> bool {
-    // Nearly all own their memory, or are views of one that does.
-    !array.base.is_null() && is_foreign(py, array.base)
-}
-
-fn is_foreign(py: Python<'_>, mut base: *mut ffi::PyObject) -> bool {
+/// The array that keeps the memory of a view: the first in the chain of bases that owns memory, else the last one.
+///
+/// None if the memory comes from another producer, by `numpy.from_dlpack`: NumPy knows its device, as it may be pinned.
+fn owner_of<'py>(view: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     const NAMES: [&CStr; 2] = [c"numpy_dltensor", c"numpy_dltensor_versioned"];
 
-    let class = found(py).map_or(core::ptr::null_mut(), |numpy| numpy.class.as_ptr().cast());
+    let py = view.py();
+    let class = found(py)?.class.as_ptr().cast();
+    let mut array = view.as_ptr();
+    let base = loop {
+        // SAFETY: an array, which starts with this struct, and which `view` keeps, as it does all its bases.
+        let fields = unsafe { &*array.cast::<Array>() };
+        if fields.flags & OWNS_DATA != 0 || fields.base.is_null() {
+            break None;
+        }
+        // SAFETY: an object, which the array keeps.
+        if unsafe { ffi::PyObject_TypeCheck(fields.base, class) } == 0 {
+            break Some(fields.base);
+        }
+        array = fields.base;
+    };
     // SAFETY: null, or an object that the array keeps.
-    while !base.is_null() && unsafe { ffi::PyObject_TypeCheck(base, class) } != 0 {
-        // SAFETY: an array, which starts with this struct.
-        base = unsafe { (*base.cast::<Array>()).base };
-    }
-    // SAFETY: as above.
-    let base = unsafe { Bound::from_borrowed_ptr_or_opt(py, base) };
-    let capsule = base.and_then(|base| base.cast_into::<PyCapsule>().ok());
-    capsule.is_some_and(|capsule| {
+    let base = base.map(|base| unsafe { Bound::from_borrowed_ptr(py, base) });
+    let is_foreign = base.and_then(|base| base.cast_into::<PyCapsule>().ok());
+    let is_foreign = is_foreign.is_some_and(|capsule| {
         NAMES
             .iter()
             .any(|name| capsule.is_valid_checked(Some(name)))
-    })
+    });
+    // SAFETY: an array that `view` keeps.
+    (!is_foreign).then(|| unsafe { Bound::from_borrowed_ptr(py, array) })
 }

@@ -105,7 +105,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Library {
             Ok(module) => Self::named(py, &module.name()?.to_cow()?),
             Err(_) => {
                 let class = object.get_type();
-                Err(fail!(py, PyTypeError: "a library is named, as `\"torch\"`, or is a module, not {class}").fetch(py))
+                Err(fail!(py, PyTypeError: "expected a library, as a name such as `\"torch\"` or a module, found {class}").fetch(py))
             }
         }
     }

@@ -15,11 +15,12 @@ use core::{mem::transmute, ptr::NonNull};
 use dlpack_core::binding::text;
 use dlpack_core::{DataType, Device, Managed, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
-use pyo3::types::{PyCapsule, PyDict, PyType};
+use pyo3::types::{PyCapsule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{OrRaise, Raised, bail, fail, list};
-use crate::{export::capsule, hold::attached, library::not_installed};
+use crate::library::{imported, not_installed};
+use crate::{export::capsule, hold::attached};
 
 /// The functions that are called here.
 pub(crate) struct Api {
@@ -49,6 +50,9 @@ type Make = unsafe extern "C" fn(
     *mut PyObject,
 ) -> *mut PyObject;
 
+/// `NPY_ARRAY_OWNDATA`
+pub(crate) const OWNS_DATA: c_int = 0x4;
+
 /// `NPY_ARRAY_WRITEABLE`
 pub(crate) const WRITABLE: c_int = 0x400;
 
@@ -67,19 +71,20 @@ pub(crate) fn was_found(py: Python<'_>) -> bool {
     API.get(py).is_none() && find(py).is_some()
 }
 
+/// Whether an object is an instance of NumPy's own class of arrays, and of none that derives from it.
+pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    was_found(py);
+    found(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+}
+
 #[cold]
 fn find(py: Python<'_>) -> Option<()> {
-    // SAFETY: attached.
-    let modules = unsafe { ffi::PyImport_GetModuleDict() };
-    // SAFETY: `sys.modules`, which is there for as long as there is an interpreter.
-    let modules = unsafe { Bound::from_borrowed_ptr_or_opt(py, modules) }?;
-    let modules = modules.cast_into::<PyDict>().ok()?;
     let names = [
         intern!(py, "numpy._core._multiarray_umath"),
         intern!(py, "numpy.core._multiarray_umath"),
     ];
-    let module = |name| modules.get_item(name).ok().flatten();
-    let module = names.into_iter().find_map(module)?;
+    let module = names.into_iter().find_map(|name| imported(py, name))?;
     let functions = module.getattr(intern!(py, "_ARRAY_API")).ok()?;
     let functions = functions
         .cast_into::<PyCapsule>()
@@ -170,8 +175,8 @@ pub(crate) fn check(py: Python<'_>, device: Device) -> Result<(), Raised> {
         return Ok(());
     }
     bail!(py, PyTypeError:
-        "the data lies on {device}, where NumPy cannot read it: `numpy.from_dlpack(x, device=\"cpu\")` copies it to the \
-        host, `torch.from_dlpack(x)` and the like take it where it is")
+        "the data is on {device}, where NumPy cannot read it: `numpy.from_dlpack(x, device=\"cpu\")` copies it to the \
+        host; `torch.from_dlpack(x)` reads it in place")
 }
 
 /// Takes the tensor as soon as nothing is left to be refused.
@@ -188,7 +193,7 @@ fn make<'py>(
     attached::readable(py, tensor).or_raise(py)?;
     let (rank, most) = (view.shape().len(), api.most_axes);
     if rank > most {
-        bail!(py, PyBufferError: "this NumPy has arrays of at most {most} axes, and the tensor has {rank}");
+        bail!(py, PyBufferError: "this NumPy supports at most {most} axes, and the tensor has {rank}");
     }
     let dtype = dtype_of(py, api, view.dtype())?;
     let itemsize = view.dtype().itemsize().unwrap_or(1) as isize;

@@ -204,6 +204,7 @@ macro_rules! kinds {
                 element: T::TRAILING,
                 contiguous: true,
                 convert: false,
+                promise: false,
                 cuda: true,
             };
 
@@ -224,7 +225,8 @@ fn extract<V: Kind>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let (py, needs) = (object.py(), &const { V::NEEDS });
     // Whoever drops the view may have to wait.
     attached::prepare(py);
-    let (tensor, stream) = take(object, needs)?;
+    let taken = take(object, needs);
+    let (tensor, stream) = taken.map_err(|error| needs.loss(object).unwrap_or(error))?;
     let view =
         V::of(tensor).map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
     Ok(match stream {

@@ -11,6 +11,7 @@ use pyo3::{intern, prelude::*, types::PyDict};
 
 use crate::error::{Tuple, fail, refuse};
 use crate::import::{from_dlpack, take};
+use crate::library::{lossy::Loss, torch};
 
 /// What a view needs of its argument.
 #[derive(Debug)]
@@ -22,19 +23,34 @@ pub(super) struct Needs {
     pub(super) element: Axes,
     pub(super) contiguous: bool,
     pub(super) convert: bool,
+    /// The view has a promise, so it cannot overlap others.
+    pub(super) promise: bool,
     /// In the memory of a GPU, and not of the host.
     pub(super) cuda: bool,
 }
 
 impl Needs {
     /// The tensor of an argument, or of what it was converted to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         match take(object) {
             Ok(Some(tensor)) => Ok(tensor),
+            Ok(None) => self.without(object, None),
+            Err(error) => self.without(object, Some(error)),
+        }
+    }
+
+    /// That of an argument which has none, or which refuses it.
+    #[cold]
+    #[inline(never)]
+    fn without(&self, object: &Bound<'_, PyAny>, error: Option<PyErr>) -> PyResult<Managed> {
+        match error {
+            // `numpy.asarray` reads some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
+            Some(error) if !self.convert || torch::is_tensor(object) => {
+                Err(self.loss(object).unwrap_or(error))
+            }
             _ if self.convert => self.converted(object),
-            Ok(None) => Err(self.no_array(object)),
-            Err(error) => Err(error),
+            _ => Err(self.no_array(object)),
         }
     }
 
@@ -46,7 +62,11 @@ impl Needs {
         error: &Error,
         found: &TensorRef<'_>,
     ) -> PyResult<Managed> {
-        if self.convert && !matches!(error, Error::Borrowed | Error::OutOfMemory { .. }) {
+        let fits = matches!(
+            error,
+            Error::Borrowed | Error::NoLeaseTable { .. } | Error::OutOfMemory { .. }
+        );
+        if self.convert && !fits {
             return self.converted(object);
         }
         Err(self.refusal(object.py(), error, found))
@@ -56,6 +76,10 @@ impl Needs {
     #[cold]
     fn converted(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
+        // `numpy.asarray` drops the mask of a masked array.
+        if let Some(error) = self.loss(object) {
+            return Err(error);
+        }
         let options = PyDict::new(py);
         options.set_item(intern!(py, "dtype"), self.dtype.to_string())?;
         if self.contiguous {
@@ -64,6 +88,14 @@ impl Needs {
         let numpy = py.import(intern!(py, "numpy"))?;
         let asarray = intern!(py, "asarray");
         from_dlpack(&numpy.call_method(asarray, (object,), Some(&options))?)
+    }
+
+    /// What is raised for an array of which an import would lose something, if it is one.
+    #[cold]
+    pub(super) fn loss(&self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
+        let py = object.py();
+        let loss = Loss::of(object).ok()??;
+        Some(fail!(py, PyTypeError: "expected {self}, found {loss}").fetch(py))
     }
 
     /// What is raised for an object that is no array.
@@ -102,7 +134,11 @@ impl Needs {
             Error::NotContiguous { .. } => fail!(py, PyTypeError:
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
                  {}.ascontiguousarray(x)", Tuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
-            Error::OutOfMemory { .. } => refuse(py, error),
+            Error::Borrowed => fail!(py, PyTypeError:
+                "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that does, \
+                 and one of the two is written; pass a copy of it{}",
+                if self.promise { "" } else { ", or allow it in Rust by `view::MayOverlap`" }),
+            Error::NoLeaseTable { .. } | Error::OutOfMemory { .. } => refuse(py, error),
             _ => fail!(py, PyTypeError: "expected {self}, found one of shape {shape}: {error}"),
         };
         raised.fetch(py)

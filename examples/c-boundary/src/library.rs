@@ -15,10 +15,10 @@ unsafe extern "C" {
     safe fn tensor_alive() -> c_int;
 }
 
-/// Gives the tensor to C, which adds it up and calls the deleter.
+/// Passes the tensor to C, which sums its elements and calls the deleter.
 pub(crate) fn sum(tensor: Managed) -> f64 {
     let raw = tensor.into_raw();
-    // SAFETY: `raw` owns a valid tensor, and C gives it back to its deleter exactly once.
+    // SAFETY: `raw` owns a valid tensor, and C calls its deleter exactly once.
     unsafe { tensor_sum(raw.as_ptr()) }
 }
 
@@ -34,10 +34,10 @@ pub(crate) fn double(tensor: Managed) -> Result<(Managed, bool), Error> {
 
 /// A tensor whose memory belongs to C: 0, 1, 2, ..
 pub(crate) fn ramp(count: u32) -> Result<Managed, Error> {
-    // SAFETY: any count that is not negative will do.
+    // SAFETY: the function accepts every count that is not negative.
     let raw = unsafe { tensor_ramp(i64::from(count)) };
     let raw = NonNull::new(raw).expect("C has memory for a few integers");
-    // SAFETY: C made a valid tensor and gave it to us alone.
+    // SAFETY: C made a valid tensor, and nothing else owns it.
     unsafe { Managed::from_raw(raw) }
 }
 

@@ -26,7 +26,7 @@ typedef struct Managed {
 
 enum { CPU = 1, FLOAT = 2, READ_ONLY = 1 };
 
-/* Adds up a matrix of doubles and gives the tensor back; -1 for one that it does not understand. */
+/* Sums a matrix of doubles and releases the tensor; returns -1 for any other tensor. */
 double tensor_sum(Managed *managed)
 {
     const Tensor *t = &managed->tensor;

@@ -11,7 +11,7 @@ use crate::work;
 #[pyfunction]
 pub(crate) fn unit_rows(py: Python<'_>, x: View<f32, 2>) -> PyResult<Numpy<Array2<f32>>> {
     // The view goes to any thread. Python may even write to its elements while they are copied.
-    let rows = py.detach(|| Array2::from_dlpack(x.into_managed()).map(work::unit_rows))?;
+    let rows = py.detach(|| Array2::from_dlpack(x.into_managed()?).map(work::unit_rows))?;
     Ok(Numpy(rows))
 }
 

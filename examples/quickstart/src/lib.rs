@@ -16,4 +16,5 @@ pages! {
     Shapes = "guide/src/shapes.md";
     WithoutPython = "guide/src/without-python.md";
     Buffers = "guide/src/buffers.md";
+    View = "guide/src/view.md";
 }

@@ -2,6 +2,7 @@
 //! give arrays.
 #![deny(unsafe_code)]
 
+mod forms;
 mod lists;
 mod takes;
 
@@ -77,11 +78,18 @@ impl Laid3 {
 #[pymodule]
 mod bench_ours {
     #[pymodule_export]
+    use super::forms::{
+        Attributes, ColumnMajor, Columns, Computed, Delegating, Enum, OtherElement, OverArc,
+        OverNdarray, RuntimeType, ShapeInferred, ShapeOfElements, ShapeOfFields, WithByteStrides,
+        WithOffset, WithStrides,
+    };
+    #[pymodule_export]
     use super::lists::{Settable, arrays, frames, jax, ranks, tensor, torch};
     #[pymodule_export]
     use super::takes::{
         any_rank, copy_f32, copy_f64, copy_u8, give, import_f32, import_f64, import_u8, largest,
-        largest_of_slice, rank_1, rank_2, rank_3, rank_4, sum, sum_of_slice,
+        largest_of_slice, rank_1, rank_1_mut, rank_2, rank_3, rank_4, ranks_1_mut, sum,
+        sum_of_slice,
     };
     #[pymodule_export]
     use super::{

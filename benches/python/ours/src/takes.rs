@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use dlpack_pyo3::element::Plain;
 use dlpack_pyo3::view::Promise;
-use dlpack_pyo3::{Imported, Numpy, View, ViewDyn};
+use dlpack_pyo3::{Imported, Numpy, View, ViewDyn, ViewMut};
 use pyo3::prelude::*;
 
 /// These functions hold the GIL, and call no Python.
@@ -21,6 +21,18 @@ pub fn any_rank(array: ViewDyn<f32>) -> usize {
 #[pyfunction]
 pub fn rank_1(array: View<f32, 1>) -> usize {
     array.rank()
+}
+
+/// One that is written.
+#[pyfunction]
+pub fn rank_1_mut(array: ViewMut<f32, 1>) -> usize {
+    array.rank()
+}
+
+/// One that is written, and one that is read.
+#[pyfunction]
+pub fn ranks_1_mut(written: ViewMut<f32, 1>, read: View<f32, 1>) -> usize {
+    written.rank() + read.rank()
 }
 
 #[pyfunction]

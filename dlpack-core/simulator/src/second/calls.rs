@@ -1,5 +1,6 @@
 //! What each call in the record means.
 
+use super::captures::{CAPTURED_EVENT, UNSUPPORTED};
 use super::graph::Node;
 use super::memory::Deed;
 use super::things::{Context, Event, INVALID_HANDLE, Moment, Of, Sort};
@@ -39,6 +40,12 @@ impl Second {
         let place = || call.places.last().copied().unwrap_or(0);
         let given = |at: usize| call.arguments.get(at).copied().unwrap_or(0);
         let outcome = match name {
+            "StreamGetCtx" | "StreamGetId" | "StreamGetFlags" if of == Of::Cuda => {
+                let stream = self.stream(of, call.thread, given(0));
+                let asked = stream.and_then(|stream| self.ask(Some(stream), UNSUPPORTED));
+                // What it says then is known to the first oracle.
+                return asked.is_err().then_some(asked);
+            }
             _ if name.starts_with("Ctx") || name.contains("Device") || name == "GreenCtxCreate" => {
                 return self.about_contexts(of, name, call);
             }
@@ -284,6 +291,7 @@ impl Second {
                     of,
                     context,
                     moment: Moment::Always,
+                    stream: None,
                     gone: false,
                     timed: given(0) & 2 == 0,
                 };
@@ -310,10 +318,15 @@ impl Second {
                     return Err(INVALID_HANDLE);
                 }
                 let moment = self.moment(thread, stream)?;
-                self.event(of, given(0)).map(|event| event.moment = moment)
+                self.event(of, given(0))
+                    .map(|event| (event.moment, event.stream) = (moment, Some(stream)))
             }),
             "EventSynchronize" | "EventQuery" => current.and_then(|_| {
-                let moment = self.event(of, given(0))?.moment.clone();
+                let event = self.event(of, given(0))?;
+                let (moment, stream) = (event.moment.clone(), event.stream);
+                if of == Of::Hip && name == "EventQuery" {
+                    self.ask(stream, CAPTURED_EVENT)?;
+                }
                 self.meet_event(thread, &moment, name == "EventQuery")
             }),
             _ => return None,
@@ -363,7 +376,11 @@ impl Second {
                 let graph = call.places.last().copied().unwrap_or(0);
                 self.end_capture(thread, stream, graph)
             }
+            "StreamUpdateCaptureDependencies" => self.add_steps(stream, &call.arguments),
             "StreamIsCapturing" | "StreamGetCaptureInfo" => {
+                if let [.., list, 1] = call.places[..] {
+                    self.give_out(stream, list);
+                }
                 self.state(stream)
                     .and_then(|state| match call.places.first() {
                         Some(told) if *told == state => Ok(()),

@@ -230,6 +230,50 @@ impl Second {
         Ok(capture.map_or(0, |at| 1 + u64::from(self.captures[at].broken)))
     }
 
+    /// Nothing but whether it captures may be asked of a stream while it does; in HIP nothing of its events either.
+    pub(super) fn ask(&mut self, stream: Option<usize>, code: i32) -> Outcome {
+        let Some(stream) = stream.filter(|_| !self.is_switched("lax-captures")) else {
+            return Ok(());
+        };
+        let Stream {
+            context,
+            sort,
+            capture,
+            ..
+        } = self.streams[stream];
+        if sort == Sort::Legacy && code != CAPTURED_EVENT {
+            let beside = self.beside_legacy(context);
+            return self.breaking(&beside, IMPLICIT);
+        }
+        self.breaking(&capture.into_iter().collect(), code)
+    }
+
+    /// A list of what the next step on a capturing stream comes behind.
+    pub(super) fn give_out(&mut self, stream: usize, list: u64) {
+        let capture = self.streams[stream].capture;
+        let front = capture.and_then(|at| self.captures[at].fronts.get(&stream).cloned());
+        let found = capture.zip(front);
+        self.lists.extend(found.map(|found| (list, found)));
+    }
+
+    /// The next step on the stream comes behind those of a list as well.
+    pub(super) fn add_steps(&mut self, stream: usize, arguments: &[u64]) -> Outcome {
+        let at = self.streams[stream].capture.ok_or(401)?;
+        if self.captures[at].broken {
+            return Err(INVALIDATED);
+        }
+        let list = arguments.get(1).and_then(|list| self.lists.get(list));
+        let (of, steps) = list.cloned().ok_or(1)?;
+        if of != at || arguments[2..] != [1, 0] {
+            return self.breaking(&BTreeSet::from([at]), 1);
+        }
+        if !self.ignores("wait") {
+            let front = self.captures[at].fronts.entry(stream).or_default();
+            front.extend(steps);
+        }
+        Ok(())
+    }
+
     /// What an event stands for that is recorded on a stream.
     pub(super) fn moment(&mut self, thread: u64, stream: usize) -> Result<Moment, i32> {
         Ok(match self.spot(thread, stream)? {

@@ -67,6 +67,8 @@ pub(super) struct Event {
     pub(super) of: Of,
     pub(super) context: usize,
     pub(super) moment: Moment,
+    /// The stream that it was recorded on.
+    pub(super) stream: Option<usize>,
     pub(super) gone: bool,
     pub(super) timed: bool,
 }

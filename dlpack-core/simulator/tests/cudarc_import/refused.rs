@@ -19,19 +19,13 @@ fn what_does_not_fit_is_said_and_given_back() {
         assert!(tensor.view().dtype().itemsize().is_some());
         error.to_string()
     };
-    assert_eq!(
-        refused(host()),
-        "the data lies on cpu, which is no CUDA device"
-    );
+    assert_eq!(refused(host()), "expected data on a CUDA device, found cpu");
     assert_eq!(
         refused(torch.tensor()),
-        "the tensor has 2 axes where 1 are needed"
+        "expected a tensor of rank 1, found one of rank 2"
     );
     let error = DeviceView::<f64, [i64; 2]>::new(torch.tensor()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the tensor holds float32 where float64 is needed"
-    );
+    assert_eq!(error.to_string(), "expected dtype float64, found float32");
     assert_eq!(
         DeviceView::<[f32; 2], [i64; 1]>::new(torch.tensor())
             .unwrap()

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::simulator::{BOTH, Driver, GLOBAL, GRAPHS, Sim, USER_OBJECTS};
+use crate::simulator::{Api, BOTH, Driver, GLOBAL, GRAPHS, RELAXED, Sim, USER_OBJECTS};
 
 /// Ends a capture that went well, and makes it ready.
 #[track_caller]
@@ -154,4 +154,102 @@ fn a_graph_is_not_launched_again_while_its_memory_is_not_freed() {
     assert_eq!(cuda.free_async(memory, stream), Ok(()));
     assert_eq!(cuda.launch(executable, stream), Ok(()));
     sim.assert_clean();
+}
+
+/// By the strict reading of CUDA's manuals, which the switch `lax-captures` turns off. The sources of HIP allow it.
+#[test]
+fn a_stream_that_captures_may_be_asked_for_nothing_else() {
+    for (api, lax) in [
+        (Api::Cuda, false),
+        (Api::Cuda, true),
+        (Api::Hip, false),
+        (Api::Hip, true),
+    ] {
+        for which in 0..3 {
+            for beside in [false, true] {
+                let sim = Sim::new(1);
+                let driver = sim.driver(api);
+                sim.switch("lax-captures", lax);
+                let stream = driver.blocking();
+                assert_eq!(driver.ask(stream), [Ok(()); 3]);
+                assert_eq!(driver.begin_capture(stream, GLOBAL), Ok(()));
+                let asked = driver.ask(if beside { 0 } else { stream })[which];
+                // The first of the three has broken the capture.
+                let (answer, end) = match (api, lax, beside) {
+                    (Api::Cuda, false, false) => (Err(900), Err(901)),
+                    (Api::Cuda, false, true) => (Err(906), Err(901)),
+                    _ => (Ok(()), Ok(())),
+                };
+                assert_eq!(asked, answer, "{api:?} {lax} {which}");
+                assert_eq!(driver.end_capture(stream).map(drop), end);
+                sim.assert_clean();
+            }
+        }
+    }
+}
+
+#[test]
+fn an_event_of_a_stream_that_captures_may_not_be_asked_for_in_hip() {
+    for (api, lax, expected) in [
+        (Api::Hip, false, Err(907)),
+        (Api::Hip, true, Ok(())),
+        (Api::Cuda, false, Ok(())),
+    ] {
+        let sim = Sim::new(1);
+        let driver = sim.driver(api);
+        sim.switch("lax-captures", lax);
+        let (stream, event) = (driver.non_blocking(), driver.event());
+        assert_eq!(driver.record(event, stream), Ok(()));
+        assert_eq!(driver.begin_capture(stream, RELAXED), Ok(()));
+        driver.exchange_mode(RELAXED).unwrap();
+        assert_eq!(driver.query_event(event), expected);
+        driver.exchange_mode(GLOBAL).unwrap();
+        let end = driver.end_capture(stream).map(drop);
+        assert_eq!(end, expected.map_err(|_| 901));
+        sim.assert_clean();
+    }
+}
+
+/// Whether the second of two writes in one capture waits for the first.
+#[test]
+fn what_a_stream_captures_can_be_put_behind_what_another_one_has_captured() {
+    for api in BOTH {
+        for joined in [true, false] {
+            let sim = Sim::new(1);
+            let driver = sim.driver(api);
+            let [stream, other] = [(); 2].map(|()| driver.non_blocking());
+            let memory = driver.alloc(4);
+            assert_eq!(driver.begin_capture(stream, GLOBAL), Ok(()));
+            driver.order(stream, other);
+            driver.write(stream, memory, 4);
+            if joined {
+                assert_eq!(driver.join_capture(stream, other), Ok(()));
+            }
+            driver.write(other, memory, 4);
+            driver.order(other, stream);
+            let executable = executable(driver, stream);
+            assert_eq!(driver.launch(executable, stream), Ok(()));
+            assert_eq!(sim.faults().is_empty(), joined, "{:?}", sim.faults());
+            assert_eq!(sim.disagreements(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_capture_is_put_behind_nothing_of_another_one() {
+    for api in BOTH {
+        let sim = Sim::new(1);
+        let driver = sim.driver(api);
+        let [stream, other] = [(); 2].map(|()| driver.non_blocking());
+        let memory = driver.alloc(4);
+        for one in [stream, other] {
+            assert_eq!(driver.begin_capture(one, GLOBAL), Ok(()));
+        }
+        driver.write(stream, memory, 4);
+        assert_eq!(driver.join_capture(stream, other), Err(1));
+        assert_eq!(driver.end_capture(other).map(drop), Err(901));
+        assert_eq!(driver.end_capture(stream).map(drop), Ok(()));
+        assert_eq!(driver.join_capture(stream, other), Err(401));
+        sim.assert_clean();
+    }
 }

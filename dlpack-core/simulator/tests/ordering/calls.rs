@@ -112,9 +112,9 @@ fn tables() -> String {
 const HEAD: &str = "\
 # How often a driver is called for a tensor
 
-Counted on the simulator by `dlpack-core/simulator/tests/ordering/calls.rs`, which compares this file, and writes it anew
-where `DLPACK_BLESS` is set. What the owner calls to free its memory is not counted. *Later* is what the next exports, and
-at the end `stream::collect()`, do about 50 tensors that wait for their consumers, for each of them.
+Counted on the simulator by `dlpack-core/simulator/tests/ordering/calls.rs`, which compares this file, and rewrites it
+if `DLPACK_BLESS` is set. Calls of the owner that free its memory are not counted. *Later* counts the calls that the next exports, and
+finally `stream::collect()`, make for each of 50 tensors that wait for their consumers.
 ";
 
 /// STR-08.
@@ -127,6 +127,16 @@ fn calls_are_as_few_as_the_table_says() {
     }
     let expected = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(found == expected, "DLPACK_BLESS=1 writes it anew:\n{found}");
+    let guide = file.with_file_name("../guide/src/gpus.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide is there");
+    let table = found
+        .split("\n\n")
+        .find(|part| part.starts_with("| written"));
+    let table = table.expect("there are tables");
+    assert!(
+        guide.contains(table),
+        "the guide has another table:\n{table}"
+    );
 }
 
 #[test]

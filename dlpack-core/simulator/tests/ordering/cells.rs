@@ -172,7 +172,7 @@ impl Ask {
 }
 
 impl Cell {
-    fn exports() -> impl Iterator<Item = Self> {
+    fn exports() -> impl Iterator<Item = Self> + Clone {
         let pairs = |kind| {
             PRODUCERS
                 .into_iter()
@@ -227,7 +227,7 @@ impl Cell {
     }
 
     /// What is not the subject of a case differs from one to the next, so that in the end everything meets everything.
-    pub(crate) fn all_without_captures() -> impl Iterator<Item = Self> {
+    pub(crate) fn all_without_captures() -> impl Iterator<Item = Self> + Clone {
         let with = |(number, cell): (usize, Self)| {
             let mut cells = Vec::new();
             for immediate in [false, true] {
@@ -298,7 +298,7 @@ impl Cell {
             .filter(|cell| cell.kind.api() == Api::Cuda || cell.driver == Abilities::Quick)
     }
 
-    pub(crate) fn all_with_captures(drops: Drops) -> impl Iterator<Item = Self> {
+    pub(crate) fn all_with_captures(drops: Drops) -> impl Iterator<Item = Self> + Clone {
         let with = move |(number, cell): (usize, Self)| {
             let mut cells = Vec::new();
             for captures in CAPTURES {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use dlpack_core::stream::{captured, collect};
+use dlpack_core::stream::{captured, collect, look};
 use dlpack_core::{DLPack, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
@@ -105,9 +105,9 @@ fn a_graph_that_is_deleted_at_work_lets_go_when_it_is_done() {
     });
 }
 
-/// `with stream: ..` of CuPy: the stream that captured is the one that comes again.
+/// What else the consumer did with the tensor, outside of the graph, was on a stream that could not be asked for its number.
 #[test]
-fn the_next_export_to_the_stream_frees_what_its_graph_has_let_go_of() {
+fn an_export_to_the_stream_frees_what_its_graph_has_let_go_of_where_that_is_the_producers_own() {
     for equal in [false, true] {
         let world = World::new(Api::Cuda);
         let found = capture(&world, equal);
@@ -117,7 +117,8 @@ fn the_next_export_to_the_stream_frees_what_its_graph_has_let_go_of() {
         let producer = world.lane(world.first, Blocks::No);
         let (owner, next) = written(&world, device_memory(Api::Cuda), producer);
         drop(export(&world, owner, found.stream));
-        assert_eq!(found.log.drops(), 1);
+        look();
+        assert_eq!(found.log.drops(), usize::from(equal));
         for log in [&found.log, &next] {
             assert_over(&world, log);
         }
@@ -301,6 +302,7 @@ fn many_threads_capture_and_delete_graphs_at_once() {
                             driver.destroy_executable(executable).unwrap();
                         }
                         assert!(captured() <= 6);
+                        look();
                         logs.push(log);
                     }
                     logs
@@ -312,7 +314,7 @@ fn many_threads_capture_and_delete_graphs_at_once() {
             .flat_map(|one| one.join().unwrap())
             .collect();
         let early = logs.iter().filter(|log| log.drops() == 1).count();
-        assert!(api == Api::Hip || early > 100, "{early} on the way");
+        assert!(api == Api::Hip || early > 40, "{early} on the way");
         for log in &logs {
             assert_over(&world, log);
         }

@@ -13,6 +13,8 @@ pub(crate) enum Export {
     /// Nobody has to wait, but it has to be known whether the consumer captures.
     Looked,
     Event,
+    /// Within one capture, whose graph says what comes behind what.
+    Joined,
     HostWaits,
     /// A capture would be broken, or a stream drawn into one.
     Refused,
@@ -115,6 +117,7 @@ impl Rules<'_> {
                 match (self.capture(producer), self.capture(reader)) {
                     (None, Some(_)) => Export::HostWaits,
                     (own, other) if own != other => Export::Refused,
+                    (Some(_), _) => Export::Joined,
                     _ => Export::Event,
                 }
             }

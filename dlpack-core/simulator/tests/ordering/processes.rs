@@ -5,11 +5,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::process::Command;
 use std::sync::Arc;
 
-use dlpack_core::stream::{captured, collect};
+use dlpack_core::stream::{captured, collect, limit, look, retained};
 use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
-use crate::simulator::{Api, BOTH, EVENTS, GLOBAL};
+use crate::simulator::{Api, BOTH, EVENTS, GLOBAL, RELAXED};
 use crate::tensors::{asking, assert_over, device_memory, number, written};
 use crate::torch::from_dlpack;
 
@@ -37,6 +37,8 @@ fn process(case: &str) -> String {
 fn in_a_process_of_its_own() {
     match std::env::var(CASE).as_deref() {
         Ok("owners") => BOTH.into_iter().for_each(many_owners),
+        Ok("captures") => BOTH.into_iter().for_each(many_owners_after_a_capture),
+        Ok("limit") => BOTH.into_iter().for_each(a_limit),
         Ok("bytes") => BOTH.into_iter().for_each(much_memory),
         Ok("fork") => a_fork(),
         Ok("exit") => an_exit(),
@@ -62,13 +64,93 @@ fn many_owners(api: Api) {
         let (tensor, log) = from_dlpack(&world, producer, consumer);
         logs.push(log);
         drop(tensor);
+        look();
         assert_eq!(freed(&logs), 0, "turn {turn}");
     }
     let consumer = world.lane(world.first, Blocks::No);
     let (tensor, log) = from_dlpack(&world, producer, consumer);
+    assert_eq!(freed(&logs), 0);
+    look();
     assert_eq!(freed(&logs), 64);
     drop(tensor);
     assert_over(&world, &log);
+}
+
+#[test]
+fn after_a_capture_an_export_records_no_whole_context() {
+    process("captures");
+}
+
+/// A process that has captured once may be capturing on any stream, and recording a context breaks such a capture.
+fn many_owners_after_a_capture(api: Api) {
+    let world = World::new(api);
+    let [producer, pool] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    let (owner, graph_log) = written(&world, device_memory(api), producer);
+    world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+    drop(owner.into_dlpack_with(&asking(number(pool))).unwrap());
+    let graph = world.driver.end_capture(pool.handle).unwrap();
+    let mut logs = Vec::new();
+    for turn in 1..=70 {
+        let consumer = world.lane(world.first, Blocks::No);
+        let (tensor, log) = from_dlpack(&world, producer, consumer);
+        logs.push(log);
+        drop(tensor);
+        look();
+        assert_eq!(freed(&logs), 0, "turn {turn}");
+    }
+    assert_eq!(collect(), 0);
+    assert_eq!(freed(&logs), 70);
+    world.driver.destroy_graph(graph).unwrap();
+    assert_over(&world, &graph_log);
+}
+
+/// `-1` after a capture, as often as one likes: what nobody may ask for is bounded, and said.
+#[test]
+fn an_export_is_refused_where_too_much_waits() {
+    process("limit");
+}
+
+fn a_limit(api: Api) {
+    let world = World::new(api);
+    let [producer, pool] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+    let (owner, graph_log) = written(&world, device_memory(api), producer);
+    drop(owner.into_dlpack_with(&asking(number(pool))).unwrap());
+    let graph = world.driver.end_capture(pool.handle).unwrap();
+    world.driver.destroy_graph(graph).unwrap();
+    collect();
+    let bytes = BYTES as u64;
+    for (owners, most, expected) in [(100, usize::MAX, 100), (usize::MAX, 30 * BYTES, 30)] {
+        limit(owners, most);
+        let mut logs = Vec::new();
+        let refused = loop {
+            let (owner, log) = written(&world, device_memory(api), producer);
+            match owner.into_dlpack_with(&asking(Some(-1))) {
+                Ok(tensor) => drop(tensor),
+                Err(error) => break (error, log),
+            }
+            logs.push(log);
+            look();
+            assert!(logs.len() < 200, "there is no limit");
+        };
+        assert_eq!((freed(&logs), logs.len()), (0, expected));
+        let kept = retained();
+        assert_eq!(
+            (kept.owners, kept.open, kept.captured),
+            (expected, expected, 0)
+        );
+        assert_eq!(kept.bytes as u64, expected as u64 * bytes);
+        let (owners, bytes) = (kept.owners, kept.bytes);
+        assert_eq!(refused.0, Error::TooManyWait { owners, bytes });
+        assert_eq!(refused.1.drops(), 1);
+        assert_eq!(collect(), 0);
+        let (owner, log) = written(&world, device_memory(api), producer);
+        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        logs.extend([log, refused.1]);
+        logs.iter().for_each(|log| assert_over(&world, log));
+    }
+    limit(1 << 20, usize::MAX);
+    assert_over(&world, &graph_log);
 }
 
 #[test]
@@ -105,6 +187,7 @@ fn much_memory(api: Api) {
         world.read(consumer, address);
         drop(tensor.expect("it can be exported"));
         let (tensor, next) = from_dlpack(&world, producer, other);
+        look();
         assert_eq!(log.drops(), expected, "{rows} rows");
         drop(tensor);
         assert_over(&world, &log);
@@ -145,6 +228,7 @@ fn a_fork() {
     let graph = world.driver.end_capture(pool.handle).expect("it is whole");
     let (tensor, log) = from_dlpack(&world, producer, consumer);
     let mut tensor = Some(tensor);
+    look();
     let before = (
         waits_log.drops(),
         graph_log.drops(),

@@ -370,3 +370,22 @@ fn an_owner_is_dropped_where_its_context_is_current() {
         }
     }
 }
+
+/// The default streams are those of the device of the memory. A thread may have a context of another device that is not the
+/// primary one of that.
+#[test]
+fn a_context_of_another_device_does_not_change_which_default_stream_is_meant() {
+    let world = World::new(Api::Cuda);
+    let elsewhere = world.driver.create_context(1).unwrap();
+    let producer = world.lane(world.first, Blocks::No);
+    let legacy = world.lane(world.first, Blocks::Legacy);
+    let (owner, log) = written(&world, Kind::Cuda, producer);
+    let address = owner.address;
+    world.enter(elsewhere);
+    let tensor = owner.into_dlpack_with(&asking(Some(1))).unwrap();
+    world.read(legacy, address);
+    drop(tensor);
+    assert_eq!(world.current(), elsewhere);
+    world.enter(world.first);
+    assert_over(&world, &log);
+}

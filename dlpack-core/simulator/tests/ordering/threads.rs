@@ -1,10 +1,14 @@
 //! Tensors that go from thread to thread.
 
+use core::time::Duration;
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
+use std::time::Instant;
 
-use dlpack_core::DLPack;
+use dlpack_core::stream::{collect_in_background, look, retained};
+use dlpack_core::{DLPack, Descriptor, Error};
 
-use crate::memory::{Blocks, World};
+use crate::memory::{Blocks, Owner, World};
 use crate::simulator::{Api, BOTH, RELAXED, hand_over};
 use crate::tensors::{asking, assert_over, device_memory, number, written};
 
@@ -116,4 +120,152 @@ fn many_threads_export_and_drop_at_once() {
         }
         world.sim.assert_clean();
     }
+}
+
+/// Memory of a pool that a lock guards; how often a drop found that locked.
+struct Pooled {
+    owner: Owner,
+    pool: Arc<Mutex<()>>,
+    met: Arc<Mutex<usize>>,
+}
+
+impl DLPack for Pooled {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.owner.describe()
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        // `lock` would wait for ever.
+        if let Err(TryLockError::WouldBlock) = self.pool.try_lock() {
+            *self.met.lock().expect("nobody panics with it") += 1;
+        }
+    }
+}
+
+/// A program that exports with its pool locked, to which its owners return.
+#[test]
+fn no_export_drops_what_others_have_let_go_of() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let consumers = [
+            world.lane(world.first, Blocks::No),
+            world.lane(world.first, Blocks::Yes),
+            world.lane(world.first, Blocks::Legacy),
+        ];
+        let (pool, met) = (Arc::default(), Arc::default());
+        let mut logs = Vec::new();
+        for turn in 0..200 {
+            let consumer = consumers[turn % consumers.len()];
+            let stream = match consumer.blocks {
+                Blocks::Legacy => None,
+                _ => number(consumer),
+            };
+            let (owner, log) = written(&world, device_memory(api), producer);
+            let address = owner.address;
+            let (pool, met) = (Arc::clone(&pool), Arc::clone(&met));
+            let owner = Pooled { owner, pool, met };
+            world.sim.switch("slow", true);
+            let tensor = {
+                let pool = Arc::clone(&owner.pool);
+                let _locked = pool.lock().expect("nobody panics with it");
+                owner.into_dlpack_with(&asking(stream)).unwrap()
+            };
+            world.read(consumer, address);
+            drop(tensor);
+            world.sim.switch("slow", false);
+            logs.push(log);
+        }
+        let freed = logs.iter().filter(|log| log.drops() > 0).count();
+        assert_eq!((freed, *met.lock().unwrap()), (0, 0));
+        look();
+        logs.iter().for_each(|log| assert_over(&world, log));
+    }
+}
+
+/// Nobody exports any more, and nobody asks.
+#[test]
+fn a_thread_drops_what_waits_for_an_event() {
+    let world = World::new(Api::Cuda);
+    world.sim.switch("hand-over", true);
+    let producer = world.lane(world.first, Blocks::No);
+    let consumer = world.lane(world.first, Blocks::No);
+    let make = || {
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        let address = owner.address;
+        let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+        world.read(consumer, address);
+        (tensor, log)
+    };
+    let (first, log) = make();
+    drop(first);
+    let (second, last) = make();
+    assert_eq!((retained().owners, retained().open, log.drops()), (1, 0, 0));
+    collect_in_background(true);
+    let begin = Instant::now();
+    while log.drops() == 0 && begin.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    collect_in_background(false);
+    look();
+    assert_eq!(log.drops(), 1);
+    drop(second);
+    assert_eq!((retained().owners, retained().open), (1, 1));
+    for log in [&log, &last] {
+        assert_over(&world, log);
+    }
+}
+
+/// 100,000 exports over eight streams, some of them into captures, while another stream never comes to an end.
+#[test]
+fn the_owners_that_wait_stay_few() {
+    const EXPORTS: usize = 100_000;
+    let world = World::new(Api::Cuda);
+    world.sim.switch("no-record", true);
+    world.sim.switch("slow", true);
+    let producer = world.lane(world.first, Blocks::No);
+    let pool = world.lane(world.first, Blocks::No);
+    let [busy, streams @ ..] = [(); 9].map(|()| world.lane(world.first, Blocks::No));
+    let export = |consumer| {
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        log.forget();
+        let address = owner.address;
+        let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+        world.read(consumer, address);
+        tensor
+    };
+    drop(export(busy));
+    let (mut held, mut most, mut captures) = (Vec::new(), 0, 0);
+    for turn in 0..EXPORTS {
+        // Neither the order of the streams nor how long a tensor is held repeats itself soon.
+        let random = turn.wrapping_mul(0x9e37_79b9) >> 7;
+        held.push(export(streams[random % streams.len()]));
+        while held.len() > random % 30 {
+            drop(held.swap_remove(random % held.len()));
+        }
+        if turn % 1000 == 500 {
+            let owner = written(&world, device_memory(Api::Cuda), producer).0;
+            owner.log.forget();
+            world.driver.synchronize_stream(producer.handle).unwrap();
+            world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+            drop(owner.into_dlpack_with(&asking(number(pool))).unwrap());
+            let graph = world.driver.end_capture(pool.handle).unwrap();
+            world.driver.destroy_graph(graph).unwrap();
+            captures += 1;
+        }
+        if turn % 16 == 0 {
+            let stream = streams[turn / 16 % streams.len()];
+            world.driver.synchronize_stream(stream.handle).unwrap();
+            // As the thread does.
+            look();
+        }
+        most = most.max(retained().owners);
+    }
+    println!("{most} owners waited at once, {captures} of them for `collect`, of {EXPORTS}");
+    assert!(most < captures + 300, "{most}");
+    drop(held);
+    world.sim.switch("slow", false);
+    assert_eq!(dlpack_core::stream::collect(), 0);
 }

@@ -178,6 +178,46 @@ impl Driver {
 
     // Events.
 
+    /// What of a stream a capture may forbid to ask for: its context, flags and number; in HIP its device and flags.
+    pub(crate) fn ask(self, stream: usize) -> [Answer; 3] {
+        let mut place = 0_u64;
+        let names = match self.api {
+            Api::Cuda => ["cuStreamGetCtx", "cuStreamGetFlags", "cuStreamGetId"],
+            Api::Hip => [
+                "hipStreamGetDevice",
+                "hipStreamGetFlags",
+                "hipStreamGetFlags",
+            ],
+        };
+        names.map(|name| {
+            let code = call!(name, (stream => usize, &raw mut place => *mut u64) -> i32);
+            answer(code)
+        })
+    }
+
+    /// Puts what `later` captures next behind what `earlier` has captured.
+    pub(crate) fn join_capture(self, earlier: usize, later: usize) -> Answer {
+        let (mut status, mut id, mut graph) = (0, 0, 0);
+        let (mut nodes, mut count) = (0, 0);
+        let name = self.name("cuStreamGetCaptureInfo_v2", "hipStreamGetCaptureInfo_v2");
+        let code = call!(
+            name,
+            (
+                earlier => usize, &raw mut status => *mut i32, &raw mut id => *mut u64, &raw mut graph => *mut usize,
+                &raw mut nodes => *mut usize, &raw mut count => *mut usize
+            ) -> i32
+        );
+        answer(code)?;
+        let name = self.name(
+            "cuStreamUpdateCaptureDependencies",
+            "hipStreamUpdateCaptureDependencies",
+        );
+        answer(call!(
+            name,
+            (later => usize, nodes => usize, count => usize, 0 => u32) -> i32
+        ))
+    }
+
     pub(crate) fn create_event(self) -> Answer<usize> {
         self.create_event_with(2)
     }

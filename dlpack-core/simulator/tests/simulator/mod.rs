@@ -122,6 +122,8 @@ impl Sim {
     pub(crate) fn new(devices: i32) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // The thread of core would drop owners whenever it likes. `look` does what it does.
+        dlpack_core::stream::collect_in_background(false);
         call!("sim_reset", (devices => i32) -> ());
         let mut primary = 0;
         if devices > 0 {
@@ -250,14 +252,14 @@ impl Sim {
     /// Waits until a call is held.
     #[track_caller]
     pub(crate) fn until_holding(&self) {
-        for _ in 0..10_000 {
+        for _ in 0..60_000 {
             if self.holding() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         self.release();
-        panic!("no call has waited on the host for 10 seconds");
+        panic!("no call has waited on the host for a minute");
     }
 
     /// This thread's current context of CUDA, 0 for none.

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadonlyArray3, PyReadonlyArray4, PyReadonlyArrayDyn,
+    PyReadonlyArray3, PyReadonlyArray4, PyReadonlyArrayDyn, PyReadwriteArray1,
 };
 use pyo3::prelude::*;
 
@@ -22,6 +22,16 @@ fn ranks(arrays: Vec<PyReadonlyArray2<'_, f32>>) -> usize {
 #[pyfunction]
 fn rank_1(array: PyReadonlyArray1<'_, f32>) -> usize {
     array.as_array().ndim()
+}
+
+#[pyfunction]
+fn rank_1_mut(array: PyReadwriteArray1<'_, f32>) -> usize {
+    array.as_array().ndim()
+}
+
+#[pyfunction]
+fn ranks_1_mut(written: PyReadwriteArray1<'_, f32>, read: PyReadonlyArray1<'_, f32>) -> usize {
+    written.as_array().ndim() + read.as_array().ndim()
 }
 
 #[pyfunction]
@@ -128,6 +138,6 @@ mod peer_rust_numpy {
     #[pymodule_export]
     use super::{
         Held, Settable, any_rank, arrays, copy_f32, copy_f64, copy_u8, give, largest, rank_1,
-        rank_2, rank_3, rank_4, ranks, sum,
+        rank_1_mut, rank_2, rank_3, rank_4, ranks, ranks_1_mut, sum,
     };
 }

@@ -1,0 +1,396 @@
+//! Arrays that were found in memory, before anything keeps that: what a binding views.
+//!
+//! ```text
+//! Managed ───[ of_tensor ]────┐
+//!                             ├──> Found ──[ keep ]──> View<T, L, K>, ViewMut<T, L, K>
+//! Strided ───[ of_strided ]───┘      └── span
+//! ```
+//!
+//! Of an array that another protocol describes in bytes no tensor is made: one loop over the axes gives all that is asked later.
+//! It checks what the import of a tensor checks, whether or not the numbers come from a library that would not lie.
+#![expect(unsafe_code, reason = "the caller has to keep what was found")]
+
+use core::marker::PhantomData;
+
+use crate::array::view::{View, ViewMut, writable};
+use crate::array::write::Place;
+use crate::array::{Array, Rank, span_of};
+use crate::element::Plain;
+use crate::export::strided::Strided;
+use crate::layout::span::{Span, greatest_common_divisor};
+use crate::layout::{Dims, dims::MAX_RANK, extent, extent::distance};
+use crate::{Element, Error, Managed};
+
+/// An array that was found in memory, of which nothing can be read until something [keeps](Self::keep) that.
+///
+/// ```
+/// use dlpack_core::DataType;
+/// use dlpack_core::binding::{Found, Strided};
+///
+/// let mut numbers = Box::new([1_u16, 2, 3, 4]);
+/// let (data, dtype) = (numbers.as_mut_ptr().cast(), DataType::U16);
+/// let transposed = Strided { data, shape: &[2, 2], strides: Some(&[2, 4]), dtype, read_only: true };
+/// let found = Found::<u16, [i64; 2]>::of_strided(&transposed, false).expect("an array of two axes");
+/// // SAFETY: the box keeps the numbers where they are.
+/// let view = unsafe { found.keep(numbers) };
+/// assert_eq!(view.to_vec()?, [1, 3, 2, 4]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+pub struct Found<T, L> {
+    array: Array<T, L>,
+    span: Span,
+}
+
+impl<T: Plain, L: Rank> Found<T, L> {
+    /// The bytes of an element.
+    const WIDTH: isize = size_of::<T>() as isize;
+
+    /// The bytes of a scalar are two to the power of this.
+    const SHIFT: u32 = size_of::<T::Scalar>().trailing_zeros();
+
+    /// Whether an element is some bytes, and its scalar an item: not a group of several that share bytes.
+    const IN_BYTES: bool = size_of::<T>() > 0
+        && size_of::<T::Scalar>().is_power_of_two()
+        && T::Scalar::TRAILING.len() == 0;
+
+    /// The array that a tensor is; to be written, if it `writes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`View::new`], or as [`ViewMut::new`] if it `writes`.
+    #[inline(always)]
+    pub fn of_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
+        let tensor = tensor.view_inlined();
+        let array = Array::of(&tensor)?;
+        if writes {
+            writable(&tensor, &array)?;
+        }
+        let span = span_of(&array);
+        Ok(Self { array, span })
+    }
+
+    /// The array on the host that another protocol describes; to be written, if it `writes`. Others may write there, too.
+    ///
+    /// Nothing if it is no array of `T` and `L`, if there are no elements, or if anything is wrong with it. The tensor that
+    /// [`keep_strided`](crate::binding::keep_strided) makes of the same description then says why, or is empty.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
+        if !Self::IN_BYTES || T::DTYPE != array.dtype || array.data.is_null() {
+            return None;
+        }
+        let (shape, strides) = leading::<T>(array.shape, array.strides?)?;
+        // The compiler then knows how often the loop below is run.
+        let rank = match L::RANK {
+            Some(rank) if rank == shape.len() => rank,
+            None if shape.len() + const { T::TRAILING.len() } <= MAX_RANK => shape.len(),
+            _ => return None,
+        };
+        let (shape, strides) = (&shape[..rank], &strides[..rank]);
+        let scalar = size_of::<T::Scalar>();
+        // What stride is packed, and in the end how many bytes all elements are: no more than memory has.
+        let (mut packed, mut is_packed) = (Self::WIDTH, true);
+        let (mut first, mut last, mut step) = (0_isize, 0_isize, 0);
+        for axis in (0..rank).rev() {
+            let (extent, stride) = (shape[axis], strides[axis]);
+            if extent <= 0 {
+                return None;
+            }
+            // A stride along a single element leads nowhere.
+            if extent > 1 {
+                let bytes = stride.unsigned_abs();
+                if bytes % scalar != 0 {
+                    return None;
+                }
+                is_packed &= stride == packed;
+                let far = (extent - 1).checked_mul(stride)?;
+                // Each side only ever grows, so an overflow in between is one in the end.
+                if far < 0 {
+                    first = first.checked_add(far)?;
+                } else {
+                    last = last.checked_add(far)?;
+                }
+                if step != scalar {
+                    step = greatest_common_divisor(step, bytes);
+                }
+                packed = packed.checked_mul(extent)?;
+            }
+        }
+        let end = last.checked_add(Self::WIDTH)?;
+        end.checked_sub(first)?;
+        let data = array.data.addr();
+        let span = Span {
+            start: data.checked_add_signed(first)?,
+            end: data.checked_add_signed(end)?,
+            step,
+            width: size_of::<T>(),
+        };
+        let found = Array {
+            data: array.data,
+            shape: L::from_fn(rank, |axis| shape[axis] as i64).ok()?,
+            strides: L::from_fn(rank, |axis| (strides[axis] >> Self::SHIFT) as i64).ok()?,
+            shared: true,
+            elements: PhantomData,
+        };
+        if writes && (array.read_only || (!is_packed && has_overlap(&found))) {
+            return None;
+        }
+        Some(Self { array: found, span })
+    }
+
+    /// Where the elements lie.
+    #[must_use]
+    #[inline]
+    pub fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Whether the elements lie one after another, the last axis fastest.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        self.array.is_contiguous()
+    }
+
+    /// The view of it.
+    ///
+    /// # Safety
+    ///
+    /// `keeper` keeps the memory in which it was found: as an owner for [`keep_strided`](crate::binding::keep_strided), or as the
+    /// tensor did.
+    #[must_use]
+    #[inline(always)]
+    pub unsafe fn keep<K>(self, keeper: K) -> View<T, L, K> {
+        View::over(self.array, keeper)
+    }
+
+    /// The same for one that was found to be written.
+    ///
+    /// # Safety
+    ///
+    /// As for [`keep`](Self::keep), and it `writes`.
+    #[must_use]
+    #[inline(always)]
+    pub unsafe fn keep_mut<K>(self, keeper: K) -> ViewMut<T, L, K> {
+        ViewMut::over(Place::new(self.array), keeper)
+    }
+}
+
+/// Whether two indices may mean one element. Never `false` where they do.
+#[cold]
+fn has_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
+    // As far as an element reaches, no other one may begin.
+    let with = |lists: &[i64], own: &[i64]| {
+        let mut all = Dims::from(lists).whole()?;
+        all.append(own).map(|()| all)
+    };
+    let element = const { T::TRAILING };
+    let shape = with(array.shape.as_ref(), element.extents());
+    let strides = with(array.strides.as_ref(), element.strides());
+    match (shape, strides) {
+        (Ok(shape), Ok(strides)) => extent::may_overlap(&shape, &strides),
+        _ => true,
+    }
+}
+
+impl<T: Plain, L: Rank> Array<T, L> {
+    /// What lies here, in bytes, with the axes of an element: the other way round. Nothing where items share bytes.
+    pub(super) fn write_bytes<'a>(
+        &self,
+        shape: &'a mut [isize; MAX_RANK],
+        strides: &'a mut [isize; MAX_RANK],
+    ) -> Option<Strided<'a>> {
+        let element = T::TRAILING;
+        let lists = [
+            (shape.iter_mut(), self.shape.as_ref(), element.extents(), 1),
+            (
+                strides.iter_mut(),
+                self.strides.as_ref(),
+                element.strides(),
+                Self::UNIT,
+            ),
+        ];
+        for (places, numbers, own, unit) in lists {
+            for (place, &number) in places.zip(numbers.iter().chain(own)) {
+                // A stride along a single element may be any number.
+                *place = distance(number).wrapping_mul(unit);
+            }
+        }
+        let rank = self.shape.as_ref().len() + element.len();
+        (T::Scalar::TRAILING.len() == 0).then_some(Strided {
+            data: self.data,
+            shape: &shape[..rank],
+            strides: Some(&strides[..rank]),
+            dtype: T::DTYPE,
+            read_only: true,
+        })
+    }
+}
+
+/// The axes in front of those of an element, if the last ones are these, and an element has no gaps.
+#[inline(always)]
+fn leading<'a, T: Element>(
+    shape: &'a [isize],
+    strides: &'a [isize],
+) -> Option<(&'a [isize], &'a [isize])> {
+    let own = const { T::TRAILING };
+    let rank = shape.len().checked_sub(own.len())?;
+    if strides.len() != shape.len() {
+        return None;
+    }
+    let (shape, extents) = shape.split_at(rank);
+    let (strides, steps) = strides.split_at(rank);
+    let mut packed = size_of::<T>() as i64;
+    let mut axes = extents.iter().zip(steps).zip(own.extents());
+    let fits = axes.all(|((&extent, &step), &needed)| {
+        packed /= needed.max(1);
+        extent as i64 == needed && (extent == 1 || step as i64 == packed)
+    });
+    fits.then_some((shape, strides))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataType;
+    use crate::array::{View, ViewMut};
+    use crate::binding::keep_strided;
+    use alloc::vec::Vec;
+    use core::fmt;
+
+    /// Numbers to describe arrays over; each layout below stays inside.
+    fn memory() -> Vec<u32> {
+        (0..600).collect()
+    }
+
+    /// A small generator of numbers, the same in each run.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: u64) -> usize {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            usize::try_from((self.0 >> 33) % end).unwrap()
+        }
+    }
+
+    /// The view that was found is that of the tensor, or there is none of either; what neither has, both refuse.
+    fn same<T: Plain + PartialEq + fmt::Debug, L: Rank>(array: Strided<'_>) -> bool {
+        // SAFETY: the numbers outlive the tensor, and nobody writes to them.
+        let tensor = || unsafe { keep_strided((), |()| Ok(array), |error: Error| error) };
+        let view = tensor().and_then(View::<T, L>::new);
+        let may_write = tensor().and_then(ViewMut::<T, L>::new).is_ok();
+        let found = Found::<T, L>::of_strided(&array, false);
+        let is_empty = view.as_ref().is_ok_and(|view| view.is_empty());
+        assert_eq!(found.is_some(), view.is_ok() && !is_empty, "{array:?}");
+        let writes = Found::<T, L>::of_strided(&array, true).is_some();
+        assert_eq!(writes, may_write && !is_empty, "{array:?}");
+        let (Some(found), Ok(view)) = (found, view) else {
+            return false;
+        };
+        let (span, expected) = (*found.span(), span_of(&view));
+        assert_eq!(span, expected, "{array:?}");
+        assert_eq!(found.is_contiguous(), view.is_contiguous(), "{array:?}");
+        // SAFETY: as above.
+        let found = unsafe { found.keep(()) };
+        assert_eq!(found.to_vec().unwrap(), view.to_vec().unwrap(), "{array:?}");
+        assert!(found.as_slice().is_err(), "others may write");
+        // And back.
+        let again = found.into_tensor(|(), array| {
+            // SAFETY: as above.
+            unsafe { keep_strided((), |()| Ok(array.unwrap()), |error| error) }
+        });
+        let (again, view) = (again.unwrap(), view.into_managed());
+        assert_eq!(again.view().shape(), view.view().shape());
+        assert!(again.view().is_read_only());
+        let lists = |tensor: &Managed| tensor.view().to_vec::<u32>().unwrap();
+        assert_eq!(lists(&again), lists(&view));
+        true
+    }
+
+    #[test]
+    fn it_is_what_a_tensor_of_the_same_description_gives() {
+        let (memory, mut random) = (memory(), Random(1));
+        let (mut found, mut refused) = (0, 0);
+        // Miri is slow.
+        let cases = if cfg!(miri) { 40 } else { 4000 };
+        for _ in 0..cases {
+            let rank = random.below(5);
+            let shape: Vec<isize> = (0..rank)
+                .map(|_| [0, 1, 1, 2, 3, 3, 4][random.below(7)])
+                .collect();
+            let steps = [-32, -16, -12, -4, 0, 3, 4, 4, 8, 12, 12, 16, 24, 36, 48];
+            let mut strides: Vec<isize> = (0..rank).map(|_| steps[random.below(15)]).collect();
+            // Half of them as NumPy makes them: packed.
+            if random.below(2) == 0 {
+                let mut packed = 4;
+                for axis in (0..rank).rev() {
+                    strides[axis] = packed;
+                    packed *= shape[axis].max(1);
+                }
+            }
+            let array = Strided {
+                data: memory.as_ptr().wrapping_add(300).cast_mut().cast(),
+                shape: &shape,
+                strides: Some(&strides),
+                dtype: DataType::U32,
+                read_only: random.below(2) == 0,
+            };
+            let some = [
+                same::<u32, [i64; 0]>(array),
+                same::<u32, [i64; 1]>(array),
+                same::<u32, [i64; 2]>(array),
+                same::<u32, [i64; 3]>(array),
+                same::<u32, [i64; 4]>(array),
+                same::<u32, Dims>(array),
+                same::<[u32; 3], [i64; 1]>(array),
+                same::<[[u32; 3]; 1], Dims>(array),
+            ];
+            found += some.iter().filter(|found| **found).count();
+            refused += some.iter().filter(|found| !**found).count();
+            assert!(Found::<i32, Dims>::of_strided(&array, false).is_none());
+        }
+        assert!(
+            found > cases / 40 && refused > cases / 40,
+            "{found} {refused}"
+        );
+    }
+
+    /// Numbers that lead out of memory, which no library would give.
+    #[test]
+    fn what_no_memory_has_is_refused() {
+        let memory = memory();
+        let many = [1; 65];
+        let cases: [(&[isize], &[isize]); 8] = [
+            (&[-1], &[4]),
+            (&[isize::MAX, 2], &[0, 0]),
+            (&[3], &[isize::MAX - 3]),
+            (&[2, 2], &[isize::MAX - 3, isize::MAX - 3]),
+            (&[2, 2], &[isize::MIN, isize::MAX - 3]),
+            (&[2], &[isize::MIN]),
+            (&[2, 2], &[4]),
+            (&many, &many),
+        ];
+        for (shape, strides) in cases {
+            let array = Strided {
+                data: memory.as_ptr().cast_mut().cast(),
+                shape,
+                strides: Some(strides),
+                dtype: DataType::U32,
+                read_only: true,
+            };
+            assert!(!same::<u32, Dims>(array));
+            assert!(!same::<u32, [i64; 1]>(array));
+            assert!(!same::<u32, [i64; 2]>(array));
+        }
+        let null = Strided {
+            data: core::ptr::null_mut(),
+            shape: &[2],
+            strides: Some(&[4]),
+            dtype: DataType::U32,
+            read_only: true,
+        };
+        assert!(!same::<u32, [i64; 1]>(null));
+    }
+}

@@ -1,0 +1,197 @@
+//! The table of arrays that are lent as plain slices: no two of them share a byte if one of the two may write.
+//!
+//! The table knows no thread and no process: who uses it brings the lock, so that a model checker can bring one too.
+
+use alloc::vec::Vec;
+
+use crate::{Error, layout::span::Span};
+
+#[cfg(all(test, loom))]
+mod models;
+
+/// The lock around the [`Leases`] of a [`LeaseTable`].
+pub trait TableLock {
+    /// Runs a function while no other thread has the list; `None`, without a call, if the lock cannot be had.
+    fn with<R>(&self, change: impl FnOnce(&mut Leases) -> R) -> Option<R>;
+}
+
+/// The leases that were taken and not given back.
+#[derive(Debug, Default)]
+pub struct Leases {
+    entries: Vec<Entry>,
+    last_token: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    token: u64,
+    span: Span,
+    writes: bool,
+    /// A forked child has memory of its own, but inherits the entries of its parent, which it may never give back.
+    process: u32,
+}
+
+impl Leases {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            last_token: 0,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds a lease, and gives the token that [`remove`](Self::remove) takes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Borrowed`] if a lease of the same process may share a byte with it and one of the two writes;
+    /// [`Error::OutOfMemory`].
+    pub fn insert(&mut self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
+        let conflicts = |entry: &Entry| {
+            entry.process == process
+                && (entry.writes || writes)
+                && entry.span.may_share_bytes(&span)
+        };
+        if self.entries.iter().any(conflicts) {
+            return Err(Error::Borrowed);
+        }
+        let bytes = size_of::<Entry>();
+        let reserved = self.entries.try_reserve(1);
+        reserved.map_err(|_| Error::OutOfMemory { bytes })?;
+        self.last_token += 1;
+        self.entries.push(Entry {
+            token: self.last_token,
+            span,
+            writes,
+            process,
+        });
+        Ok(self.last_token)
+    }
+
+    /// Removes the lease of this token, if there is one.
+    pub fn remove(&mut self, token: u64) -> bool {
+        // The one that was added last is usually the first to go.
+        let found = self.entries.iter().rposition(|entry| entry.token == token);
+        found.map(|at| self.entries.swap_remove(at)).is_some()
+    }
+}
+
+/// [`Leases`] behind a lock.
+#[derive(Debug)]
+pub struct LeaseTable<L> {
+    lock: L,
+}
+
+impl<L: TableLock> LeaseTable<L> {
+    /// A table whose list is behind this lock.
+    pub const fn new(lock: L) -> Self {
+        Self { lock }
+    }
+
+    /// Adds a lease, as [`Leases::insert`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leases::insert`]; [`Error::Borrowed`], too, if the lock cannot be had.
+    pub fn take(&self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
+        let taken = self
+            .lock
+            .with(|leases| leases.insert(span, writes, process));
+        taken.unwrap_or(Err(Error::Borrowed))
+    }
+
+    /// Removes a lease. If the lock cannot be had, the lease stays: its memory is never lent again.
+    pub fn give_back(&self, token: u64) {
+        self.lock.with(|leases| leases.remove(token));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::{Cell, RefCell};
+
+    /// A lock for one thread, which can be made to fail.
+    #[derive(Default)]
+    struct Single {
+        leases: RefCell<Leases>,
+        fails: Cell<bool>,
+    }
+
+    impl TableLock for Single {
+        fn with<R>(&self, change: impl FnOnce(&mut Leases) -> R) -> Option<R> {
+            (!self.fails.get()).then(|| change(&mut self.leases.borrow_mut()))
+        }
+    }
+
+    fn bytes(start: usize, count: i64) -> Span {
+        Span::new(start, &[count], &[1], 1, 1)
+    }
+
+    #[test]
+    fn one_writer_or_many_readers() {
+        let table = LeaseTable::new(Single::default());
+        let first = table.take(bytes(100, 10), false, 1).unwrap();
+        let second = table.take(bytes(105, 10), false, 1).unwrap();
+        assert_ne!(first, second);
+        let refused = Err(Error::Borrowed);
+        assert_eq!(table.take(bytes(109, 1), true, 1), refused);
+        table.give_back(first);
+        assert_eq!(table.take(bytes(109, 1), true, 1), refused);
+        table.give_back(second);
+        let writer = table.take(bytes(109, 1), true, 1).unwrap();
+        assert_eq!(table.take(bytes(109, 1), false, 1), refused);
+        assert_eq!(table.take(bytes(109, 1), true, 1), refused);
+        // Beside it.
+        table.take(bytes(110, 1), true, 1).unwrap();
+        table.give_back(writer);
+        assert_eq!(table.lock.leases.borrow().len(), 1);
+    }
+
+    #[test]
+    fn a_refused_lease_and_an_unknown_token_change_nothing() {
+        let mut leases = Leases::new();
+        let token = leases.insert(bytes(100, 10), true, 1).unwrap();
+        assert_eq!(leases.insert(bytes(100, 1), true, 1), Err(Error::Borrowed));
+        assert!(!leases.remove(token + 1));
+        assert_eq!(leases.len(), 1);
+        assert!(leases.remove(token) && !leases.remove(token));
+        assert!(leases.is_empty());
+        // A token is never given twice.
+        assert!(leases.insert(bytes(100, 1), true, 1).unwrap() > token);
+    }
+
+    #[test]
+    fn a_forked_child_is_not_bound_by_its_parent() {
+        let mut leases = Leases::new();
+        leases.insert(bytes(100, 10), true, 1).unwrap();
+        let child = leases.insert(bytes(100, 10), true, 2).unwrap();
+        assert!(leases.insert(bytes(100, 10), false, 2).is_err());
+        assert!(leases.remove(child));
+        assert!(leases.insert(bytes(100, 10), false, 2).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_had_refuses() {
+        let table = LeaseTable::new(Single::default());
+        let token = table.take(bytes(100, 1), true, 1).unwrap();
+        table.lock.fails.set(true);
+        assert_eq!(table.take(bytes(500, 1), true, 1), Err(Error::Borrowed));
+        table.give_back(token);
+        table.lock.fails.set(false);
+        assert_eq!(table.lock.leases.borrow().len(), 1);
+    }
+}

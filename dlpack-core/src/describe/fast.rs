@@ -1,0 +1,500 @@
+//! The fast paths of a description: tensors of at most six axes, where nothing is wrong.
+//!
+//! ```text
+//! Annotation::over ──▶ packed ──▶ strided ──▶ general (`check`)
+//! ```
+//!
+//! Each gives a tensor, or nothing if it does not know; `general` knows every rule and every error. A test compares them.
+
+use core::marker::PhantomData;
+
+use crate::describe::descriptor::{Descriptor, Of};
+use crate::describe::parts::{Annotation, Reading, StrideRule};
+use crate::layout::Dims;
+use crate::layout::dims::{INLINE, InlineDims};
+use crate::layout::extent;
+use crate::layout::shape_strides::ShapeStrides;
+use crate::{Device, Error, Order, loan::Memory};
+
+impl Annotation {
+    /// The tensor over memory that is valid for `'a`, as the caller knows.
+    #[inline(always)]
+    pub(super) fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        let Some((shape, strides)) = self.packed(&memory) else {
+            return self.unpacked(memory);
+        };
+        let descriptor = Descriptor {
+            data: memory.data,
+            byte_offset: 0,
+            dims: ShapeStrides::from_inline(shape.values, strides, shape.len),
+            dtype: memory.dtype,
+            device: memory.device,
+            stream: None,
+            read_only: self.read_only || memory.access.is_read_only(),
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            of: Of::Memory,
+            home: memory.home,
+            lifetime: PhantomData,
+        };
+        // Neither has anything on the heap, but the compiler does not see that and would generate code that frees it.
+        core::mem::forget(self);
+        core::mem::forget(memory);
+        Ok(descriptor)
+    }
+
+    /// Shape and strides of a tensor that is packed in C or F order from the start of its memory and has at most [`INLINE`]
+    /// axes: most annotations describe such a tensor. `None` for all others, and for every error; `general` tells them apart.
+    ///
+    /// Inlined into each description, where the compiler knows the answer to most conditions.
+    #[inline(always)]
+    fn packed(&self, memory: &Memory) -> Option<(InlineDims, [i64; INLINE])> {
+        let dtype = memory.dtype;
+        let plain = self.reading.is_none()
+            && self.offset == 0
+            && self.byte_offset == 0
+            && self.device.is_none_or(|given| given == memory.device)
+            && self.stream.is_none()
+            && memory.stream.is_none()
+            && memory.layout.is_none()
+            && memory.device.device_type.is_addressable()
+            && memory.element * 8 == dtype.itemsize_bits() * memory.axes.items()
+            && !memory.data.is_null()
+            && memory.data.addr() % dtype.alignment() == 0;
+        if !plain {
+            return None;
+        }
+        let elements = memory.bytes.checked_div(memory.element)?;
+        let mut shape = match &self.shape {
+            Some(shape) => shape.inline().filled(elements)?,
+            None if memory.bytes % memory.element == 0 => InlineDims::one(to_i64(elements)),
+            None => return None,
+        };
+        let order = match &self.strides {
+            StrideRule::Order(order) => *order,
+            StrideRule::None | StrideRule::Elements(_) => Order::C,
+            StrideRule::Bytes(_) => return None,
+        };
+        let mut strides = shape.packed_strides(order, to_i64(memory.axes.items()), elements)?;
+        if let StrideRule::Elements(given) = &self.strides {
+            let given = given.inline();
+            // Axis by axis: as a comparison of arrays it is a call, which keeps all of this in memory.
+            let mut pairs = given.values.iter().zip(strides);
+            let is_packed = pairs.all(|(given, stride)| *given == stride);
+            if given.len != shape.len || memory.axes.len() != 0 || !is_packed {
+                return None;
+            }
+        }
+        let axes = memory.axes.extents().iter().zip(memory.axes.strides());
+        for (&extent, &stride) in axes {
+            *shape.values.get_mut(shape.len)? = extent;
+            strides[shape.len] = stride;
+            shape.len += 1;
+        }
+        Some((shape, strides))
+    }
+
+    #[inline(never)]
+    fn unpacked<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+        let reading = self.reading.unwrap_or(Reading::of(&memory));
+        let device = self.device.unwrap_or(memory.device);
+        let Some(found) = self.strided(&memory, &reading, device) else {
+            return self.general(memory);
+        };
+        let in_address = device.device_type.is_addressable();
+        Ok(Descriptor {
+            data: memory
+                .data
+                .wrapping_add(if in_address { found.start } else { 0 }),
+            byte_offset: if in_address { 0 } else { found.start as u64 },
+            dims: ShapeStrides::from_inline(found.shape, found.strides, found.rank),
+            dtype: reading.dtype,
+            device,
+            stream: self.stream,
+            read_only: found.read_only,
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            of: Of::Memory,
+            home: memory.home,
+            lifetime: PhantomData,
+        })
+    }
+
+    /// A tensor in any layout and from any offset on, whose items are whole bytes.
+    #[inline(always)]
+    fn strided(&self, memory: &Memory, reading: &Reading, device: Device) -> Option<Strided> {
+        let (dtype, element) = (reading.dtype, reading.element_bits / 8);
+        let item = dtype.itemsize_bits() / 8;
+        let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
+        let is_simple = (device == memory.device || memory.any_device)
+            && memory.stream.is_none()
+            && (!reinterpreted || (dtype.is_known() && reading.any_bits))
+            && item > 0
+            && dtype.itemsize_bits() == item * 8
+            && element > 0
+            && reading.element_bits == element * 8
+            && !memory.data.is_null();
+        if !is_simple {
+            return None;
+        }
+        let pitch = if element == item { 1 } else { element / item };
+        if pitch * item != element {
+            return None;
+        }
+        let layout = memory.layout.as_ref();
+        let first = layout.map_or(0, |layout| layout.first);
+        let first = to_i64(first).checked_mul(to_i64(memory.element))?;
+        let skipped = self.offset.checked_mul(to_i64(element))?;
+        let start = first.checked_add(skipped)?.checked_add(self.byte_offset)?;
+        let bytes = to_i64(memory.bytes);
+        if !(0..=bytes).contains(&start) {
+            return None;
+        }
+        if device.device_type.is_addressable()
+            && memory.data.addr().wrapping_add(to_usize(start)) % dtype.alignment() != 0
+        {
+            return None;
+        }
+
+        let elements = || whole(to_usize(bytes - start), element);
+        let mut shape = match (layout, &self.shape) {
+            (None, None) => InlineDims::one(to_i64(elements()?)),
+            (None, Some(given)) => {
+                let given = given.inline();
+                if given.has_hole() {
+                    given.filled(elements()?)?
+                } else {
+                    given
+                }
+            }
+            (Some(layout), given) => {
+                let known = layout.shape.inline();
+                let given = given.as_ref().map(Dims::inline);
+                if element != memory.element || !given.is_none_or(|it| known.agrees_with(it)) {
+                    return None;
+                }
+                known
+            }
+        };
+        let known = layout.map(|layout| &layout.strides);
+        let mut strides = self.inline_strides(&shape, known, to_i64(pitch), to_i64(item))?;
+        shape.append(reading.axes.extents())?;
+        strides.append(reading.axes.strides())?;
+        if shape.len != strides.len {
+            return None;
+        }
+
+        // What the items reach, and whether each axis steps over all that those behind it reach.
+        let (mut min, mut max, mut items, mut is_nested) = (0_i64, 0_i64, 1_i64, true);
+        for (&extent, &stride) in shape.get()?.iter().zip(strides.get()?).rev() {
+            if extent <= 0 {
+                return None;
+            }
+            items = items.checked_mul(extent)?;
+            is_nested &= extent == 1 || (stride > max && min == 0);
+            let far = (extent - 1).checked_mul(stride)?;
+            if far < 0 {
+                min = min.checked_add(far)?;
+            } else {
+                max = max.checked_add(far)?;
+            }
+        }
+        let item = to_i64(item);
+        isize::try_from(items.checked_mul(item)?).ok()?;
+        let first = start.checked_add(min.checked_mul(item)?)?;
+        let end = start.checked_add(max.checked_add(1)?.checked_mul(item)?)?;
+        if first < 0 || end > bytes {
+            return None;
+        }
+        let read_only = self.read_only
+            || memory.access.is_read_only()
+            // A consumer could write bytes that are no value of the type they were lent as.
+            || (reinterpreted && !memory.any_bits)
+            // LAY-16: one write would show up in several elements.
+            || (!is_nested && extent::may_overlap(shape.get()?, strides.get()?));
+        Some(Strided {
+            start: to_usize(start),
+            shape: shape.values,
+            strides: strides.values,
+            rank: shape.len,
+            read_only,
+        })
+    }
+
+    /// The strides in items of the axes in front of those of the element.
+    #[inline(always)]
+    fn inline_strides(
+        &self,
+        shape: &InlineDims,
+        known: Option<&Dims>,
+        pitch: i64,
+        item: i64,
+    ) -> Option<InlineDims> {
+        let scaled = |stride: i64| stride.checked_mul(pitch);
+        let known = match known {
+            Some(known) => Some(known.inline().map(scaled)?),
+            None => None,
+        };
+        let given = match (&self.strides, known) {
+            (StrideRule::None, Some(known)) => return Some(known),
+            (StrideRule::None, None) => shape.packed(Order::C, pitch)?,
+            (StrideRule::Order(order), _) => shape.packed(*order, pitch)?,
+            (StrideRule::Elements(given), _) => {
+                given.inline().filled_strides(shape, 1)?.map(scaled)?
+            }
+            (StrideRule::Bytes(given), _) => {
+                let in_items = |stride: i64| (stride % item == 0).then_some(stride / item);
+                let given = given
+                    .inline()
+                    .filled_strides(shape, item.checked_mul(pitch)?)?;
+                given.map(in_items)?
+            }
+        };
+        let agree = known.is_none_or(|known| known == given);
+        agree.then_some(given)
+    }
+}
+
+/// What [`Annotation::strided`] finds: where the tensor begins in its memory, in bytes, and its axes.
+struct Strided {
+    start: usize,
+    shape: [i64; INLINE],
+    strides: [i64; INLINE],
+    rank: usize,
+    read_only: bool,
+}
+
+/// The elements that fill these bytes.
+fn whole(bytes: usize, element: usize) -> Option<usize> {
+    (bytes % element == 0).then_some(bytes / element)
+}
+
+/// Sizes of memory and of types, which never exceed `isize::MAX`.
+#[inline]
+fn to_i64(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+/// The same back, of a number that is not negative.
+#[inline]
+fn to_usize(size: i64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::layout::shape::HOLE;
+    use crate::loan::{OwnLayout, access::Access};
+    use crate::{DataType, Device, Element, Loan, Parts};
+
+    fn parts(parts: Parts<'_>) -> Annotation {
+        parts.annotation.expect("possible parts")
+    }
+
+    fn is_strided(annotation: &Annotation, memory: &Memory) -> bool {
+        let reading = annotation.reading.unwrap_or(Reading::of(memory));
+        let device = annotation.device.unwrap_or(memory.device);
+        annotation.strided(memory, &reading, device).is_some()
+    }
+
+    fn assert_same(fast: &Descriptor<'_>, general: &Descriptor<'_>, annotation: &Annotation) {
+        let found = [fast, general].map(|it| {
+            let dims = (it.shape().to_vec(), it.strides().to_vec());
+            let memory = (it.data.addr(), it.byte_offset, it.dtype, it.device);
+            (memory, dims, it.read_only, it.access)
+        });
+        assert_eq!(found[0], found[1], "{annotation:?}");
+    }
+
+    /// How many annotations each function described.
+    #[derive(Default)]
+    struct Described {
+        packed: usize,
+        strided: usize,
+        general: usize,
+    }
+
+    impl Described {
+        /// Compares the three for one annotation.
+        fn compare(&mut self, annotation: &Annotation, memory: &Memory) {
+            let general = annotation.clone().general(memory.clone());
+            let wrong = "a fast path accepted what `general` refuses";
+            if annotation.packed(memory).is_some() {
+                let packed = annotation.clone().over(memory.clone());
+                let packed = packed.expect("`packed` describes it");
+                assert_same(&packed, general.as_ref().expect(wrong), annotation);
+                self.packed += 1;
+            }
+            if is_strided(annotation, memory) {
+                let strided = annotation.clone().unpacked(memory.clone());
+                let strided = strided.expect("`strided` describes it");
+                assert_same(&strided, general.as_ref().expect(wrong), annotation);
+                self.strided += 1;
+            }
+            self.general += usize::from(general.is_ok());
+        }
+
+        /// The same over memory of several types, lengths, accesses and devices, and over data that knows its layout.
+        fn compare_all(&mut self, annotation: &Annotation) {
+            for len in [0, 1, 4, 6, 7, 9, 32] {
+                self.compare_over(annotation, &[0_u8; 32][..len]);
+                self.compare_over(annotation, &[[0_u16; 3]; 32][..len]);
+                self.compare_over(annotation, &[[[0.5_f64; 2]; 1]; 32][..len]);
+                self.compare_over(annotation, &[true; 32][..len]);
+            }
+        }
+
+        fn compare_over<T: Element>(&mut self, annotation: &Annotation, elements: &[T]) {
+            let memory = Loan::from(elements).memory;
+            self.compare(annotation, &memory);
+            let access = Access::Exclusive.over::<T>();
+            let memory = Memory { access, ..memory };
+            self.compare(annotation, &memory);
+            let access = Access::Exclusive;
+            self.compare(
+                annotation,
+                &Memory {
+                    access,
+                    ..memory.clone()
+                },
+            );
+            let layout = |shape: &[i64], strides: &[i64], first| Memory {
+                layout: Some(OwnLayout {
+                    shape: Dims::from(shape),
+                    strides: Dims::from(strides),
+                    first,
+                }),
+                ..memory.clone()
+            };
+            let len = to_i64(elements.len());
+            self.compare(annotation, &layout(&[len], &[1], 0));
+            self.compare(annotation, &layout(&[3, 2], &[2, 1], 0));
+            self.compare(annotation, &layout(&[2, 3], &[1, 2], 1));
+            self.compare(annotation, &layout(&[2, 2], &[0, -1], 2));
+            let device = Device::new(crate::DeviceType::VULKAN, 0);
+            self.compare(annotation, &Memory { device, ..memory });
+        }
+    }
+
+    /// The shapes of up to three axes with these extents, and some of six and seven axes.
+    fn shapes(extents: &[i64]) -> Vec<Vec<i64>> {
+        let mut shapes = alloc::vec![Vec::new()];
+        for rank in 0..3 {
+            let longest = shapes.iter().filter(|shape: &&Vec<_>| shape.len() == rank);
+            let longer = longest.flat_map(|shape| {
+                extents
+                    .iter()
+                    .map(|&extent| [&shape[..], &[extent]].concat())
+            });
+            let longer: Vec<_> = longer.collect();
+            shapes.extend(longer);
+        }
+        shapes.extend([6, 7].map(|rank| alloc::vec![1; rank]));
+        shapes.push([&[2; 5][..], &[1]].concat());
+        shapes
+    }
+
+    #[test]
+    fn fast_paths_give_what_every_rule_says() {
+        let mut described = Described::default();
+        let mut compare = |annotation: Annotation| described.compare_all(&annotation);
+        compare(parts(Parts::new()));
+        compare(parts(Parts::new().read_only()));
+        compare(parts(Parts::new().device(Device::CPU)));
+        compare(parts(Parts::new().device(Device::cuda(0))));
+        let types = [
+            DataType::F32,
+            DataType::BOOL,
+            DataType::U16,
+            DataType::F4_E2M1FN,
+            DataType::F32.with_lanes(2),
+        ];
+        for offset in [0, 1, 2, i64::MAX] {
+            compare(parts(Parts::new().offset(offset)));
+            compare(parts(Parts::new().byte_offset(offset)));
+            for dtype in types {
+                compare(parts(Parts::new().dtype(dtype).byte_offset(offset)));
+                compare(parts(Parts::new().shape([2]).dtype(dtype).offset(offset)));
+            }
+            compare(parts(Parts::new().elem::<[f32; 2]>().offset(offset)));
+            compare(parts(Parts::new().elem::<bool>().byte_offset(offset)));
+        }
+        for shape in shapes(&[HOLE, 0, 1, 2, 3, i64::MAX]) {
+            let shaped = |strides| Annotation {
+                shape: Some(Dims::from(&shape[..])),
+                strides,
+                ..parts(Parts::new())
+            };
+            compare(shaped(StrideRule::None));
+            compare(shaped(StrideRule::Order(Order::C)));
+            compare(shaped(StrideRule::Order(Order::F)));
+            for (offset, byte_offset) in [(0, -1), (0, 2), (1, 0), (1, 1)] {
+                compare(Annotation {
+                    offset,
+                    byte_offset,
+                    ..shaped(StrideRule::None)
+                });
+            }
+        }
+        assert!(
+            (200..100_000).contains(&described.packed),
+            "not always, not never"
+        );
+        assert!(
+            (2_000..100_000).contains(&described.strided),
+            "not always, not never"
+        );
+        assert!(described.general >= described.strided);
+    }
+
+    #[test]
+    fn strides_give_what_every_rule_says() {
+        let mut described = Described::default();
+        for shape in shapes(&[HOLE, 0, 1, 3]) {
+            let of_rank = |strides: &&Vec<i64>| strides.len() == shape.len();
+            for strides in shapes(&[HOLE, i64::MAX, -2, 0, 1, 2, 4])
+                .iter()
+                .filter(of_rank)
+            {
+                let too_many = [&strides[..], &[0]].concat();
+                for strides in [&strides[..], &too_many[..]] {
+                    for rule in [StrideRule::Elements, StrideRule::Bytes] {
+                        for offset in [0, 4] {
+                            let annotation = Annotation {
+                                shape: Some(Dims::from(&shape[..])),
+                                strides: rule(Dims::from(strides)),
+                                offset,
+                                ..parts(Parts::new())
+                            };
+                            described.compare_over(&annotation, &[[0_u16; 2]; 9]);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(described.packed < described.strided);
+        // Strides that say what the shape says already.
+        let rows = parts(Parts::new().shape([2, 3]).strides([3, 1]));
+        let numbers = [0_u16; 9];
+        assert!(rows.packed(&Loan::from(&numbers[..]).memory).is_some());
+        described.compare_over(&rows, &numbers);
+        assert!(
+            (2_000..100_000).contains(&described.strided),
+            "not always, not never"
+        );
+    }
+
+    #[test]
+    fn memory_at_an_odd_address_is_left_to_the_general_rules() {
+        let numbers = [0_u64; 3];
+        let mut memory = Loan::from(&numbers[..]).memory;
+        memory.data = memory.data.wrapping_add(4);
+        assert!(parts(Parts::new()).packed(&memory).is_none());
+        assert!(!is_strided(&parts(Parts::new()), &memory));
+    }
+}

@@ -1,0 +1,129 @@
+//! [`ShapeStrides`]: shape and strides of one tensor. Descriptors keep them, and exports store them in their block.
+
+use alloc::boxed::Box;
+
+use crate::Error;
+use crate::error::joined;
+use crate::layout::dims::{INLINE, MAX_RANK};
+use crate::layout::extent;
+
+/// Shape and strides of one tensor: plain values up to [`INLINE`] axes, on the heap above.
+#[derive(Debug)]
+pub(crate) struct ShapeStrides {
+    rank: usize,
+    /// Shape and strides, if there are at most [`INLINE`] axes.
+    inline: [[i64; INLINE]; 2],
+    /// The shape followed by the strides, if there are more.
+    heap: Option<Box<[i64]>>,
+}
+
+impl ShapeStrides {
+    /// Takes the first `rank` values of each list, of which there are at most [`INLINE`].
+    #[inline(always)]
+    pub(crate) const fn from_inline(
+        shape: [i64; INLINE],
+        strides: [i64; INLINE],
+        rank: usize,
+    ) -> Self {
+        Self {
+            rank,
+            inline: [shape, strides],
+            heap: None,
+        }
+    }
+
+    /// Copies a shape and as many strides.
+    #[inline]
+    pub(crate) fn new(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        if shape.len() > INLINE {
+            return Self::on_heap(shape, strides);
+        }
+        Self::from_axes(shape.iter().copied().zip(strides.iter().copied()))
+    }
+
+    /// Copies a shape and as many strides to the heap, however many axes there are.
+    #[cold]
+    pub(crate) fn on_heap(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        Ok(Self {
+            heap: Some(joined(shape, strides)?.into_boxed_slice()),
+            ..Self::from_inline([0; INLINE], [0; INLINE], shape.len())
+        })
+    }
+
+    /// Collects the pairs of extent and stride, one for each axis.
+    #[inline(always)]
+    pub(crate) fn from_axes(
+        axes: impl ExactSizeIterator<Item = (i64, i64)>,
+    ) -> Result<Self, Error> {
+        Self::filled(axes.len(), |shape, strides| {
+            for ((extent, stride), axis) in shape.iter_mut().zip(strides).zip(axes) {
+                (*extent, *stride) = axis;
+            }
+        })
+    }
+
+    /// Copies a shape and computes the strides that pack it in row-major order.
+    #[inline]
+    pub(crate) fn row_major(shape: &[i64]) -> Result<Self, Error> {
+        Self::filled(shape.len(), |extents, strides| {
+            extents.copy_from_slice(shape);
+            extent::fill_row_major(strides, shape, 1);
+        })
+    }
+
+    /// Makes space for `rank` axes, which `fill` writes.
+    #[inline(always)]
+    fn filled(rank: usize, fill: impl FnOnce(&mut [i64], &mut [i64])) -> Result<Self, Error> {
+        let mut dims = Self::from_inline([0; INLINE], [0; INLINE], rank);
+        if rank <= INLINE {
+            let [shape, strides] = &mut dims.inline;
+            fill(&mut shape[..rank], &mut strides[..rank]);
+            return Ok(dims);
+        }
+        let zeros = &[0; MAX_RANK];
+        let too_many = Error::TooManyAxes {
+            found: rank,
+            most: MAX_RANK,
+        };
+        let zeros = zeros.get(..rank).ok_or(too_many)?;
+        let mut heap = joined(zeros, zeros)?.into_boxed_slice();
+        let (shape, strides) = heap.split_at_mut(rank);
+        fill(shape, strides);
+        dims.heap = Some(heap);
+        Ok(dims)
+    }
+
+    /// The number of axes.
+    #[inline(always)]
+    pub(crate) const fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The arrays that hold shape and strides, unless they are on the heap.
+    #[inline(always)]
+    pub(crate) const fn inline(&self) -> &[[i64; INLINE]; 2] {
+        &self.inline
+    }
+
+    /// Takes shape and strides from the heap, if they are there.
+    #[inline(always)]
+    pub(crate) fn take_heap(&mut self) -> Option<Box<[i64]>> {
+        self.heap.take()
+    }
+
+    #[inline]
+    pub(crate) fn shape(&self) -> &[i64] {
+        match &self.heap {
+            None => self.inline[0].get(..self.rank).unwrap_or(&[]),
+            Some(both) => &both[..self.rank],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn strides(&self) -> &[i64] {
+        match &self.heap {
+            None => self.inline[1].get(..self.rank).unwrap_or(&[]),
+            Some(both) => &both[self.rank..],
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Loom models of the deferred owners: each is dropped once, by a thread that found its work over, and none stays in a list
+//! that no thread looks at again.
+//!
+//! There is no driver here. What [`sweep`] asks it for one owner is replaced by a constant answer; the lists, their locks
+//! and the mark of [`graph`](crate::stream::graph) are those of the crate.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use loom::{model, thread};
+
+use super::*;
+use crate::stream::graph::end;
+
+/// How many owners were dropped, and how many of them a sweep found ready. Loom does not look at these counts.
+#[derive(Clone, Default)]
+struct Counts(Arc<[AtomicUsize; 2]>);
+
+impl Counts {
+    fn read(&self) -> [usize; 2] {
+        [0, 1].map(|at: usize| self.0[at].load(Ordering::Relaxed))
+    }
+}
+
+struct Owner(Counts);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.0[0].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn keep_owner(counts: &Counts, graph: Option<Counted>) {
+    let freeing = Freeing::new(Origin::unsaid(Device::cuda(0)));
+    keep(&freeing, None, graph, Owner(counts.clone()));
+}
+
+/// What `sweep` does where the work of all consumers is over.
+fn sweep_all(counts: &Counts) {
+    look_for_graphs();
+    for mut one in take(&mut lists().again) {
+        counts.0[1].fetch_add(1, Ordering::Relaxed);
+        drop(one.owner.take());
+    }
+}
+
+/// What `sweep` does where the work of all consumers goes on.
+fn sweep_none() {
+    look_for_graphs();
+    let again = take(&mut lists().again);
+    again.into_iter().for_each(|one| lists().add(one));
+}
+
+fn is_empty() -> bool {
+    let lists = lists();
+    lists.graphs.is_empty() && lists.waiting().count() == 0
+}
+
+#[test]
+fn an_owner_is_dropped_after_its_graph_is_gone() {
+    model(|| {
+        let counts = Counts::default();
+        let ours = Counted::new(()).map_err(|_| ()).expect("memory");
+        let graphs = ours.clone();
+        let driver = thread::spawn(move || end(graphs.into_raw()));
+        let exporter = thread::spawn(sweep_none);
+        keep_owner(&counts, Some(ours));
+        driver.join().expect("no panic");
+        exporter.join().expect("no panic");
+        assert_eq!(counts.read(), [0, 0]);
+        // The next export.
+        sweep_all(&counts);
+        assert_eq!(counts.read(), [1, 1]);
+        assert!(is_empty());
+    });
+}
+
+#[test]
+fn owners_stay_in_the_list_while_several_threads_work_on_it() {
+    model(|| {
+        let counts = Counts::default();
+        keep_owner(&counts, None);
+        let first = thread::spawn({
+            let counts = counts.clone();
+            move || sweep_all(&counts)
+        });
+        let second = thread::spawn(sweep_none);
+        keep_owner(&counts, None);
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+        sweep_all(&counts);
+        assert_eq!(counts.read(), [2, 2]);
+        assert!(is_empty());
+    });
+}

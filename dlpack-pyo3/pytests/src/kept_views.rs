@@ -1,0 +1,117 @@
+//! Views of every kind that Rust makes of an object, keeps, and lets go on any thread.
+
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+use dlpack_pyo3::view::{Contiguous, Convert, Promise};
+use dlpack_pyo3::{View, ViewDyn, ViewMut, ViewMutDyn};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// The tests write to no array while a view with this promise lives, and read none that such a view may write.
+struct Undisturbed;
+// SAFETY: as said above; nothing here reads or writes through the views that are kept.
+#[expect(unsafe_code, reason = "what a user writes")]
+unsafe impl Promise for Undisturbed {}
+
+/// Views, and what was made of them.
+static KEPT: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
+
+fn kept() -> std::sync::MutexGuard<'static, Vec<Box<dyn Send>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kinds of views that `make_view` and `keep_view` know.
+const KINDS: [&str; 8] = [
+    "View",
+    "ViewDyn",
+    "ViewMut",
+    "ViewMutDyn",
+    "View, promised",
+    "ViewMut, promised",
+    "View, Contiguous",
+    "View, Convert",
+];
+
+/// Their names.
+#[pyfunction]
+pub(crate) fn kinds_of_views() -> Vec<&'static str> {
+    KINDS.to_vec()
+}
+
+fn view_of(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<Box<dyn Send>> {
+    fn boxed<T: Send + 'static>(view: PyResult<T>) -> PyResult<Box<dyn Send>> {
+        Ok(Box::new(view?))
+    }
+    match kind {
+        "View" => boxed(object.extract::<View<f32, 1>>()),
+        "ViewDyn" => boxed(object.extract::<ViewDyn<f32>>()),
+        "ViewMut" => boxed(object.extract::<ViewMut<f32, 1>>()),
+        "ViewMutDyn" => boxed(object.extract::<ViewMutDyn<f32>>()),
+        "View, promised" => boxed(object.extract::<View<f32, 1, Undisturbed>>()),
+        "ViewMut, promised" => boxed(object.extract::<ViewMut<f32, 1, Undisturbed>>()),
+        "View, Contiguous" => boxed(object.extract::<View<f32, 1, Contiguous>>()),
+        "View, Convert" => boxed(object.extract::<View<f32, 1, Convert>>()),
+        _ => Err(PyValueError::new_err(format!("no kind of view `{kind}`"))),
+    }
+}
+
+/// Makes a view of float32 and drops it at once. PyO3 allocates nothing for the arguments and the result.
+#[pyfunction]
+pub(crate) fn make_view(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<()> {
+    // Not boxed: the allocation of a `Box` must not fail.
+    match kind {
+        "View" => object.extract::<View<f32, 1>>().map(drop),
+        "ViewDyn" => object.extract::<ViewDyn<f32>>().map(drop),
+        "ViewMut" => object.extract::<ViewMut<f32, 1>>().map(drop),
+        "ViewMutDyn" => object.extract::<ViewMutDyn<f32>>().map(drop),
+        "View, promised" => object.extract::<View<f32, 1, Undisturbed>>().map(drop),
+        "ViewMut, promised" => object.extract::<ViewMut<f32, 1, Undisturbed>>().map(drop),
+        "View, Contiguous" => object.extract::<View<f32, 1, Contiguous>>().map(drop),
+        "View, Convert" => object.extract::<View<f32, 1, Convert>>().map(drop),
+        "to_vec" => Ok(object.extract::<ViewDyn<f32>>()?.to_vec().map(drop)?),
+        _ => Err(PyValueError::new_err(format!("no kind of view `{kind}`"))),
+    }
+}
+
+/// Makes a view of float32 and keeps it, even after the interpreter is gone; gives how many are kept.
+#[pyfunction]
+pub(crate) fn keep_view(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<usize> {
+    let view = view_of(object, kind)?;
+    let mut kept = kept();
+    kept.push(view);
+    Ok(kept.len())
+}
+
+/// Drops all views that are kept, on this thread or a new one, with the interpreter or without.
+#[pyfunction]
+#[pyo3(signature = (*, thread=false, detached=true))]
+pub(crate) fn release_views(py: Python<'_>, thread: bool, detached: bool) {
+    let views = core::mem::take(&mut *kept());
+    let release = move || {
+        if thread {
+            let releasing = std::thread::spawn(move || drop(views));
+            releasing.join().expect("a deleter does not unwind");
+        } else {
+            drop(views);
+        }
+    };
+    if detached {
+        py.detach(release);
+    } else {
+        release();
+    }
+}
+
+/// Starts a thread that drops one view after another and is not waited for.
+#[pyfunction]
+pub(crate) fn release_views_later(first: u64, pause: u64) {
+    let views = core::mem::take(&mut *kept());
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_micros(first));
+        for view in views {
+            drop(view);
+            std::thread::sleep(Duration::from_micros(pause));
+        }
+    });
+}

@@ -1,0 +1,163 @@
+"""What goes through Python and comes back to its own field or class, again and again: nobody keeps what it came by.
+
+Of several rounds at least one adds next to no blocks of Python's: a chain adds some with each of its links, whatever else goes on.
+"""
+
+import array
+import gc
+import pickle
+import sys
+
+import capi
+import dlpack_probe as p
+import pytest
+
+TIMES = 300
+
+
+def grows(step):
+    """The blocks of Python's allocator that each round adds at least."""
+    found = []
+    for _ in range(5):
+        gc.collect()
+        found.append(sys.getallocatedblocks())
+        for _ in range(TIMES):
+            step()
+    return min(after - before for before, after in zip(found, found[1:]))
+
+
+def few(blocks):
+    return blocks < TIMES // 2
+
+
+def filled(len):
+    settings = p.Settings(len)
+    settings.state = array.array("d", range(1, len + 1))
+    return settings
+
+
+def test_the_control_grows():
+    """A chain of as many links is seen, so a test that sees none means something."""
+    chain = []
+
+    def step():
+        chain[:] = [[*chain]]
+
+    assert not few(grows(step))
+
+
+SETS = {
+    "itself": lambda it: setattr(it, "state", it.state),
+    "a part": lambda it: setattr(it, "state", it.state[:]),
+    "an import": lambda it: setattr(it, "state", p.take(it.state)),
+    "a buffer": lambda it: setattr(it, "state", memoryview(it.state)),
+    "a part of a buffer": lambda it: setattr(it, "state", memoryview(it.state)[0:]),
+    "a capsule": lambda it: setattr(it, "state", it.state.__dlpack__(max_version=(1, 3))),
+    "a pickle": lambda it: setattr(it, "state", loaded(it.state)),
+}
+
+
+def loaded(thing):
+    """The same memory, as pickle gives it without a copy."""
+    buffers = []
+    data = pickle.dumps(thing, 5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=buffers)
+
+
+def restored(thing):
+    make, values = thing.__reduce_ex__(5)
+    return make(*values)
+
+
+@pytest.mark.parametrize("way", SETS)
+def test_a_field_that_is_set_to_itself(way):
+    """The field holds its memory, as before, and no tensor over it."""
+    settings, set = p.Settings(3), SETS[way]
+    address = settings.state.data_ptr
+    alive = p.alive()
+    blocks = grows(lambda: set(settings))
+    assert few(blocks), blocks
+    assert p.alive() == alive and settings.state.data_ptr == address
+    assert not settings.state.readonly
+    assert memoryview(settings.state).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_fields_that_change_places():
+    """Three objects hand their memory round."""
+    things = [filled(2) for _ in range(3)]
+    addresses = {it.state.data_ptr for it in things}
+
+    def step():
+        states = [it.state for it in things]
+        for it, state in zip(things, states[1:] + states[:1]):
+            it.state = state
+
+    blocks = grows(step)
+    assert few(blocks), blocks
+    assert {it.state.data_ptr for it in things} == addresses
+
+
+def test_a_part_of_a_field_keeps_the_whole():
+    """What is left of the memory after many cuts is still there, and can be written."""
+    settings = filled(8)
+    address = settings.state.data_ptr
+    for _ in range(7):
+        settings.state = settings.state[1:]
+    gc.collect()
+    assert settings.state.tolist() == [8.0] and settings.state.data_ptr == address + 56
+    memoryview(settings.state)[0] = 9.0
+    assert settings.state.tolist() == [9.0]
+    kept = settings.state
+    del settings
+    gc.collect()
+    assert kept.tolist() == [9.0]
+
+
+def test_memory_of_others_is_held_by_who_lends_it():
+    """What a field adopted goes with the last who has it, whatever came between."""
+    foreign = capi.Foreign(shape=(3,), dtype=(2, 64, 1))
+    settings = p.Settings(1)
+    settings.state = foreign
+    for _ in range(5):
+        settings.state = settings.state
+        settings.state = loaded(settings.state)
+    kept = settings.state
+    del settings
+    gc.collect()
+    assert foreign.deleted == 0
+    del kept
+    gc.collect()
+    assert foreign.deleted == 1
+
+
+def test_what_is_read_only_stays_so():
+    """A read-only view of memory that may be written; and a field that adopted what nobody may write."""
+    settings = filled(2)
+    settings.state = memoryview(settings.state).toreadonly()
+    for _ in range(3):
+        assert settings.state.readonly
+        settings.state = settings.state
+    settings.state = memoryview(array.array("d", [1.0, 2.0])).toreadonly()
+    settings.state = loaded(settings.state)
+    assert settings.state.readonly and settings.state.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("way", [restored, loaded])
+@pytest.mark.parametrize("make", [p.Canvas, p.Plate, lambda len: filled(len).state], ids=["owner", "object", "tensor"])
+def test_pickled_without_a_copy_again_and_again(make, way):
+    """The same memory each time, which alone is held: no memoryview, no tensor and no object of the time before."""
+    first = make(4)
+    held = [first]
+
+    def step():
+        held[0] = way(held[0])
+
+    step()
+    alive = p.alive()
+    blocks = grows(step)
+    assert few(blocks), blocks
+    assert p.alive() <= alive
+    address = capi.export(first)
+    now = capi.export(held[0])
+    assert now.data == address.data
+    now.release(), address.release()

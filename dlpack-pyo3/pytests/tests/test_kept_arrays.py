@@ -1,0 +1,121 @@
+"""What Python code may do to an array of NumPy's while Rust keeps a tensor over its memory."""
+
+import gc
+import sys
+import weakref
+
+import dlpack_probe as p
+import numpy as np
+import pytest
+
+BIG = 1 << 16
+
+
+def keep_view(array):
+    p.views.keep(array)
+    return p.views.let_go
+
+
+def keep_managed(array):
+    p.keep(array)
+    return lambda: p.let_go(thread=True)
+
+
+def keep_tensor(array):
+    tensor = [p.take(array)]
+    return lambda: tensor.clear()
+
+
+def keep_part(array):
+    """The part of a tensor that is gone."""
+    part = [p.take(array)[1:]]
+    return lambda: part.clear()
+
+
+def keep_array_over_tensor(array):
+    other = [p.take(array).numpy()]
+    return lambda: other.clear()
+
+
+def keep_buffer(array):
+    adopted = [p.adopt(array)]
+    return lambda: adopted.clear()
+
+
+KEPT = [keep_view, keep_managed, keep_tensor, keep_part, keep_array_over_tensor, keep_buffer]
+
+
+def made(keep):
+    return np.arange(1.0, 9.0, dtype="f4" if keep is keep_buffer else "f8")
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_an_array_is_not_resized(keep):
+    """NumPy takes two references for the caller's; in `pop().resize` there is only one."""
+    arrays = [made(keep)]
+    release = keep(arrays[0])
+    with pytest.raises(ValueError, match="cannot resize"):
+        arrays.pop().resize(BIG)
+    release()
+    array = made(keep)
+    release = keep(array)
+    with pytest.raises(ValueError, match="cannot resize"):
+        array.resize(BIG)
+    release()
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_the_base_of_a_view_is_not_resized(keep):
+    """The array that owns the memory is kept, however many views there are in between."""
+    for view in [lambda a: a[1:7], lambda a: a[1:][:6], lambda a: a.view()[2:]]:
+        arrays = [made(keep)]
+        release = keep(view(arrays[0]))
+        with pytest.raises(ValueError, match="cannot resize"):
+            arrays.pop().resize(BIG)
+        release()
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_all_references_are_given_back(keep):
+    for view in [lambda a: a, lambda a: a[1:7]]:
+        array = made(keep)
+        part = view(array)
+        counts = sys.getrefcount(array), sys.getrefcount(part)
+        for _ in range(3):
+            keep(part)()
+        assert (sys.getrefcount(array), sys.getrefcount(part)) == counts
+        owner = weakref.ref(array)
+        release = keep(part)
+        del array, part
+        gc.collect()
+        assert owner() is not None
+        release()
+        assert owner() is None
+    arrays = [made(keep)]
+    keep(arrays[0])()
+    arrays.pop().resize(BIG)
+
+
+def test_a_view_that_gets_another_state():
+    """`__setstate__` drops the base of a view at once; the memory stays."""
+    array = made(keep_managed)
+    view = array[2:]
+    owner = weakref.ref(array)
+    release = keep_managed(view)
+    view.__setstate__(np.zeros(1).__reduce__()[2])
+    del array
+    gc.collect()
+    assert view.tolist() == [0.0] and owner() is not None
+    release()
+    assert owner() is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_is_assigned_to_an_array_does_not_change_its_tensor():
+    array = made(keep_tensor)
+    tensor = p.take(array)
+    array.shape = (2, 4)
+    array.dtype = "i4"
+    array.setflags(write=False)
+    assert (tensor.shape, tensor.strides, tensor.dtype, tensor.readonly) == ((8,), (1,), "float64", False)
+    assert tensor.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]

@@ -1,0 +1,35 @@
+//! PaddlePaddle: which of its tensors the exchange table of its class exports as `__dlpack__` does.
+//!
+//! The table looks at nothing: it exports a tensor that requires grad, which the method refuses, and reads a sparse one or
+//! one without memory as if it were dense, which ends the process.
+
+use pyo3::types::PyType;
+use pyo3::{intern, prelude::*};
+
+use crate::error::forget_error;
+use crate::library::module_class;
+
+/// Whether a class is `paddle.Tensor` itself.
+pub(crate) fn is_tensor_class(class: &Bound<'_, PyType>) -> bool {
+    let py = class.py();
+    module_class(intern!(py, "paddle"), intern!(py, "Tensor"))
+        .is_some_and(|tensor| tensor.is(class))
+}
+
+/// Whether the table exports this tensor of PaddlePaddle as the method does. What cannot be found out is left to the method.
+pub(crate) fn may_use_table(tensor: &Bound<'_, PyAny>) -> bool {
+    let py = tensor.py();
+    let asked = || {
+        Ok::<_, PyErr>(
+            tensor
+                .call_method0(intern!(py, "_is_initialized"))?
+                .is_truthy()?
+                && tensor.call_method0(intern!(py, "is_dense"))?.is_truthy()?
+                && tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()?,
+        )
+    };
+    asked().unwrap_or_else(|error| {
+        forget_error(py, error);
+        false
+    })
+}

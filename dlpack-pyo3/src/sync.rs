@@ -1,0 +1,30 @@
+//! The atomics, locks and statics of code that has a model: those of `core` and `std`, and in `models` those of loom.
+
+#[cfg(not(all(test, loom)))]
+mod chosen {
+    pub(crate) use core::sync::atomic;
+    pub(crate) use std::sync::Mutex;
+}
+
+#[cfg(all(test, loom))]
+mod chosen {
+    pub(crate) use loom::sync::{Mutex, atomic};
+}
+
+pub(crate) use chosen::*;
+
+/// Declares a static. Loom makes that of a model anew for each of its runs.
+macro_rules! shared_static {
+    ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        #[cfg(not(all(test, loom)))]
+        $(#[$doc])*
+        static $name: $type = $value;
+
+        #[cfg(all(test, loom))]
+        loom::lazy_static! {
+            $(#[$doc])*
+            static ref $name: $type = $value;
+        }
+    };
+}
+pub(crate) use shared_static;

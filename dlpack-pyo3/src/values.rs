@@ -1,0 +1,139 @@
+//! Python's own objects for values of Rust. Where Python has no memory for one it is a `MemoryError`, as in Python; PyO3's
+//! conversions panic there.
+#![expect(unsafe_code, reason = "calls C functions that make objects")]
+
+use core::ffi::c_longlong;
+
+use pyo3::ffi::{self, Py_ssize_t, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
+
+/// What a C function made.
+///
+/// # Safety
+///
+/// `object` is a new reference, or null with an exception.
+#[inline]
+unsafe fn made(py: Python<'_>, object: *mut PyObject) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: passed on to the caller.
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }
+}
+
+pub(crate) fn truth(py: Python<'_>, value: bool) -> Bound<'_, PyAny> {
+    PyBool::new(py, value).to_owned().into_any()
+}
+
+pub(crate) fn signed(py: Python<'_>, value: i64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyLong_FromLongLong(c_longlong::from(value)) };
+    // SAFETY: new, or null with an exception.
+    unsafe { made(py, object) }
+}
+
+pub(crate) fn unsigned(py: Python<'_>, value: u64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyLong_FromUnsignedLongLong(value) };
+    // SAFETY: new, or null with an exception.
+    unsafe { made(py, object) }
+}
+
+/// A size or an address.
+pub(crate) fn size(py: Python<'_>, value: usize) -> PyResult<Bound<'_, PyInt>> {
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyLong_FromSize_t(value) };
+    // SAFETY: new, or null with an exception.
+    let value = unsafe { made(py, object) }?;
+    Ok(value.cast_into()?)
+}
+
+/// An integer that may have more than 64 bits.
+pub(crate) fn signed_wide(py: Python<'_>, value: i128) -> PyResult<Bound<'_, PyAny>> {
+    if let Ok(value) = i64::try_from(value) {
+        return signed(py, value);
+    }
+    let [high, low] = [value >> 64, value & i128::from(u64::MAX)];
+    let high = signed(py, i64::try_from(high).expect("the upper half"))?;
+    joined(high, u64::try_from(low).expect("the lower half"))
+}
+
+/// The same without a sign.
+pub(crate) fn unsigned_wide(py: Python<'_>, value: u128) -> PyResult<Bound<'_, PyAny>> {
+    if let Ok(value) = u64::try_from(value) {
+        return unsigned(py, value);
+    }
+    let [high, low] = [value >> 64, value & u128::from(u64::MAX)];
+    let high = unsigned(py, u64::try_from(high).expect("the upper half"))?;
+    joined(high, u64::try_from(low).expect("the lower half"))
+}
+
+/// `high << 64 | low`
+fn joined(high: Bound<'_, PyAny>, low: u64) -> PyResult<Bound<'_, PyAny>> {
+    let py = high.py();
+    let (by, low) = (signed(py, 64)?, unsigned(py, low)?);
+    // SAFETY: attached, two objects.
+    let object = unsafe { ffi::PyNumber_Lshift(high.as_ptr(), by.as_ptr()) };
+    // SAFETY: new, or null with an exception.
+    let high = unsafe { made(py, object) }?;
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyNumber_Or(high.as_ptr(), low.as_ptr()) };
+    // SAFETY: new, or null with an exception.
+    unsafe { made(py, object) }
+}
+
+pub(crate) fn float(py: Python<'_>, value: f64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyFloat_FromDouble(value) };
+    // SAFETY: new, or null with an exception.
+    unsafe { made(py, object) }
+}
+
+pub(crate) fn complex(py: Python<'_>, [real, imaginary]: [f64; 2]) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyComplex_FromDoubles(real, imaginary) };
+    // SAFETY: new, or null with an exception.
+    unsafe { made(py, object) }
+}
+
+pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    let len = Py_ssize_t::try_from(text.len()).expect("no more than memory has");
+    // SAFETY: so many bytes of UTF-8.
+    let object = unsafe { ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), len) };
+    // SAFETY: new, or null with an exception.
+    let string = unsafe { made(py, object) }?;
+    Ok(string.cast_into()?)
+}
+
+/// A list without items.
+pub(crate) fn list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyList_New(0) };
+    // SAFETY: new, or null with an exception.
+    let list = unsafe { made(py, object) }?;
+    Ok(list.cast_into()?)
+}
+
+/// A tuple of these items, the first of which that could not be made is the error.
+pub(crate) fn tuple<'py>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = PyResult<Bound<'py, PyAny>>, IntoIter: ExactSizeIterator>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let items = items.into_iter();
+    let len = Py_ssize_t::try_from(items.len()).expect("no more than memory has");
+    // SAFETY: attached.
+    let object = unsafe { ffi::PyTuple_New(len) };
+    // SAFETY: new, or null with an exception.
+    let tuple = unsafe { made(py, object) }?;
+    for (index, item) in (0..len).zip(items) {
+        // SAFETY: a tuple that nobody else has, with such a place; the reference to the item is given away.
+        unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), index, item?.into_ptr()) };
+    }
+    Ok(tuple.cast_into()?)
+}
+
+/// A tuple of integers.
+pub(crate) fn integers<'py>(
+    py: Python<'py>,
+    numbers: impl IntoIterator<Item = i64, IntoIter: ExactSizeIterator>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    tuple(py, numbers.into_iter().map(|number| signed(py, number)))
+}

@@ -1,0 +1,77 @@
+//! Loom models of the slots. A thread of a model has its `Rows` in a variable, as loom does not end a thread's statics before
+//! others have joined it.
+#![expect(unsafe_code, reason = "uses memory as the holder of a view does")]
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::{model, thread};
+
+use super::*;
+
+/// A number that views lend.
+struct Number(UnsafeCell<u32>);
+
+// SAFETY: it is used through registered views only; that this is enough is what loom checks.
+unsafe impl Sync for Number {}
+
+impl Rows {
+    fn new() -> Self {
+        let [reading, writing] = [Row::new(), Row::new()];
+        Self { reading, writing }
+    }
+
+    /// A view of the number, if no other one of this thread forbids it.
+    fn view(&mut self, writes: bool) -> Option<Registration> {
+        let slot = self.add(&Span::new(64, &[1], &[1], 1, 1), writes);
+        slot.ok().map(|slot| Registration(Some(slot)))
+    }
+}
+
+#[test]
+fn a_view_that_another_thread_drops_was_read_before_its_array_is_written() {
+    model(|| {
+        let number = Arc::new(Number(UnsafeCell::new(0)));
+        let mut rows = Rows::new();
+        let view = rows.view(false).expect("no other view");
+        let reader = thread::spawn({
+            let number = number.clone();
+            move || {
+                // SAFETY: nothing writes while the view lives, which loom checks.
+                number.0.with(|number| assert_eq!(unsafe { *number }, 0));
+                drop(view);
+            }
+        });
+        if let Some(view) = rows.view(true) {
+            // SAFETY: no other view lives, which loom checks.
+            number.0.with_mut(|number| unsafe { *number = 1 });
+            drop(view);
+        }
+        reader.join().expect("no panic");
+        assert!(rows.view(true).is_some());
+    });
+}
+
+/// A thread ends before its last view, and leaves its slots to two others.
+#[test]
+fn a_slot_is_not_reused_while_a_view_has_it() {
+    model(|| {
+        let mut rows = Rows::new();
+        // As many as there are slots: the last one is the first that others look at.
+        let mut views: Vec<_> = (0..8).map(|_| rows.view(false)).collect();
+        let last = views.pop();
+        drop((views, rows));
+        let heirs = [(); 2].map(|()| {
+            thread::spawn(|| {
+                let mut rows = Rows::new();
+                let view = rows.view(true).expect("no other view of this thread");
+                assert!(rows.view(false).is_none());
+                drop(view);
+            })
+        });
+        drop(last);
+        for heir in heirs {
+            heir.join().expect("no panic");
+        }
+    });
+}

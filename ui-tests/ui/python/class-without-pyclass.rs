@@ -1,0 +1,14 @@
+use dlpack_pyo3::{DLPack, dlpack_pymethods};
+use pyo3::prelude::*;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Image {}
+
+fn main() {}

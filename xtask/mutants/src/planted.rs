@@ -1,0 +1,73 @@
+// The switch of planted bugs: the driver copies this file into each crate that it changes.
+//
+// The variable PLANTED has the number of the bug that is on. With PLANTED_REACHED, the name of a file, none is on, and
+// each place that is reached appends its number to that file once, until `planted_forget` is called.
+
+#![allow(unsafe_code, reason = "exports a function for the tests to call")]
+#![allow(dead_code, unused, clippy::all, reason = "this file is no part of the crate")]
+
+extern crate std;
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::io::Write as _;
+
+const UNKNOWN: u32 = u32::MAX;
+const RECORD: u32 = u32::MAX - 1;
+const PLACES: usize = 1 << 15;
+
+static ON: AtomicU32 = AtomicU32::new(UNKNOWN);
+static REACHED: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
+
+/// Which of `count` bugs from number `first` on is on: 1 for the first of them, 0 if none is.
+#[inline]
+pub(crate) const fn at(first: u32, count: u32) -> u32 {
+    core::intrinsics::const_eval_select((first, count), at_compile_time, at_run_time)
+}
+
+const fn at_compile_time(_: u32, _: u32) -> u32 {
+    0
+}
+
+#[inline]
+fn at_run_time(first: u32, count: u32) -> u32 {
+    let on = ON.load(Relaxed);
+    if on >= RECORD {
+        return record(first, count);
+    }
+    let number = on.wrapping_sub(first);
+    if number < count { number + 1 } else { 0 }
+}
+
+#[cold]
+#[inline(never)]
+fn record(first: u32, count: u32) -> u32 {
+    static FILE: std::sync::OnceLock<std::fs::File> = std::sync::OnceLock::new();
+    if ON.load(Relaxed) == UNKNOWN {
+        let number = || std::env::var("PLANTED").ok()?.parse().ok();
+        if let Some(path) = std::env::var_os("PLANTED_REACHED") {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let _ = FILE.set(file.expect("the file of PLANTED_REACHED"));
+            ON.store(RECORD, Relaxed);
+        } else {
+            ON.store(number().unwrap_or(0), Relaxed);
+        }
+        return at_run_time(first, count);
+    }
+    if !REACHED[first as usize % PLACES].swap(true, Relaxed) {
+        // Without an allocation: tests make those fail.
+        let mut line = *b"R 00000\n";
+        let mut rest = first;
+        for digit in line[2..7].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let _ = FILE.get().map(|mut file| file.write_all(&line));
+    }
+    0
+}
+
+/// Every place counts as not reached again.
+#[unsafe(no_mangle)]
+pub extern "C" fn planted_forget() {
+    REACHED.iter().for_each(|place| place.store(false, Relaxed));
+}
