@@ -1,29 +1,27 @@
-//! Owners that wait for the work of their consumers, and how it is found to be over.
+//! Deferred owners: those that wait for the work of their consumers, and how it is found to be over.
 //!
-//! A deleter that may not drop its owner puts it here, and is done: it records nothing on streams that it does not know,
-//! and waits for nobody. What the owner waits for becomes an event when that can be had without harm:
+//! A deleter that may not drop its owner defers it here and returns. It records nothing on streams that it does not know, and
+//! never blocks. What the owner waits for becomes an event as soon as one can be recorded without harm:
 //!
-//! | the consumer was | the event is recorded |
+//! | the consumer used | the event is recorded |
 //! |---|---|
-//! | a default stream | by the deleter, if that context still lives |
-//! | any other stream, on a driver that numbers streams | when a consumer comes with that stream again: then it lives |
-//! | unknown (-1), or a stream that does not come again | on the whole context, by [`collect`], or when too much waits |
+//! | a default stream | by the deleter, if that context still exists |
+//! | any other stream, on a driver that numbers streams | when a consumer names that stream again: then it exists |
+//! | an unknown stream (-1), or one that is not named again | on the whole context, by [`collect`], or when too many owners wait |
 //!
-//! Whoever exports in order, with no capture involved, records what it can, which makes nobody wait. When [`MANY`] owners more,
-//! or [`MUCH`] memory more, wait for no event, it records their contexts as well. That would break a capture of any stream
-//! there, so a process in which a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA
-//! before 12.5, HIP) makes the host wait for the device instead.
+//! An ordered export that involves no capture records what it can, which blocks nobody. When [`MANY`] more owners, or
+//! [`MUCH`] more memory, wait for no event, it records their contexts too. That would break a capture on any stream of the
+//! context, so a process in which a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA before
+//! 12.5, HIP) makes the host wait for the device instead.
 //!
-//! No export asks whether an event has happened, or drops an owner, which may need a lock that the exporting thread
-//! has: that is done by the [`collector`](crate::stream::collector), or by who calls [`collect`]. An export looks at no owner
-//! but those that it records, and takes no lock where none waits for an event.
+//! An export neither queries events nor drops owners, since an owner's `Drop` may need a lock that the exporting thread holds. The
+//! [`collector`](crate::stream::collector) does, or the caller of [`collect`]. An export examines only the owners whose end it
+//! records, and locks the lists only if some owner waits for no event.
 //!
 //! Owners whose data is read in a capture come here when their [`graph`](crate::stream::graph) is gone.
 //!
-//! At exit nothing is freed, since the driver takes all memory back. So it is in a child process after `fork`, which can use
-//! neither the driver nor, perhaps, the lock of the lists.
-//!
-//! Longer than 500 lines because the lists, their counts and who may change them are one protocol, which is modelled as a whole.
+//! At exit nothing is freed, because the driver takes all memory back. Nor is anything freed in a child process after `fork`: it
+//! can use neither the driver nor, perhaps, the lock of the lists.
 
 #![expect(unsafe_code, reason = "frees, on the caller's word, what graphs read")]
 
@@ -32,17 +30,20 @@ use core::mem::{forget, take};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::PoisonError;
 
-use crate::stream::collector::{alone, wake, while_dropping};
+use crate::stream::collector::wake;
 use crate::stream::driver::driver;
 use crate::stream::graph::{a_graph_is_gone, is_any_gone, may_be_gone, reads};
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
-use crate::sync::{Mutex, MutexGuard, statics};
+use crate::sync::{Mutex, statics};
 use crate::{Device, Error, device::Api, memory::counted::Counted};
 
+mod lists;
 #[cfg(all(test, loom))]
 mod models;
+
+use lists::{Key, OPEN, lists, read};
 
 /// How many owners may wait for no event, and how many bytes of theirs, before their contexts are recorded.
 const MANY: usize = 64;
@@ -57,34 +58,16 @@ pub(super) struct Waiting {
     owner: Option<Counted>,
 }
 
-/// Owners that wait, by what they wait for.
-struct Lists {
-    /// For a stream or a context to be recorded: one group for each, in the order of these.
-    open: Vec<Group>,
-    /// For an event.
-    recorded: Vec<(Counted<Event>, Vec<Waiting>)>,
-    /// For another look: what was in the way may be gone.
-    again: Vec<Waiting>,
-    /// For a graph.
-    graphs: Vec<Waiting>,
+/// How many [`Waiting`] there are, in the lists and out of them.
+static EXISTING: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        EXISTING.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
-type Group = (Key, Vec<Waiting>);
-/// The number of an API, and what owners wait for.
-type Key = (usize, Release);
-
-statics! {
-    static LISTS: Mutex<Lists> = Mutex::new(Lists {
-        open: Vec::new(),
-        recorded: Vec::new(),
-        again: Vec::new(),
-        graphs: Vec::new(),
-    });
-}
-
-/// How many owners wait for no event, and how many bytes of theirs: what [`Lists::open`] has.
-static OPEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-/// The same when the contexts were last recorded. What was left then cannot be recorded.
+/// What [`OPEN`] was when the contexts were last recorded. What was left then cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// How much of that there may be.
@@ -110,111 +93,6 @@ pub(super) fn has_room() -> Result<(), Error> {
     match owners < limit[0] && bytes < limit[1] {
         true => Ok(()),
         false => Err(Error::TooManyWait { owners, bytes }),
-    }
-}
-
-fn read(counts: &[AtomicUsize; 2]) -> [usize; 2] {
-    [0, 1].map(|at: usize| counts[at].load(Ordering::Relaxed))
-}
-
-fn uncount(owners: &[Waiting]) {
-    for one in owners {
-        OPEN[0].fetch_sub(1, Ordering::Relaxed);
-        OPEN[1].fetch_sub(one.freeing.bytes, Ordering::Relaxed);
-    }
-}
-
-/// Nothing panics while they are locked, and nothing of the driver's is called.
-fn lists() -> MutexGuard<'static, Lists> {
-    LISTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Without memory it is leaked: it may still be in use.
-fn push<T>(list: &mut Vec<T>, one: T) {
-    match list.try_reserve(1) {
-        Ok(()) => list.push(one),
-        Err(_) => forget(one),
-    }
-}
-
-impl Lists {
-    /// Puts an owner where it belongs, of which no event is known.
-    fn add(&mut self, one: Waiting) {
-        match one.freeing.release {
-            _ if one.is_in_graph() => push(&mut self.graphs, one),
-            Release::AfterStream(..) | Release::AfterAll(_) => self.add_open(one),
-            _ => push(&mut self.again, one),
-        }
-    }
-
-    fn add_open(&mut self, one: Waiting) {
-        let key = one.key();
-        OPEN[0].fetch_add(1, Ordering::Relaxed);
-        OPEN[1].fetch_add(one.freeing.bytes, Ordering::Relaxed);
-        match self.open.binary_search_by_key(&key, |(key, _)| *key) {
-            Ok(at) => push(&mut self.open[at].1, one),
-            Err(at) if self.open.try_reserve(1).is_ok() => {
-                let mut owners = Vec::new();
-                push(&mut owners, one);
-                self.open.insert(at, (key, owners));
-            }
-            Err(_) => forget(one),
-        }
-    }
-
-    /// Those that wait for this to be recorded.
-    fn take_open(&mut self, key: Key) -> Vec<Waiting> {
-        let found = self.open.binary_search_by_key(&key, |(key, _)| *key);
-        let Ok(at) = found else {
-            return Vec::new();
-        };
-        let (_, owners) = self.open.remove(at);
-        uncount(&owners);
-        owners
-    }
-
-    /// All of an API that wait for something to be recorded.
-    fn take_all_open(&mut self, api: Api) -> Vec<Group> {
-        let mut taken = take(&mut self.open);
-        let mut at = 0;
-        while at < taken.len() {
-            if taken[at].0.0 == api as usize {
-                at += 1;
-            } else {
-                let other = taken.remove(at);
-                push(&mut self.open, other);
-            }
-        }
-        taken.iter().for_each(|(_, owners)| uncount(owners));
-        taken
-    }
-
-    fn add_recorded(&mut self, event: &Counted<Event>, one: Waiting) {
-        match self.recorded.last_mut() {
-            Some((last, owners)) if last.is(event) => push(owners, one),
-            _ => {
-                let mut owners = Vec::new();
-                push(&mut owners, one);
-                // Who is alone in no list is not in that one either.
-                if !owners.is_empty() {
-                    self.push_recorded(event.clone(), owners);
-                }
-            }
-        }
-    }
-
-    fn push_recorded(&mut self, event: Counted<Event>, owners: Vec<Waiting>) {
-        match self.recorded.try_reserve(1) {
-            Ok(()) => self.recorded.push((event, owners)),
-            Err(_) => forget(owners),
-        }
-    }
-
-    /// All that wait for no graph.
-    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
-        let open = self.open.iter().flat_map(|(_, owners)| owners);
-        let recorded = self.recorded.iter().flat_map(|(_, owners)| owners);
-        open.chain(recorded).chain(&self.again)
     }
 }
 
@@ -244,6 +122,7 @@ pub(super) fn keep<O: Send + 'static>(
         Ok(owner) => Some(owner.untyped()),
         Err((owner, _)) => return forget(owner),
     };
+    EXISTING.fetch_add(1, Ordering::SeqCst);
     let one = Waiting {
         freeing: *freeing,
         graph,
@@ -337,7 +216,7 @@ impl Waiting {
         match settle(&self.freeing, |device| visit.nested(device)) {
             Ok(Settlement::Free(visit)) => {
                 let owner = &mut self.owner;
-                while_dropping(|| visit.let_go(&mut || drop(owner.take())));
+                visit.let_go(&mut || drop(owner.take()));
             }
             Ok(Settlement::At(event)) => lists().add_recorded(&event, self),
             Ok(Settlement::Unknown) => lists().add_open(self),
@@ -375,22 +254,35 @@ pub(super) fn note(visit: &Visit, release: Release, stream: usize, api: Api) -> 
     event.map(drop)
 }
 
-/// Whether there is anything that a look could find changed.
+/// Whether another [`sweep`] could find something to do.
 pub(super) fn is_busy() -> bool {
     let lists = lists();
-    may_be_gone() || !lists.recorded.is_empty() || !lists.again.is_empty()
+    may_be_gone()
+        || !lists.recorded.is_empty()
+        || !lists.again.is_empty()
+        || !lists.ready.is_empty()
 }
 
 /// Drops the owners whose consumers are done. Makes nobody wait, and breaks no capture.
 pub(super) fn sweep(api: Api) {
+    find_ready(api);
+    drop_ready(api);
+}
+
+statics! {
+    static ONE_THREAD: Mutex<()> = Mutex::new(());
+}
+
+/// Moves the owners whose consumers are done to the list of those that any thread may drop.
+///
+/// One thread at a time: it takes owners out of the lists while it asks the driver, and others must not miss them. No code of an
+/// owner runs here, and nothing waits for a device, so a thread may wait for this with any lock of its own, such as the GIL.
+fn find_ready(api: Api) {
+    let _one_thread = ONE_THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     look_for_graphs();
-    // Whoever works on them calls drivers and owners, so nobody else sees them meanwhile.
-    let (mut recorded, again) = {
-        let mut lists = lists();
-        (take(&mut lists.recorded), take(&mut lists.again))
-    };
-    let all = recorded.iter().flat_map(|(_, owners)| owners).chain(&again);
-    if let Some(visit) = base(api, all) {
+    let mut recorded = take(&mut lists().recorded);
+    let owners = recorded.iter().flat_map(|(_, owners)| owners);
+    if let Some(visit) = base(api, owners) {
         let mut at = 0;
         while at < recorded.len() {
             let (event, owners) = &recorded[at];
@@ -402,26 +294,43 @@ pub(super) fn sweep(api: Api) {
             let (event, owners) = recorded.swap_remove(at);
             for mut one in owners {
                 match one.pass(&visit) {
-                    Ok(()) => one.settle(&visit),
+                    Ok(()) => lists().add_ready(one),
                     Err(_) => lists().add(one),
                 }
             }
             drop(event);
         }
-        put_back(recorded);
-        for one in again {
-            match one.is_of(api) {
-                true => one.settle(&visit),
-                false => lists().add(one),
-            }
+    }
+    put_back(recorded);
+    let mut lists = lists();
+    for one in take(&mut lists.again) {
+        match one.is_of(api) {
+            true => lists.add_ready(one),
+            false => lists.add(one),
         }
-    } else {
-        put_back(recorded);
-        again.into_iter().for_each(|one| lists().add(one));
+    }
+}
+
+/// Drops what is ready, one owner at a time, so that another thread can drop the rest if an owner's `Drop` waits for a lock that
+/// it has.
+fn drop_ready(api: Api) {
+    let mut visit = None;
+    loop {
+        let Some(one) = lists().take_ready(api) else {
+            return;
+        };
+        visit = visit.or_else(|| base(api, [&one]));
+        match &visit {
+            Some(visit) => one.settle(visit),
+            None => lists().add(one),
+        }
     }
 }
 
 fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
+    if recorded.is_empty() {
+        return;
+    }
     let mut lists = lists();
     if lists.recorded.is_empty() {
         lists.recorded = recorded;
@@ -430,6 +339,9 @@ fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
             lists.push_recorded(event, owners);
         }
     }
+    drop(lists);
+    // The collector may have gone to sleep while the list was empty.
+    wake();
 }
 
 /// Some context that is current while such owners are worked on: their events cannot be asked or destroyed without. `None`
@@ -534,8 +446,8 @@ fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error
 
 /// Drops the owners whose consumers are done, and says how many still wait for theirs.
 ///
-/// They are dropped on this thread: do not call this with a lock that one of them takes. Owners that another thread is dropping
-/// at this moment are not waited for, nor counted. A thread of ours does the same a
+/// They are dropped on this thread: do not call this with a lock that one of them takes. An owner that another thread is dropping
+/// at this moment is not waited for, nor counted ([`Retained::in_progress`]). A thread of ours does the same a
 /// few times a second while owners wait whose end is known ([`collect_in_background`](super::collect_in_background)), so few programs need
 /// this: those that want memory back now; and those whose consumers name no stream, name it once, or capture, where nobody else
 /// may ask for the end of their work. No stream waits for anything, and with CUDA 12.5 or later the host does not either:
@@ -551,18 +463,16 @@ pub fn collect() -> usize {
     if is_forked() {
         return 0;
     }
-    alone(|| {
-        for api in [Api::Cuda, Api::Hip] {
-            sweep(api);
-            // Twice: some wait for one context after the other.
-            for _ in 0..2 {
-                if read(&OPEN)[0] > 0 {
-                    record_contexts(api);
-                    sweep(api);
-                }
+    for api in [Api::Cuda, Api::Hip] {
+        sweep(api);
+        // Twice: some wait for one context after the other.
+        for _ in 0..2 {
+            if read(&OPEN)[0] > 0 {
+                record_contexts(api);
+                sweep(api);
             }
         }
-    });
+    }
     lists().waiting().count()
 }
 
@@ -584,6 +494,8 @@ pub struct Retained {
     pub open: usize,
     /// Those of them that a graph holds ([`captured`]).
     pub captured: usize,
+    /// Further owners, which some thread is dropping at this moment or asks the driver about.
+    pub in_progress: usize,
 }
 
 /// What is kept of tensors that were dropped, as their consumers may still be at work.
@@ -604,6 +516,9 @@ pub fn retained() -> Retained {
         bytes: all().fold(0, |sum, one| sum.saturating_add(one.freeing.bytes)),
         open: lists.open.iter().map(|(_, owners)| owners.len()).sum(),
         captured: graphs.count(),
+        in_progress: EXISTING
+            .load(Ordering::SeqCst)
+            .saturating_sub(all().count()),
     }
 }
 

@@ -65,9 +65,10 @@ def waits(tally):
         for thread in threads:
             thread.join()
         sim.hand_over()
+        allocations, owners = sim.live(sim.ALLOCATIONS), p.alive() - alive
         notes += sim.faults()
-        if sim.live(sim.ALLOCATIONS) or p.alive() != alive:
-            notes.append(f"{sim.live(sim.ALLOCATIONS)} allocations and {p.alive() - alive} owners are left")
+        if allocations or owners:
+            notes.append(f"{allocations} allocations and {owners} owners are left")
         for note in notes:
             tally.bad(note)
         tally.good(THREADS * ROUND - len(notes))

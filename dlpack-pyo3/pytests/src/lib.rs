@@ -91,8 +91,8 @@ mod dlpack_probe {
     use crate::states::states;
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collect_in_background,
-        collector, release_captured,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collect_and_wait,
+        collect_in_background, collector, release_captured,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

@@ -9,6 +9,8 @@
 use core::mem::transmute;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use dlpack_pyo3::{
     Buffer, DLPack, Device, DeviceType, ExportRequest, Loan, StreamHandle, dlpack_pymethods,
@@ -306,6 +308,21 @@ pub(crate) fn collector() -> usize {
 
     let function: extern "C" fn(usize) = collect;
     function as usize
+}
+
+/// Drops what is done, and waits until no other thread is dropping anything.
+#[pyfunction]
+pub(crate) fn collect_and_wait(py: Python<'_>) {
+    use dlpack_pyo3::stream::{collect, retained};
+    py.detach(|| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while {
+            collect();
+            retained().in_progress > 0 && Instant::now() < end
+        } {
+            sleep(Duration::from_micros(200));
+        }
+    });
 }
 
 /// Whether a thread drops what is done, at any time. The tests begin without it.

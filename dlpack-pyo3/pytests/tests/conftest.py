@@ -42,7 +42,7 @@ def nothing_leaks(request):
     yield
     gc.collect()
     # Those of devices wait for their consumers.
-    dlpack_probe.collect()
+    dlpack_probe.collect_and_wait()
     if request.node.get_closest_marker("leaks") is None:
         # Fewer are fine: a test that failed before kept some, in its traceback.
         assert dlpack_probe.alive() <= before, "owners are left behind"

@@ -37,8 +37,8 @@ def forget_calls():
 
 
 def live(kind):
-    """How many there are when core has looked after the owners that wait for consumers."""
-    probe.collect()
+    """How many there are when core has looked after the owners that wait for consumers, on all threads."""
+    probe.collect_and_wait()
     return lib.sim_live(c.c_int32(kind))
 
 

@@ -1,11 +1,12 @@
 //! Tensors that go from thread to thread.
 
 use core::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Instant;
 
-use dlpack_core::stream::{collect_in_background, look, retained};
+use dlpack_core::stream::{Retained, collect, collect_in_background, look, retained};
 use dlpack_core::{DLPack, Descriptor, Error};
 
 use crate::memory::{Blocks, Owner, World};
@@ -181,6 +182,81 @@ fn no_export_drops_what_others_have_let_go_of() {
         let freed = logs.iter().filter(|log| log.drops() > 0).count();
         assert_eq!((freed, *met.lock().unwrap()), (0, 0));
         look();
+        logs.iter().for_each(|log| assert_over(&world, log));
+    }
+}
+
+/// Memory whose first owner waits in its `Drop`, as for Python's GIL.
+struct Blocked {
+    owner: Owner,
+    entered: Sender<()>,
+    /// Taken by the first `Drop`.
+    leave: Arc<Mutex<Option<Receiver<()>>>>,
+}
+
+impl DLPack for Blocked {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.owner.describe()
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        let leave = self.leave.lock().expect("nobody panics with it").take();
+        if let Some(leave) = leave {
+            self.entered.send(()).expect("the test waits for it");
+            let _ = leave.recv();
+        }
+    }
+}
+
+/// While one thread waits in an owner's `Drop`, others neither wait for it nor miss the owners behind that one.
+// CAP-13
+#[test]
+fn a_thread_that_waits_in_a_drop_keeps_no_other_from_its_owners() {
+    const OWNERS: usize = 20;
+    for api in BOTH {
+        let world = World::new(api);
+        world.sim.switch("hand-over", true);
+        world.sim.switch("slow", true);
+        let producer = world.lane(world.first, Blocks::No);
+        let consumer = world.lane(world.first, Blocks::Legacy);
+        let (entered, is_in) = channel();
+        let (leave, may_leave) = channel();
+        let may_leave = Arc::new(Mutex::new(Some(may_leave)));
+        let mut logs = Vec::new();
+        for _ in 0..OWNERS {
+            let (owner, log) = written(&world, device_memory(api), producer);
+            let address = owner.address;
+            let (entered, leave) = (entered.clone(), Arc::clone(&may_leave));
+            let owner = Blocked {
+                owner,
+                entered,
+                leave,
+            };
+            let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+            world.read(consumer, address);
+            drop(tensor);
+            logs.push(log);
+        }
+        world.sim.switch("slow", false);
+        let dropped = || logs.iter().map(|log| log.drops()).sum::<usize>();
+        assert_eq!(dropped(), 0, "the consumers are at work");
+        let first = thread::spawn(|| {
+            hand_over();
+            look();
+        });
+        is_in.recv().unwrap();
+        assert_eq!((dropped(), retained().in_progress), (0, 1));
+        let others = thread::spawn(|| {
+            hand_over();
+            collect()
+        });
+        assert_eq!(others.join().unwrap(), 0);
+        assert_eq!((dropped(), retained().in_progress), (OWNERS - 1, 1));
+        drop(leave);
+        first.join().unwrap();
+        assert_eq!((dropped(), retained()), (OWNERS, Retained::default()));
         logs.iter().for_each(|log| assert_over(&world, log));
     }
 }
