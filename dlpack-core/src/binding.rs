@@ -7,8 +7,10 @@
 //! | to | call |
 //! |---|---|
 //! | export what a borrow of yours keeps in place | [`export_with`] |
+//! | do so where no consumer has asked | [`export_unordered`] |
 //! | do so, and release the owner without the deleter | [`hand_over`], [`take_back`] |
 //! | do so without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain) |
+//! | look at what is described without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor of what another protocol describes, as Python's buffers do | [`keep_strided`](fn@keep_strided) |
 //! | view such memory without a tensor, and make one later | [`Found`], [`View::into_tensor`](crate::array::View::into_tensor) |
 //! | export a part of it | [`pick`] |
@@ -43,13 +45,13 @@ pub use crate::export::device::settle;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
 pub use crate::export::fresh::{is_own_copy, zeroed_like};
 pub use crate::export::hand_over::{
-    Handover, RawExport, hand_over, hand_over_plain, is_plain, take_back,
+    Handover, RawExport, hand_over, hand_over_plain, is_plain, take_back, view,
 };
 pub use crate::export::layer::kept_by;
 pub use crate::export::offer::Offer;
 pub use crate::export::root::{keep_by_root_of, share_root};
 pub use crate::export::strided::{Strided, keep_strided};
-pub use crate::export::ways::{export_with, unordered};
+pub use crate::export::ways::{export_unordered, export_with, unordered};
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::cut::Pick;

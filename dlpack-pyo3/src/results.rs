@@ -70,7 +70,7 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        library::numpy::array(py, self.0.into_dlpack()?)
+        library::numpy::array_of(py, self.0)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::export::block::{Unfinished, take};
 use crate::export::dims_storage::Capacity;
 use crate::export::ways::{finish, plan_plain, subject};
 use crate::request::{Plan, plan::plan, plan::plan_unasked};
-use crate::{Descriptor, Error, ExportRequest, Managed};
+use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
@@ -62,6 +62,12 @@ pub struct OutOfMemory;
 #[inline(always)]
 pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
     plan_plain(descriptor).is_some()
+}
+
+/// What is described, as the [`TensorRef`] of an export would show it.
+#[must_use]
+pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
+    descriptor.view()
 }
 
 /// As [`hand_over`] without a request, of a tensor that [`is_plain`].

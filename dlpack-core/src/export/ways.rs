@@ -102,6 +102,25 @@ pub unsafe fn export_with<O: Send + 'static>(
     unsafe { finish(|| owner, block, descriptor, &plan, request) }
 }
 
+/// As [`export_with`] without a consumer's request: nothing is copied or ordered, and the owner is dropped with the tensor.
+///
+/// # Errors
+///
+/// As [`DLPack::into_dlpack`]. The owner is dropped then.
+///
+/// # Safety
+///
+/// As [`export_with`].
+pub unsafe fn export_unordered<O: Send + 'static>(
+    owner: O,
+    mut descriptor: Descriptor<'_>,
+) -> Result<Managed, Error> {
+    let descriptor = &mut descriptor;
+    let plan = planned(descriptor, None)?;
+    // SAFETY: the caller vouches for the owner.
+    unsafe { finish(|| owner, roomy, descriptor, &plan, None) }
+}
+
 /// Exports by moving the value, as a consumer asks for it, or as it is where nobody asked: the compiler sees through that,
 /// since it is inlined. Inline storage gets its final address before it is described.
 #[inline(always)]

@@ -82,7 +82,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::raw::{loose, status_of_export, status_of_import};
     #[pymodule_export]
-    use crate::results::{matrix, ramp, to_numpy};
+    use crate::results::{computed, inline, matrix, ramp, to_numpy};
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
