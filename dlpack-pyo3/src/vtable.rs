@@ -4,7 +4,7 @@
 //! pass the table on. Everything else is compiled once.
 #![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
-use core::{hint::assert_unchecked, marker::PhantomData, ptr::NonNull};
+use core::{hint::assert_unchecked, marker::PhantomData, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{self, Handover, hand_over, hand_over_plain, is_plain, share_root};
@@ -147,56 +147,81 @@ pub(crate) unsafe fn export<T: Exports>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the caller vouches for its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let class = <T as PyClass>::NAME;
         if !T::ALWAYS_EXCLUSIVE {
-            // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
-            let Some((value, guard)) = (unsafe { T::Frozen::share(&object) }) else {
-                already_borrowed(py, class, "mutably borrowed");
-                return None;
-            };
-            let mut ordered = None;
-            let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
-            if T::EXTRAS.share.is_some() {
-                let mut shared = binding::Shared {
-                    // A lender keeps a `Managed`.
-                    by_address: !matches!(request, ConsumerRequest::Buffer),
-                    outcome: None,
-                };
-                if let Some(tensor) = binding::share(value, sharing, &mut shared) {
-                    let end = ending::delete_other::<false, false> as Destructor;
-                    return Some((tensor.into_raw(), end));
-                }
-                if let Some(shared) = shared.outcome {
-                    return store(py, shared, other);
-                }
-            }
-            let mut described = value.describe();
-            let read_only = || described.as_ref().is_ok_and(|it| it.is_read_only());
-            if !(T::EXTRAS.exclusive && read_only()) {
-                let mut kept = object.as_any().as_borrowed();
-                if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
-                    if let Some(root) = root::<GuardOf<T>>(object.as_any(), descriptor) {
-                        kept = root;
-                    } else if let Some(shared) = share_root(descriptor, sharing) {
-                        return store(py, shared, other);
-                    }
-                }
-                let owner = guard.keep(&kept);
-                // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
-                return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
+            let shared = export_shared(&object, request, other);
+            if let ControlFlow::Break(exported) = shared {
+                return exported;
             }
         }
         if T::EXTRAS.exclusive {
-            // SAFETY: as for the shared borrow above.
-            let (value, guard) = unsafe { T::Frozen::exclude(&object) }.ok()?;
-            let owner = guard.keep(object.as_any());
-            let mut described = value.describe_mut();
-            // SAFETY: as for the shared borrow above.
-            return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
+            return export_exclusive(&object, request, other);
         }
-        unreachable!("only an exclusive class skips the shared borrow")
+        unreachable!("only an exclusive class skips the shared borrow, or does not end with it")
     };
     contained(py, || Ok(export())).unwrap_or(None)
+}
+
+/// Exports an object under a shared borrow. `Continue` if it is read-only only because of the borrow: an exclusive
+/// borrow makes it writable.
+#[inline(always)]
+fn export_shared<T: Exports>(
+    object: &Bound<'_, T>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> ControlFlow<Exported> {
+    let (py, class) = (object.py(), <T as PyClass>::NAME);
+    // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
+    let Some((value, guard)) = (unsafe { T::Frozen::share(object) }) else {
+        already_borrowed(py, class, "mutably borrowed");
+        return ControlFlow::Break(None);
+    };
+    let mut ordered = None;
+    let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
+    if T::EXTRAS.share.is_some() {
+        let mut shared = binding::Shared {
+            // A lender keeps a `Managed`.
+            by_address: !matches!(request, ConsumerRequest::Buffer),
+            outcome: None,
+        };
+        if let Some(tensor) = binding::share(value, sharing, &mut shared) {
+            let end = ending::delete_other::<false, false> as Destructor;
+            return ControlFlow::Break(Some((tensor.into_raw(), end)));
+        }
+        if let Some(shared) = shared.outcome {
+            return ControlFlow::Break(store(py, shared, other));
+        }
+    }
+    let mut described = value.describe();
+    if T::EXTRAS.exclusive && described.as_ref().is_ok_and(|it| it.is_read_only()) {
+        return ControlFlow::Continue(());
+    }
+    let mut kept = object.as_any().as_borrowed();
+    if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
+        if let Some(root) = root::<GuardOf<T>>(object.as_any(), descriptor) {
+            kept = root;
+        } else if let Some(shared) = share_root(descriptor, sharing) {
+            return ControlFlow::Break(store(py, shared, other));
+        }
+    }
+    let owner = guard.keep(&kept);
+    // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+    ControlFlow::Break(unsafe { hand_over_any(py, owner, class, &mut described, request, other) })
+}
+
+/// Exports an object under an exclusive borrow.
+#[inline(always)]
+fn export_exclusive<T: Exports>(
+    object: &Bound<'_, T>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> Exported {
+    // SAFETY: the guard goes into the owner together with the object.
+    let (value, guard) = unsafe { T::Frozen::exclude(object) }.ok()?;
+    let owner = guard.keep(object.as_any());
+    let (py, class) = (object.py(), <T as PyClass>::NAME);
+    let mut described = value.describe_mut();
+    // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+    unsafe { hand_over_any(py, owner, class, &mut described, request, other) }
 }
 
 /// Hands over what was described, or raises why it could not be.

@@ -8,7 +8,7 @@ use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, shape, shape::HOLE};
 use crate::tensor::{foreign::malformed, view::aligned_to};
-use crate::{Descriptor, Error, Order, error::list, loan::Memory, stream::Queue};
+use crate::{Descriptor, Device, Error, Order, error::list, loan::Memory, stream::Queue};
 
 /// The stream that memory is written on, by what the annotation and the data say.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
@@ -58,21 +58,9 @@ impl Annotation {
         strides.append(reading.axes.strides())?;
         shape.check_rank()?;
 
-        let mut descriptor = Descriptor {
-            data: core::ptr::null_mut(),
-            byte_offset: 0,
-            dtype: reading.dtype,
-            device,
-            stream,
-            read_only: self.read_only || memory.access.is_read_only(),
-            access: memory.access,
-            legacy: self.legacy,
-            release: self.release,
-            of: Of::Memory,
-            home: memory.home,
-            lifetime: PhantomData,
-            dims: ShapeStrides::new(&shape, &strides)?,
-        };
+        let dims = ShapeStrides::new(&shape, &strides)?;
+        let mut descriptor = self.descriptor(&memory, &reading, device, dims);
+        descriptor.stream = stream;
         if shape.contains(&0) {
             // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
             descriptor.dims = ShapeStrides::row_major(&shape)?;
@@ -80,6 +68,32 @@ impl Annotation {
         }
         self.place(&mut descriptor, &memory, &reading, start)?;
         Ok(descriptor)
+    }
+
+    /// A tensor with this shape and these strides, without an address yet.
+    #[inline]
+    pub(super) fn descriptor<'a>(
+        &self,
+        memory: &Memory,
+        reading: &Reading,
+        device: Device,
+        dims: ShapeStrides,
+    ) -> Descriptor<'a> {
+        Descriptor {
+            data: core::ptr::null_mut(),
+            byte_offset: 0,
+            dims,
+            dtype: reading.dtype,
+            device,
+            stream: self.stream,
+            read_only: self.read_only || memory.access.is_read_only(),
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            of: Of::Memory,
+            home: memory.home,
+            lifetime: PhantomData,
+        }
     }
 
     /// Where the first element begins, in bits from the start of the memory.

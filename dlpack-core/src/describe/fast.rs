@@ -102,24 +102,16 @@ impl Annotation {
         let Some(found) = self.strided(&memory, &reading, device) else {
             return self.general(memory);
         };
-        let in_address = device.device_type.is_addressable();
-        Ok(Descriptor {
-            data: memory
-                .data
-                .wrapping_add(if in_address { found.start } else { 0 }),
-            byte_offset: if in_address { 0 } else { found.start as u64 },
-            dims: ShapeStrides::from_inline(found.shape, found.strides, found.rank),
-            dtype: reading.dtype,
-            device,
-            stream: self.stream,
-            read_only: found.read_only,
-            access: memory.access,
-            legacy: self.legacy,
-            release: self.release,
-            of: Of::Memory,
-            home: memory.home,
-            lifetime: PhantomData,
-        })
+        let dims = ShapeStrides::from_inline(found.shape, found.strides, found.rank);
+        let mut descriptor = self.descriptor(&memory, &reading, device, dims);
+        if device.device_type.is_addressable() {
+            descriptor.data = memory.data.wrapping_add(found.start);
+        } else {
+            descriptor.data = memory.data;
+            descriptor.byte_offset = found.start as u64;
+        }
+        descriptor.read_only = found.read_only;
+        Ok(descriptor)
     }
 
     /// A tensor in any layout and from any offset on, whose items are whole bytes.
