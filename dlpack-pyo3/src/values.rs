@@ -4,6 +4,7 @@
 
 use core::ffi::c_longlong;
 
+use dlpack_core::{DataType, binding::Numbers};
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
@@ -110,6 +111,70 @@ pub(crate) fn list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     // SAFETY: new, or null with an exception.
     let list = unsafe { made(py, object) }?;
     Ok(list.cast_into()?)
+}
+
+/// A list of the next `len` numbers, for each of the usual types by a loop of its own. `None` for any other type.
+pub(crate) fn list_of_numbers<'py>(
+    py: Python<'py>,
+    len: usize,
+    numbers: &mut Numbers,
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    macro_rules! lists {
+        ($($dtype:ident: $type:ident, $make:ident;)*) => {
+            match numbers.dtype() {
+                $(DataType::$dtype => {
+                    let make = |bytes| {
+                        let number = $type::from_ne_bytes(bytes);
+                        // SAFETY: attached.
+                        unsafe { ffi::$make(number.into()) }
+                    };
+                    // SAFETY: the function makes a number, or raises.
+                    Some(unsafe { fill_list(py, numbers.take_bytes(len), make) })
+                })*
+                _ => None,
+            }
+        };
+    }
+    lists! {
+        F64: f64, PyFloat_FromDouble;
+        F32: f32, PyFloat_FromDouble;
+        I64: i64, PyLong_FromLongLong;
+        I32: i32, PyLong_FromLongLong;
+        I16: i16, PyLong_FromLongLong;
+        I8: i8, PyLong_FromLongLong;
+        U64: u64, PyLong_FromUnsignedLongLong;
+        U32: u32, PyLong_FromUnsignedLongLong;
+        U16: u16, PyLong_FromUnsignedLongLong;
+        U8: u8, PyLong_FromUnsignedLongLong;
+    }
+}
+
+/// A list of what `make` gives for each `N` bytes.
+///
+/// # Safety
+///
+/// `make` gives a new reference to a number, or null with an exception. Making a number runs no garbage collection, so no other
+/// code sees the list before it is filled.
+unsafe fn fill_list<'py, const N: usize>(
+    py: Python<'py>,
+    bytes: &[u8],
+    make: impl Fn([u8; N]) -> *mut PyObject,
+) -> PyResult<Bound<'py, PyAny>> {
+    let items = bytes.chunks_exact(N);
+    let len = Py_ssize_t::try_from(items.len()).expect("no more than memory has");
+    // SAFETY: attached.
+    let list = unsafe { ffi::PyList_New(len) };
+    // SAFETY: new, or null with an exception.
+    let list = unsafe { made(py, list) }?;
+    for (index, item) in (0..len).zip(items) {
+        let number = make(item.try_into().expect("so many bytes"));
+        if number.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        // SAFETY: a list that no other code has, with such an index; the reference to the number is given away.
+        unsafe { ffi::PyList_SetItem(list.as_ptr(), index, number) };
+    }
+    Ok(list)
 }
 
 /// A tuple of these items, the first of which that could not be made is the error.

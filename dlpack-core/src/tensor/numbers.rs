@@ -21,10 +21,18 @@ pub enum Number {
     Complex(f64, f64),
 }
 
+/// How many bytes are copied without an allocation.
+const INLINE: usize = 64;
+
 /// All scalars of a tensor.
 #[derive(Clone, Debug)]
 pub struct Numbers {
-    bytes: Vec<u8>,
+    /// How many bytes there are.
+    len: usize,
+    /// The bytes, if they fit.
+    inline: [u8; INLINE],
+    /// The bytes, if they do not.
+    heap: Vec<u8>,
     /// Where the next one begins.
     at: usize,
     dtype: DataType,
@@ -57,19 +65,50 @@ pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
         });
     };
     let items = usize::try_from(extent::count(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
-    let (len, mut bytes) = (items.saturating_mul(itemsize), Vec::new());
-    let room = bytes.try_reserve_exact(len);
-    room.map_err(|_| Error::OutOfMemory { bytes: len })?;
-    // SAFETY: the processor can read the items, each of so many bytes; there is room for all, and nobody else has it.
-    unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
-    // SAFETY: so many bytes were just written.
-    unsafe { bytes.set_len(len) };
-    Ok(Numbers {
-        bytes,
+    let mut numbers = Numbers {
+        len: items.saturating_mul(itemsize),
+        inline: [0; INLINE],
+        heap: Vec::new(),
         at: 0,
         dtype: scalar,
         size,
-    })
+    };
+    let len = numbers.len;
+    if len <= INLINE {
+        // SAFETY: the CPU can read the items, each of so many bytes, and there is space for all of them.
+        unsafe { tensor.copy_items(itemsize, numbers.inline.as_mut_ptr()) };
+        return Ok(numbers);
+    }
+    let room = numbers.heap.try_reserve_exact(len);
+    room.map_err(|_| Error::OutOfMemory { bytes: len })?;
+    // SAFETY: as for the inline bytes: there is space for so many.
+    unsafe { tensor.copy_items(itemsize, numbers.heap.as_mut_ptr()) };
+    // SAFETY: `copy_items` has initialized so many bytes.
+    unsafe { numbers.heap.set_len(len) };
+    Ok(numbers)
+}
+
+impl Numbers {
+    /// The type of each scalar.
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// The bytes of the next `count` scalars, or of all that are left.
+    pub fn take_bytes(&mut self, count: usize) -> &[u8] {
+        let start = self.at;
+        let len = count.saturating_mul(self.size).min(self.len - start);
+        self.at += len;
+        &self.bytes()[start..start + len]
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self.len {
+            0..=INLINE => &self.inline[..self.len],
+            _ => &self.heap,
+        }
+    }
 }
 
 impl Iterator for Numbers {
@@ -77,9 +116,9 @@ impl Iterator for Numbers {
 
     fn next(&mut self) -> Option<Number> {
         let end = self.at + self.size;
-        let scalar = self.bytes.get(self.at..end)?;
+        let number = number(self.dtype, self.bytes().get(self.at..end)?);
         self.at = end;
-        Some(number(self.dtype, scalar))
+        Some(number)
     }
 }
 
@@ -202,6 +241,26 @@ fn power(exponent: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DLPack;
+
+    /// Inline or on the heap, one by one and by their bytes.
+    #[test]
+    fn numbers_of_any_count_are_read() {
+        for count in 0..40_u16 {
+            let values: Vec<_> = (0..count).map(|it| it * 1001).collect();
+            let tensor = values.clone().into_dlpack().expect("a list of integers");
+            let read = numbers(&tensor.view()).expect("enough memory");
+            let expected = values.iter().map(|it| Number::Unsigned((*it).into()));
+            assert!(read.clone().eq(expected), "{count}");
+            let mut rest = read;
+            let (first, second) = (rest.take_bytes(7).to_vec(), rest.take_bytes(100).to_vec());
+            let bytes: Vec<_> = values.iter().flat_map(|it| it.to_ne_bytes()).collect();
+            assert_eq!(first, bytes[..first.len()], "{count}");
+            assert_eq!(second, bytes[first.len()..], "{count}");
+            assert_eq!(first.len(), 14.min(bytes.len()), "{count}");
+            assert_eq!((rest.next(), rest.take_bytes(1)), (None, &[][..]));
+        }
+    }
 
     /// As a format is written down: its greatest number, its least, the distance of the numbers from 1 on, and whether all
     /// ones is an infinity (none of these has one), a NaN, or its greatest number.

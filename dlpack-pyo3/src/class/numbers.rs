@@ -34,16 +34,24 @@ fn below<'py>(
             _ => below(py, more, &[], numbers),
         };
     };
-    let list = values::list(py)?;
     if axes.is_empty() && more.is_empty() {
-        // The axis with the most of them, without a call for each.
-        for number in numbers.take(usize::try_from(*extent).unwrap_or(usize::MAX)) {
-            list.append(scalar(py, number)?)?;
-        }
-    } else {
-        for _ in 0..*extent {
-            list.append(below(py, axes, more, numbers)?)?;
-        }
+        return row(py, usize::try_from(*extent).unwrap_or(0), numbers);
+    }
+    let list = values::list(py)?;
+    for _ in 0..*extent {
+        list.append(below(py, axes, more, numbers)?)?;
+    }
+    Ok(list.into_any())
+}
+
+/// The next `len` numbers as a list.
+fn row<'py>(py: Python<'py>, len: usize, numbers: &mut Numbers) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(list) = values::list_of_numbers(py, len, numbers) {
+        return list;
+    }
+    let list = values::list(py)?;
+    for number in numbers.take(len) {
+        list.append(scalar(py, number)?)?;
     }
     Ok(list.into_any())
 }
