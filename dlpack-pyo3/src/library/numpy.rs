@@ -25,7 +25,7 @@ use crate::error::{OrRaise, Raised, bail, fail, list};
 use crate::export::capsule;
 use crate::hold::{Held, attached};
 use crate::library::numpy::base::ValueObject;
-use crate::library::{imported, not_installed};
+use crate::library::{imported, is_of, not_installed};
 
 /// The functions that are called here.
 pub(crate) struct Api {
@@ -81,6 +81,21 @@ pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     was_found(py);
     found(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+}
+
+/// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, and another byte order.
+#[cold]
+pub(crate) fn unsupported_dtype<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    if !found(py).is_some_and(|numpy| is_of(object, numpy.class.bind(py))) {
+        return Ok(None);
+    }
+    let dtype = object.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
+    Ok((!is_native || "OSUVTMm".contains(&kind)).then_some(dtype))
 }
 
 #[cold]

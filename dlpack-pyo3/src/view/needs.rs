@@ -11,7 +11,7 @@ use pyo3::{intern, prelude::*, types::PyDict};
 
 use crate::error::{Tuple, fail, refuse};
 use crate::import::{from_dlpack, take};
-use crate::library::{lossy::Loss, torch};
+use crate::library::{lossy::Loss, numpy, torch};
 
 /// What a view needs of its argument.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ impl Needs {
     fn without(&self, object: &Bound<'_, PyAny>, error: Option<PyErr>) -> PyResult<Managed> {
         match error {
             // `numpy.asarray` reads some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
-            Some(error) if !self.convert || torch::is_tensor(object) => {
-                Err(self.loss(object).unwrap_or(error))
-            }
+            Some(error) if !self.convert || torch::is_tensor(object) => Err(self
+                .loss(object)
+                .unwrap_or_else(|| self.refused(object, error))),
             _ if self.convert => self.converted(object),
             _ => Err(self.no_array(object)),
         }
@@ -98,6 +98,30 @@ impl Needs {
         Some(fail!(py, PyTypeError: "expected {self}, found {loss}").fetch(py))
     }
 
+    /// What is raised for an array that its own library refuses to export: the library's error, unless the data type of a NumPy
+    /// array is the reason.
+    #[cold]
+    fn refused(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+        let py = object.py();
+        let Ok(Some(dtype)) = numpy::unsupported_dtype(object) else {
+            return error;
+        };
+        let raised = fail!(py, PyTypeError:
+            "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion());
+        let raised = raised.fetch(py);
+        raised.set_cause(py, Some(error));
+        raised
+    }
+
+    /// How an array of another data type is converted.
+    fn conversion(&self) -> String {
+        let library = if self.cuda { "CuPy" } else { "NumPy" };
+        format!(
+            "convert it first, in {library} by x.astype('{}')",
+            self.dtype
+        )
+    }
+
     /// What is raised for an object that is no array.
     #[cold]
     pub(super) fn no_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
@@ -105,6 +129,9 @@ impl Needs {
         let raised = if self.cuda {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
                 or the like, such as cupy.asarray(x, dtype='{dtype}')")
+        } else if class.hasattr(intern!(py, "to_numpy")).unwrap_or(false) {
+            fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass \
+                x.to_numpy()")
         } else {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
                 array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype='{dtype}')")
@@ -117,6 +144,8 @@ impl Needs {
     pub(super) fn refusal(&self, py: Python<'_>, error: &Error, found: &TensorRef<'_>) -> PyErr {
         let (dtype, shape) = (found.dtype(), Tuple(found.shape()));
         let raised = match error {
+            Error::WrongDataType { .. } if dtype != self.dtype => fail!(py, PyTypeError:
+                "expected {self}, found one of {dtype} of shape {shape}; {}", self.conversion()),
             Error::WrongDataType { .. } | Error::Rank { .. } | Error::Extent { .. } => {
                 fail!(py, PyTypeError: "expected {self}, found one of {dtype} of shape {shape}")
             }
