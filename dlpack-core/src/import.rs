@@ -20,6 +20,7 @@ pub(crate) mod reader;
 pub use list::{FromInt, FromList};
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::mem::take;
 
 use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
 use crate::{element::Plain, error::room, import::reader::Import};
@@ -68,6 +69,13 @@ pub trait FromDLPack: Sized {
     /// read back; an `Arc<[T]>` std makes, which then ends the process.
     fn from_dlpack(tensor: Managed) -> Result<Self, Error>;
 
+    /// Replaces the value by the one that the tensor holds. After an error the value is unchanged.
+    #[doc(hidden)]
+    fn replace_by(&mut self, tensor: Managed) -> Result<(), Error> {
+        *self = Self::from_dlpack(tensor)?;
+        Ok(())
+    }
+
     /// Whether data type and rank are those of this type; an enum picks its variant by this.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -104,6 +112,12 @@ pub trait FromTensor: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn from_tensor(import: Import) -> Result<Self, Error>;
 
+    #[doc(hidden)]
+    fn replace(&mut self, import: Import) -> Result<(), Error> {
+        *self = Self::from_tensor(import)?;
+        Ok(())
+    }
+
     /// Whether a tensor of any such rank will do.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -127,6 +141,10 @@ impl<D: FromTensor> FromDLPack for D {
         Import::new::<D>(tensor)?.data::<D>()
     }
 
+    fn replace_by(&mut self, tensor: Managed) -> Result<(), Error> {
+        Import::new::<D>(tensor)?.replace(self)
+    }
+
     fn fits(tensor: &TensorRef<'_>) -> bool {
         D::fits(tensor)
     }
@@ -142,6 +160,13 @@ macro_rules! lists {
 
             fn from_tensor(import: Import) -> Result<Self, Error> {
                 import.elements().map(Self::from)
+            }
+
+            fn replace(&mut self, import: Import) -> Result<(), Error> {
+                let mut elements = Vec::from(take(self));
+                let replaced = import.copy_elements(&mut elements);
+                *self = Self::from(elements);
+                replaced
             }
         }
     )*};

@@ -64,7 +64,8 @@ pub use crate::private::parts::{
 pub use crate::private::probe::{Probe, Unsaid, Whole};
 pub use crate::private::tensor::{
     Described, column, count, find, fits, fitting, given, import_column_major, import_whole, names,
-    no_variant, present, skipped, unknown_tensor, whole, whole_mut, whole_share,
+    no_variant, present, replace_column_major, replace_whole, skipped, unknown_tensor, whole,
+    whole_mut, whole_share,
 };
 
 /// A type that the compiler finds; it only stands where an error about that type shall point.

@@ -52,6 +52,11 @@ impl Import {
         D::from_tensor(self)
     }
 
+    /// Replaces the elements of a field, in their own memory where that is possible. After an error the field is unchanged.
+    pub(crate) fn replace<D: FromTensor>(self, field: &mut D) -> Result<(), Error> {
+        field.replace(self)
+    }
+
     /// That its items are those of `T`.
     fn check_type<T: Element>(&self) -> Result<(), Error> {
         self.tensor.view().check_type::<T>()
@@ -216,16 +221,23 @@ impl Import {
     ///
     /// As [`TensorRef::to_vec`].
     pub fn elements<T: Element>(&self) -> Result<Vec<T>, Error> {
+        let mut elements = Vec::new();
+        self.copy_elements(&mut elements)?;
+        Ok(elements)
+    }
+
+    /// Replaces the elements of a vector. If there are as many, their memory is reused.
+    pub(super) fn copy_elements<T: Element>(&self, target: &mut Vec<T>) -> Result<(), Error> {
         let view = self.tensor.view();
         if self.order == Order::C {
-            return view.to_vec();
+            return view.copy_to_vec(target);
         }
         let leading = self.leading();
         let mut shape = Dims::from(view.shape()).whole()?;
         let mut strides = Dims::from(view.strides()).whole()?;
         shape[..leading].reverse();
         strides[..leading].reverse();
-        view.with_axes(&shape, &strides).to_vec()
+        view.with_axes(&shape, &strides).copy_to_vec(target)
     }
 
     /// The memory itself, strides and all.

@@ -52,6 +52,16 @@ pub fn import_whole<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
     T::from_dlpack(tensor)
 }
 
+/// Replaces a field by a whole tensor. After an error the field is unchanged.
+pub fn replace_whole<T: FromDLPack>(field: &mut T, tensor: Managed) -> Result<(), Error> {
+    field.replace_by(tensor)
+}
+
+/// Replaces a field by a whole tensor in column-major order. After an error the field is unchanged.
+pub fn replace_column_major<D: FromTensor>(field: &mut D, tensor: Managed) -> Result<(), Error> {
+    Import::new::<D>(tensor)?.column_major().replace(field)
+}
+
 /// The same for elements in column-major order.
 pub fn import_column_major<D: FromTensor>(tensor: Managed) -> Result<D, Error> {
     Import::new::<D>(tensor)?.column_major().data()

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use alloc::vec::Vec;
-use core::{marker::PhantomData, mem::size_of, slice};
+use core::{marker::PhantomData, mem::size_of, mem::take, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
@@ -173,16 +173,34 @@ impl<'a> TensorRef<'a> {
     ///
     /// As [`TensorRef::as_slice`], but any strides, any address and any memory of the processor will do.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
+        let mut elements = Vec::new();
+        self.copy_to_vec(&mut elements)?;
+        Ok(elements)
+    }
+
+    /// Replaces the elements of a vector by those of the tensor. If there are as many, their memory is reused.
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::to_vec`]. The vector is unchanged then.
+    pub(crate) fn copy_to_vec<T: Element>(&self, target: &mut Vec<T>) -> Result<(), Error> {
         if let Some((shape, strides)) = self.grouped::<T>()? {
-            return self.with_axes(&shape, &strides).to_vec();
+            return self.with_axes(&shape, &strides).copy_to_vec(target);
         }
         self.check_type::<T>()?;
         let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
-        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         if len == 0 {
-            return Ok(elements);
+            *target = Vec::new();
+            return Ok(());
         }
         let groups = self.groups::<T::Scalar>()?;
+        // Nothing can fail after the old elements are gone.
+        let is_reused = T::PLAIN && T::ANY_BITS && target.len() == len;
+        let mut elements = match is_reused {
+            true => take(target),
+            false => room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?,
+        };
+        elements.clear();
         let (shape, strides) = match &groups {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
@@ -202,7 +220,8 @@ impl<'a> TensorRef<'a> {
             // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
             // `bool` were looked at where nobody changes them.
             unsafe { elements.set_len(len) };
-            return Ok(elements);
+            *target = elements;
+            return Ok(());
         }
         self.check_contents::<T>()?;
         let mut items = tensor.items::<T::Scalar>();
@@ -213,7 +232,8 @@ impl<'a> TensorRef<'a> {
         };
         let mut source = Source::new(&mut next);
         elements.extend((0..len).map(|_| T::build(&mut source)));
-        Ok(elements)
+        *target = elements;
+        Ok(())
     }
 
     /// The items, in order, whatever the strides.

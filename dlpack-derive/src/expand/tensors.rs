@@ -201,7 +201,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     })
 }
 
-/// A field, and what is made for it of an array: `self.mask = import_whole::<Vec<bool>>(fitting(tensor, ..)?)?`
+/// Replaces a field by an array: `replace_whole::<Vec<bool>>(&mut self.mask, fitting(tensor, ..)?)?`
 fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
@@ -224,22 +224,27 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let fitting = quote!({ use #k::Unsaid as _; #k::fitting(tensor, #facts, #shape)? });
     let at = site(ty);
     let (at_k, this, member) = (paths.k(at), receiver(at), &field.member);
-    let function = match order {
-        Some(_) => quote_spanned!(at=> import_column_major),
-        None => quote_spanned!(at=> import_whole),
+    let (import, replace) = match order {
+        Some(_) => (
+            quote_spanned!(at=> #at_k::import_column_major::<#ty>),
+            quote_spanned!(at=> #at_k::replace_column_major::<#ty>),
+        ),
+        None => (
+            quote_spanned!(at=> #at_k::import_whole::<#ty>),
+            quote_spanned!(at=> #at_k::replace_whole::<#ty>),
+        ),
     };
-    let made = quote_spanned!(at=> #at_k::#function::<#ty>(#fitting)?);
     let name = &named.name;
     match data {
         Data::Present(..) => quote! {{
             #this.#member = match tensor {
-                #k::Some(tensor) => #k::Some(#made),
+                #k::Some(tensor) => #k::Some(#import(#fitting)?),
                 #k::None => #k::None,
             }
         }},
         _ => quote! {{
             let tensor = #k::given(tensor, #name)?;
-            #this.#member = #made
+            #replace(&mut #this.#member, #fitting)?
         }},
     }
 }

@@ -6,13 +6,13 @@ use core::marker::PhantomData;
 use std::{borrow::Cow, ffi::CString};
 
 use dlpack_core::binding::export_with;
-use dlpack_core::{DLPackTensors, DataType, Error, Managed};
+use dlpack_core::{DLPackTensors, Error, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
-use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, refuse};
+use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, refuse};
 use crate::hold::{Borrowing, Held, keep_for_good, share};
 use crate::import::argument;
 use crate::vtable::AnyThread;
@@ -150,22 +150,20 @@ unsafe extern "C" fn set<T: ExportsTensors>(
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
         let attribute = Attribute { py, name, class };
         // Before the object is borrowed: code of the array's library may ask for its tensors.
-        let (tensor, found) = attribute.take(array.as_ref())?;
+        let tensor = attribute.take(array.as_ref())?;
         // SAFETY: the descriptor checked that the object is one of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: as above.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard is dropped last.
+        // SAFETY: the guard is dropped after the value is last used.
         let excluded = unsafe { T::Frozen::exclude(&object) };
-        let (value, _guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
+        let (value, guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
         let set = value.set_tensor(name, tensor);
-        set.map_err(|error| attribute.unfit(&error, &found))
+        drop(guard);
+        set.map_err(|error| attribute.unfit(&error, array.as_ref()))
     });
     if set.is_ok() { 0 } else { -1 }
 }
-
-/// The data type and the shape of an array.
-type Found = Option<(DataType, Vec<i64>)>;
 
 /// An attribute that is set, for messages.
 struct Attribute<'py> {
@@ -175,19 +173,16 @@ struct Attribute<'py> {
 }
 
 impl Attribute<'_> {
-    /// The tensor of an array, or nothing for `None`; and what it is, to be said where it does not fit.
-    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, Found), Raised> {
+    /// The tensor of an array, or nothing for `None`.
+    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<Option<Managed>, Raised> {
         let Self { py, name, class } = *self;
         let Some(array) = array else {
             bail!(py, PyAttributeError: "`{name}` of `{class}` cannot be deleted, only set to another array");
         };
         if array.is_none() {
-            return Ok((None, None));
+            return Ok(None);
         }
-        let tensor = argument(array).or_raise(py)?;
-        let view = tensor.view();
-        let found = (view.dtype(), list(py, view.shape().iter().copied())?);
-        Ok((Some(tensor), Some(found)))
+        argument(array).or_raise(py).map(Some)
     }
 
     #[cold]
@@ -199,21 +194,25 @@ impl Attribute<'_> {
              running; drop that array first")
     }
 
-    /// That an array does not fit the field.
+    /// That an array does not fit the field. It is imported once more for the message.
     #[cold]
-    fn unfit(&self, error: &Error, found: &Found) -> Raised {
+    fn unfit(&self, error: &Error, array: Option<&Bound<'_, PyAny>>) -> Raised {
         let Self { py, name, class } = *self;
+        let tensor = match self.take(array) {
+            Ok(tensor) => tensor,
+            Err(raised) => return raised,
+        };
+        let view = tensor.as_ref().map(Managed::view);
+        let found = view.map(|view| (view.dtype(), Tuple(view.shape())));
         match (error, found) {
             (Error::OutOfMemory { .. }, _) => refuse(py, error),
             (Error::Absent { .. }, _) | (_, None) => {
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
             }
             (Error::WrongDataType { .. }, Some((dtype, shape))) => {
-                let shape = Tuple(shape);
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
             (_, Some((dtype, shape))) => {
-                let shape = Tuple(shape);
                 fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
         }
