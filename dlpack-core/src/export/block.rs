@@ -1,8 +1,8 @@
-//! The export block: C struct, owner, shape and strides in one allocation; and the deleter that frees it.
+//! The export block: the C struct, the owner, and shape and strides in one allocation, and the deleter that frees it.
 //!
 //! ```text
 //! manager_ctx ─▶ [ C struct, 80 bytes | owner | shape | strides ]
-//!        └ in its low bits the `Capacity`: how many axes fit, and whether shape and strides are on the heap instead
+//!        └ low bits hold the `Capacity`: how many axes fit, and whether shape and strides are on the heap instead
 //! ```
 #![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
@@ -18,15 +18,15 @@ use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
-/// The C struct of either version; which one is fixed by the deleter in it.
+/// The C struct of either DLPack version. The deleter inside it tells which one.
 #[repr(C)]
 union Header {
     versioned: abi::DLManagedTensorVersioned,
     legacy: abi::DLManagedTensor,
 }
 
-/// One export: the struct that the consumer gets, the owner of the memory, and shape and strides, whose number is not part of
-/// the type.
+/// One export: the struct for the consumer, the owner of the memory, then shape and strides. The number of axes is not part of
+/// the type, so `dims` only marks where they begin.
 #[repr(C, align(16))]
 pub(crate) struct Block<O> {
     header: Header,
@@ -34,7 +34,7 @@ pub(crate) struct Block<O> {
     dims: [i64; 0],
 }
 
-/// A block and its capacity. C carries both as `manager_ctx`, the capacity in the low bits of the address.
+/// A block and its capacity. C carries both as `manager_ctx`, with the capacity in the low bits of the address.
 struct Context<O> {
     block: *mut Block<O>,
     capacity: Capacity,
@@ -74,38 +74,38 @@ impl<O> Context<O> {
     fn layout_with(capacity: Capacity) -> Layout {
         let dims = 2 * size_of::<i64>() * capacity.axes();
         let align = align_of::<Block<O>>();
-        // SAFETY: the alignment of a type, and a size that is some bytes more than that of one.
+        // SAFETY: the alignment is that of a type, and the size exceeds a type's size by at most a few dozen bytes.
         unsafe { Layout::from_size_align_unchecked(Self::DIMS + dims, align) }
     }
 
-    /// Where shape and strides are, or the pointer to them.
+    /// The address of shape and strides, or of the pointer to them if they are on the heap.
     ///
     /// # Safety
     ///
-    /// The context is that of a block that was not freed.
+    /// The block is allocated and not freed.
     #[inline(always)]
     unsafe fn dims(self) -> *mut i64 {
-        // SAFETY: inside the block, which begins with everything else.
+        // SAFETY: the offset lies inside the block: `layout_with` adds the dims after `DIMS` bytes.
         unsafe { self.block.byte_add(Self::DIMS) }.cast()
     }
 
-    /// Drops the owner where it lies, and frees the block even if that panics.
+    /// Drops the owner in place and frees the block, even if the drop panics.
     ///
     /// # Safety
     ///
-    /// `context` is that of a block with its owner, which nobody uses afterwards.
+    /// `context` belongs to a block with an initialised owner, and no code uses the block afterwards.
     #[inline(always)]
     unsafe fn release(context: *mut c_void) {
         let _free = Free::<O>(context, PhantomData);
-        // SAFETY: the place of the owner inside the block.
+        // SAFETY: by this function's contract the block is allocated, so the address of its field is inside it.
         let owner = unsafe { addr_of_mut!((*Self::of(context).block).owner) };
-        // SAFETY: it was initialised when the block was made, and this is the one drop.
+        // SAFETY: `Unfinished::try_new` initialised the owner, and it is dropped only here.
         unsafe { owner.drop_in_place() };
     }
 }
 
-/// Frees a block, and shape and strides on the heap, but does not drop the owner. It reads the capacity last: kept across the
-/// drop of the owner, that would cost a register.
+/// Frees a block, and shape and strides on the heap, without dropping the owner. The capacity is read last: a copy kept across
+/// the drop of the owner would cost a register.
 struct Free<O>(*mut c_void, PhantomData<O>);
 
 impl<O> Drop for Free<O> {
@@ -113,38 +113,38 @@ impl<O> Drop for Free<O> {
     fn drop(&mut self) {
         let context = Context::<O>::of(self.0);
         if context.capacity.is_on_heap() {
-            // SAFETY: made only of a block that was not freed.
+            // SAFETY: `Free` is created only for a block that is still allocated.
             let place = unsafe { context.dims() };
-            // SAFETY: the capacity says that the pointer is there, and the block is freed below.
+            // SAFETY: `is_on_heap` says that a heap pointer is stored there, and the block that stores it is freed below.
             unsafe { free_heap(place) };
         }
-        // SAFETY: allocated with this layout, and nothing in it is used any more.
+        // SAFETY: the block was allocated with this layout, and its owner was dropped or moved out before.
         unsafe { dealloc(context.block.cast(), context.layout()) };
     }
 }
 
-/// Frees the block that a struct's `manager_ctx` leads to, and gives its owner.
+/// Frees the block that `manager_ctx` points to and returns its owner.
 ///
 /// # Safety
 ///
-/// `context` is that of a block with an owner of this type, which nobody uses afterwards.
+/// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 #[inline]
 pub(super) unsafe fn take<O>(context: *mut c_void) -> O {
     let _free = Free::<O>(context, PhantomData);
-    // SAFETY: the place of the owner inside the block.
+    // SAFETY: by this function's contract the block is allocated, so the address of its field is inside it.
     let owner = unsafe { addr_of_mut!((*Context::<O>::of(context).block).owner) };
-    // SAFETY: it was initialised when the block was made, and is moved out of it.
+    // SAFETY: `Unfinished::try_new` initialised the owner; `_free` frees the block without dropping it again.
     unsafe { owner.read() }
 }
 
-/// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
+/// A block with its owner but without a tensor yet. Dropping it drops the owner and frees the block.
 pub(crate) struct Unfinished<O>(Context<O>);
 
-// SAFETY: it is the one way to the owner, which is `Send`, and to a block that nobody else knows.
+// SAFETY: this value is the only handle to the block, and the owner in it is `Send`.
 unsafe impl<O: Send> Send for Unfinished<O> {}
 
 impl<O: Send + 'static> Unfinished<O> {
-    /// Moves the owner to its final address. Without memory it is dropped.
+    /// Allocates a block and moves the owner to its final address. If the allocation fails, the owner is dropped.
     #[inline]
     pub(crate) fn new(owner: O, capacity: Capacity) -> Result<Self, Error> {
         let bytes = Context::<O>::layout_with(capacity).size();
@@ -153,25 +153,26 @@ impl<O: Send + 'static> Unfinished<O> {
 
     #[inline(always)]
     pub(crate) fn try_new(owner: O, capacity: Capacity) -> Result<Self, ()> {
-        // SAFETY: a block is never of size 0; it begins with a header.
+        // SAFETY: the layout's size is not 0, since a block begins with a header.
         let block = unsafe { alloc(Context::<O>::layout_with(capacity)) }.cast::<Block<O>>();
         if block.is_null() {
             drop_aside(owner);
             return Err(());
         }
-        // SAFETY: the place of the owner inside the block that was just allocated.
+        // SAFETY: the block was just allocated with space for the owner.
         let place = unsafe { addr_of_mut!((*block).owner) };
-        // SAFETY: it is aligned, not initialised yet, and only ours.
+        // SAFETY: `place` is aligned by the block's layout, and no other code has a pointer to the new block.
         unsafe { place.write(owner) };
         Ok(Self(Context { block, capacity }))
     }
 
-    /// Drops it, out of line: hardly any block is.
+    /// Drops the block out of line, since callers hardly ever need to.
     #[cold]
     #[inline(never)]
     pub(crate) fn discard(self) {}
 
-    /// Drops it before the error is returned: a value that is returned while that panics is lost.
+    /// Drops the block before the error is returned: if the drop panicked while the error was being returned, the error would
+    /// leak.
     #[cold]
     #[inline(never)]
     pub(crate) fn fail(self, error: Error) -> Error {
@@ -180,28 +181,28 @@ impl<O: Send + 'static> Unfinished<O> {
     }
 
     pub(crate) fn owner(&self) -> &O {
-        // SAFETY: `new` initialised the owner.
+        // SAFETY: `try_new` initialised the owner.
         unsafe { &(*self.0.block).owner }
     }
 
     pub(crate) fn owner_mut(&mut self) -> &mut O {
-        // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
+        // SAFETY: `try_new` initialised the owner, and `&mut self` makes the access exclusive.
         unsafe { &mut (*self.0.block).owner }
     }
 
-    /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
+    /// The owner, with a lifetime that the caller chooses. Its address stays the same when the block becomes a tensor.
     ///
     /// # Safety
     ///
-    /// The result, and what borrows from it, is not read or written any more once the block or the tensor that is
-    /// made of it is dropped or handed on, nor while another method gives the owner.
+    /// The result, and anything borrowed from it, is not used after the block, or the tensor made from it, is dropped or given
+    /// to other code, nor while the result of another method borrows the owner.
     #[inline]
     pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
-        // SAFETY: `new` initialised the owner; the caller vouches for the rest.
+        // SAFETY: `try_new` initialised the owner; by this function's contract the reference is not used for too long.
         unsafe { &mut (*self.0.block).owner }
     }
 
-    /// Fills in the rest and lets go of the block: from here on its deleter owns it.
+    /// Writes the tensor's fields into the block and returns the tensor. From now on its deleter owns the block.
     #[inline(always)]
     pub(crate) fn finish(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
         self.finish_as(Self::PLAIN, tensor, plan)
@@ -224,7 +225,7 @@ impl<O: Send + 'static> Unfinished<O> {
         let header = self.fill(tensor, plan);
         let tensor = match plan.abi {
             Abi::Versioned => Struct::Versioned(header),
-            // SAFETY: it is the header of this very block, which nobody else knows yet.
+            // SAFETY: `fill` returned the header of this block, with an owner of type `O`, and no other code has it yet.
             Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
         let ours = Ours {
@@ -235,7 +236,8 @@ impl<O: Send + 'static> Unfinished<O> {
         Managed::ours(tensor, ours, access)
     }
 
-    /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
+    /// Writes the struct of DLPack 1.0 and later into the block and returns a pointer to it, without the [`Managed`] that
+    /// [`finish`](Self::finish) builds.
     #[inline(always)]
     pub(crate) fn fill(
         self,
@@ -244,9 +246,9 @@ impl<O: Send + 'static> Unfinished<O> {
     ) -> NonNull<abi::DLManagedTensorVersioned> {
         let mut context = self.0;
         core::mem::forget(self);
-        // SAFETY: `new` allocated the block.
+        // SAFETY: `try_new` allocated the block, and it was not freed.
         let place = unsafe { context.dims() };
-        // SAFETY: the block was allocated with this capacity, and nothing was stored in it yet.
+        // SAFETY: the block was allocated with this capacity, and nothing has been stored in it yet.
         let [shape, strides] = unsafe { tensor.dims.store(place, &mut context.capacity) };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
@@ -263,26 +265,26 @@ impl<O: Send + 'static> Unfinished<O> {
                 byte_offset: tensor.byte_offset,
             },
         };
-        // A block begins with its header.
+        // The header is at offset 0 of the block, as asserted below.
         let header = context.block.cast::<abi::DLManagedTensorVersioned>();
-        // SAFETY: it is aligned and only ours.
+        // SAFETY: the block is aligned for its header, and no other code has a pointer to it.
         unsafe { header.write(managed) };
-        // SAFETY: `new` allocated the block.
+        // SAFETY: `try_new` returned an error if the block was null.
         unsafe { NonNull::new_unchecked(header) }
     }
 }
 
-/// Makes of a tensor in a block of ours the part of it that is described, where it stands.
+/// Turns a tensor that lies in an export block into a view of itself, without a new allocation.
 ///
 /// # Panics
 ///
-/// If it is no tensor of ours.
+/// If this crate did not export the tensor.
 pub(super) fn narrow(
     tensor: &mut Managed,
     cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (_, context, dims) = tensor.block_mut();
-    // The type of the owner is not known, and what is used here does not depend on it.
+    // The owner's type is not known here. No part of `Context` that is used below depends on it.
     let mut block = Context::<()>::of(*context);
     let mut part = Descriptor::of_mut(tensor)?;
     part.cut(cut)?;
@@ -292,15 +294,16 @@ pub(super) fn narrow(
     } else {
         ShapeStrides::on_heap(part.shape(), part.strides())?
     };
-    // SAFETY: inside the block, by the table that belongs to it.
+    // SAFETY: `dims` comes from the block's own table, so the offset lies inside the block.
     let place = unsafe { block.block.byte_add(dims) }.cast::<i64>();
     if block.capacity.is_on_heap() {
         block.capacity = block.capacity.without_heap();
-        // SAFETY: the capacity said that the pointer is there; the tensor gets another shape and strides below.
+        // SAFETY: `is_on_heap` said that a heap pointer is stored there. The tensor gets a new shape and new strides below.
         unsafe { free_heap(place) };
     }
     let (head, context, _) = tensor.block_mut();
-    // SAFETY: the place of shape and strides in this block, which only its `Managed` reaches.
+    // SAFETY: `place` is this block's storage for `capacity.axes()` axes, which only its `Managed` reaches. A heap pointer that
+    // was stored there has been freed.
     let places = unsafe { new.store(place, &mut block.capacity) };
     [head.shape, head.strides] = places;
     *context = block.raw();
@@ -309,38 +312,42 @@ pub(super) fn narrow(
     Ok(())
 }
 
-/// The owner of a tensor, if that is in a block of ours with an owner of this type.
+/// The owner of a tensor, if the tensor lies in an export block of this crate with an owner of type `O`.
 ///
-/// On a device there is a link around the owner, by which it is freed behind the consumer's work. One who exports it again
-/// has a link of his own: that does as well if it leads to the stream that `described` is written on, and to none further.
+/// For device memory the owner is wrapped in a [`StreamOwner`], which frees it after the consumer's work. A re-export has a
+/// stream binding of its own, so it may skip the wrapper, provided that the wrapper is bound to the stream that `described` is
+/// written on and to no other.
 ///
 /// # Safety
 ///
-/// No owner of another type contains an `O`, and only the drop of an `O` does what that does.
+/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
 pub(super) unsafe fn owner<'a, O: Send + 'static>(
     tensor: &'a Managed,
     described: &Descriptor<'_>,
 ) -> Option<&'a O> {
     let Descriptor { device, stream, .. } = *described;
-    // SAFETY: passed on to the caller.
+    // SAFETY: same contract as this function's.
     let plain = unsafe { exactly::<O>(tensor) };
     if plain.is_some() || device.device_type.api().is_none() {
         return plain;
     }
-    // SAFETY: passed on to the caller.
+    // SAFETY: same contract as this function's: an owner that contains an `O` is a wrapper of this crate.
     let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
-    // SAFETY: as above.
+    // SAFETY: same contract as this function's: an owner that contains an `O` is a wrapper of this crate.
     let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) }?.owner(device, stream);
     shared().or_else(|| moved().map(Unfinished::owner))
 }
 
+/// The owner of a tensor, if it is exactly of type `O` and not wrapped in a [`StreamOwner`].
+///
 /// # Safety
 ///
-/// As [`owner`], of this very type.
+/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
 pub(super) unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
     let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
-    // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
-    // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
+    // SAFETY: two deleters have the same address only if they have the same code. By this function's contract no other owner
+    // type's deleter has this code, so the block's owner is an `O`. The block lives until the tensor is released, and no other
+    // code uses its owner.
     Some(unsafe { &(*Context::<O>::of(context).block).owner })
 }
 
@@ -349,7 +356,7 @@ fn ndim(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
 }
 
-/// Drops what hardly ever has to be, out of the way.
+/// Drops the owner out of line, since allocation hardly ever fails.
 #[cold]
 #[inline(never)]
 fn drop_aside<O>(_: O) {}
@@ -361,82 +368,82 @@ impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
         stream: stream::<O>,
     };
 
-    /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
+    /// Like [`finish`](Unfinished::finish), for an owner that is bound to the stream that writes the memory.
     pub(crate) fn finish_streamed(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
         self.finish_as(Self::STREAMED, tensor, plan)
     }
 }
 
-/// The stream that an owner's memory is written on.
+/// The stream on which the owner's memory is written.
 ///
 /// # Safety
 ///
-/// `context` is that of a block with such an owner.
+/// `context` belongs to a live block with a `StreamOwner<O>` as its owner.
 unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
     let block = Context::<StreamOwner<O>>::of(context).block;
-    // SAFETY: a block of this type, which lives since the caller knows it.
+    // SAFETY: by this function's contract the block is live and has this type.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
 }
 
 impl<O> Drop for Unfinished<O> {
     fn drop(&mut self) {
-        // SAFETY: `new` made it, and nobody else knows it.
+        // SAFETY: `try_new` initialised the block, and this value is the only handle to it.
         unsafe { Context::<O>::release(self.0.raw()) };
     }
 }
 
 /// The deleter of a versioned export.
 unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
-    // SAFETY: a consumer passes the struct that it was given.
+    // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: it is that of our block, and a consumer calls the deleter once.
+    // SAFETY: `fill` set this deleter together with this block as `manager_ctx`, and a consumer calls it once.
     unsafe { release::<O, true>(context) };
 }
 
 /// The deleter of a legacy export.
 unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
-    // SAFETY: a consumer passes the struct that it was given.
+    // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: it is that of our block, and a consumer calls the deleter once.
+    // SAFETY: `to_legacy` set this deleter in a block of this type, and a consumer calls it once.
     unsafe { release::<O, false>(context) };
 }
 
-/// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
-/// overwritten the lists. A panic of the owner ends here: unwinding into C would abort.
+/// Drops the owner and frees the block. The block is found through `manager_ctx`, since a consumer may have overwritten the
+/// pointers to shape and strides. A panic of the owner's drop is caught here: unwinding into C would abort.
 ///
-/// What only one deleter calls is compiled into it.
+/// `VERSIONED` makes one instance for each deleter, so that the compiler inlines each into its only caller.
 ///
 /// # Safety
 ///
-/// `context` is that of a block of this type, which nobody uses afterwards.
+/// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 // CAP-11, ABI-10
 #[inline]
 unsafe fn release<O, const VERSIONED: bool>(context: *mut c_void) {
-    // SAFETY: the caller gives the block up.
+    // SAFETY: same contract as this function's.
     contain_panic(move || unsafe { Context::<O>::release(context) });
 }
 
-/// Replaces the header of a block by the legacy one.
+/// Replaces the header of a block by the struct from before DLPack 1.0.
 ///
 /// # Safety
 ///
-/// `tensor` is the header of a block with an owner of this type, which nobody else uses.
+/// `tensor` is the header of a block with an owner of type `O`, and no other code uses it.
 unsafe fn to_legacy<O>(
     tensor: NonNull<abi::DLManagedTensorVersioned>,
 ) -> NonNull<abi::DLManagedTensor> {
-    // SAFETY: the caller passes a valid header.
+    // SAFETY: by this function's contract `tensor` points to a valid header.
     let versioned = unsafe { tensor.read() };
     let legacy = abi::DLManagedTensor {
         dl_tensor: versioned.dl_tensor,
         manager_ctx: versioned.manager_ctx,
         deleter: Some(delete_legacy::<O>),
     };
-    // The block's own address has provenance over all of it; the header stands at its start.
+    // `manager_ctx` has provenance over the whole block; `tensor` might only have it over the header.
     let header = Context::<O>::of(versioned.manager_ctx)
         .block
         .cast::<abi::DLManagedTensor>();
-    // SAFETY: the header is a union with room and alignment for both structs.
+    // SAFETY: the header is a union of both structs, so it is large enough and aligned for either.
     unsafe { header.write(legacy) };
     NonNull::new(header).expect("inside a block")
 }

@@ -1,4 +1,4 @@
-//! Copies that devices make: to the host, and from one place to another of their own memory.
+//! Copies of device memory by the driver: to the host, and within the same device.
 #![expect(unsafe_code, reason = "lets drivers copy between raw addresses")]
 
 use core::ptr::without_provenance_mut;
@@ -15,7 +15,7 @@ use crate::stream::{release::Release, rules::producer, visit::Capture};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
 use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
 
-/// A copy of memory that only its device reads.
+/// Copies memory that the host cannot read.
 pub(super) fn copy(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
@@ -47,7 +47,7 @@ pub(super) fn copy(
     copy_on_host(&there, descriptor.legacy, plan)
 }
 
-/// The driver that copies, and the stream that its copy has to follow.
+/// The driver that makes the copy, and the stream that the copy has to follow.
 fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
     let device = descriptor.device;
     let stream = producer(device, descriptor.stream);
@@ -57,8 +57,10 @@ fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error
     Ok((driver(api)?, stream))
 }
 
-/// All bytes that a tensor on a device reaches, in new memory of the host, and the address of the first of them on the
-/// device. Copied behind the producer's work, and there when this returns.
+/// Copies all bytes that a device tensor reaches to new host memory. Returns the device address of the first byte, and the host
+/// memory.
+///
+/// The copy is queued after the producer's work, and is complete when this function returns.
 // DEV-09
 fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
     let (start, end) = descriptor.bytes_reached().unwrap_or((0, 0));
@@ -72,21 +74,23 @@ fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> 
     if visit.find(stream)?.1 != Capture::No {
         return capturing("data cannot be brought to the host while its stream captures");
     }
-    // SAFETY: the descriptor was checked: every item lies in memory that is lent for its lifetime, and so does what is
-    // between the first and the last; `memory` has room for as much, and is ours until the wait below is over.
+    // SAFETY: the descriptor was checked: all items, and the bytes between the first and the last, lie in memory that is
+    // borrowed for its lifetime. `memory` has `bytes` bytes, and only this function has it until the wait below ends.
     unsafe { visit.copy_to_host(memory.as_mut_ptr(), start, bytes, stream.handle) }?;
     match visit.synchronize(stream.handle) {
         Ok(()) => Ok((start, memory)),
         Err(error) => {
-            // The device may still be writing there, so nobody else may have it.
+            // The device may still be writing into the memory, so it is leaked instead of reused.
             core::mem::forget(memory);
             Err(error)
         }
     }
 }
 
-/// A copy on the device, with the bytes between the items, so that strides stay what they are: where its first element
-/// is, and what keeps it. Made on the consumer's stream.
+/// Copies a tensor within its device, on the consumer's stream. Returns the address of its first element, and the owner of the
+/// memory.
+///
+/// The bytes between the items are copied too, so the strides stay the same.
 // CPY-08
 fn on_device(
     descriptor: &Descriptor<'_>,
@@ -99,7 +103,8 @@ fn on_device(
     let (driver, own) = writer(descriptor)?;
     let visit = driver.visit(device)?;
     let (here, writing) = visit.find(own)?;
-    // Whoever orders nothing cannot know of our copy either: then it is made at once.
+    // A consumer without a stream cannot wait for this copy. The copy then runs on the producer's stream, and is waited for
+    // below.
     let reader = consumer.queue().unwrap_or(own);
     let (there, reading) = visit.find(reader)?;
     if [writing, reading] != [Capture::No; 2] {
@@ -115,14 +120,16 @@ fn on_device(
         memory.address,
         memory.address + (descriptor.data.addr() - start),
     );
-    // From here on work with it is pending, whatever goes wrong.
+    // From here on the copy may be pending, so the memory is freed behind it, whatever fails.
     let memory = memory.after(release, bytes);
-    // SAFETY: the descriptor was checked, as in `to_host`; the new memory is as large, and nobody else's.
+    // SAFETY: the descriptor was checked: all items, and the bytes between them, lie in memory that is borrowed for its
+    // lifetime. The new memory has as many bytes, and no other code has it.
     unsafe { visit.copy_on_device(address, start, bytes, reader.handle) }?;
     if consumer.queue().is_none() {
         visit.synchronize(reader.handle)?;
     } else if (reader.handle, there.enter) != (own.handle, here.enter) {
-        // Nobody keeps the original for the copy's sake: what is written to it next, or frees it, comes behind.
+        // The copy does not keep the original alive. So the producer's stream, on which the original is next written or freed,
+        // has to wait for the copy.
         let behind = || {
             let event = visit.event()?;
             visit.record(&event, reader.handle)?;

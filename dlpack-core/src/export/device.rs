@@ -1,4 +1,4 @@
-//! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
+//! Exports of device memory: shared in stream order, or copied by the driver.
 
 use crate::export::block::Unfinished;
 #[cfg(feature = "std")]
@@ -11,8 +11,7 @@ use crate::stream::link::{Link, order};
 use crate::stream::{owner::StreamOwner, rules::Origin};
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
-/// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
-/// memory may be pending.
+/// Finishes an export of memory that is not host memory. If work on the memory may be pending, the owner is bound to the stream.
 #[cold]
 #[inline(never)]
 pub(crate) fn finish<O: Send + 'static>(
@@ -32,7 +31,7 @@ pub(crate) fn finish<O: Send + 'static>(
         (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
             let tensor = without_owner(descriptor, plan, request);
             if let Some(origin) = origin {
-                // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+                // The owner is not needed. It is still dropped in its own context, and not while its stream captures.
                 drop(StreamOwner::new(owner, Link::new(origin)));
             }
             tensor
@@ -40,7 +39,8 @@ pub(crate) fn finish<O: Send + 'static>(
     }
 }
 
-/// Orders the consumer behind the producer, when nothing else can fail any more, and the freeing behind both.
+/// Finishes a shared export: makes the consumer's stream wait for the producer's, and frees the memory after both. The wait
+/// comes last, when nothing else can fail.
 // ERR-11
 #[cold]
 #[inline(never)]
@@ -55,14 +55,14 @@ pub(crate) fn finish_streamed<O: Send + 'static>(
     let bytes = tensor.bytes_of_items();
     let owner = StreamOwner::new(owner, Link::new(origin));
     let mut block = Unfinished::new(owner, Capacity::of_rank(tensor.rank()))?;
-    // Without elements there is nothing to wait for.
+    // A tensor without elements has no pending work.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer, bytes)?;
     }
     Ok(block.finish_streamed(tensor, plan))
 }
 
-/// A copy of memory that is not the processor's own.
+/// Copies memory that is not host memory.
 pub(crate) fn copy(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
@@ -81,7 +81,7 @@ pub(crate) fn copy(
     }
 }
 
-/// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
+/// Orders the consumer's work after the producer's, for memory whose release does not depend on this consumer.
 pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
     if descriptor.data.is_null() {
         return Ok(());
@@ -90,11 +90,11 @@ pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Res
 }
 
 #[cfg(feature = "std")]
-/// Waits until the processor may read a tensor that somebody else exported to work on the default stream.
+/// Waits until the host may read a tensor whose export was ordered for the default stream.
 ///
 /// # Errors
 ///
-/// What the driver says.
+/// An error of the driver.
 pub fn settle(tensor: &Managed) -> Result<(), Error> {
     order_only(&Descriptor::of(tensor)?, Consumer::Host)
 }

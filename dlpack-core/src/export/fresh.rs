@@ -1,4 +1,4 @@
-//! Tensors over memory that is made for them: copies, and zeros.
+//! Tensors in newly allocated host memory: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
 use core::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRe
 use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
 impl Managed {
-    /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.
+    /// Allocates a tensor of zeros: row-major, 256-byte aligned, and writable by every consumer that shares it.
     ///
     /// ```
     /// use dlpack_core::{DataType, Managed};
@@ -25,7 +25,7 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// A negative extent, more bytes than memory has, or no memory.
+    /// A negative extent, a size beyond the address space, or a failed allocation.
     pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
         zeroed(shape, dtype)
     }
@@ -33,25 +33,26 @@ impl Managed {
 
 /// The memory of a copy that was made for one consumer.
 ///
-/// Only [`over_copy`] makes one, so the deleter of a tensor that has it as its owner proves where the memory comes from.
+/// Only [`over_copy`] creates it. So a tensor is such a copy if its deleter drops this type.
 struct CopiedBytes(#[expect(dead_code, reason = "owns the bytes")] AlignedBytes);
 
-/// What only the drop of a copy reads.
+/// Read only by the drop of [`CopiedBytes`].
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl Drop for CopiedBytes {
-    /// Reads the mark, so that no other function has the code of a copy's deleter, nor then its address.
+    /// Reads `MARK`. That gives the deleter of a copy code that no other function has, so the linker cannot fold it with
+    /// another: its address identifies copies.
     fn drop(&mut self) {
-        // SAFETY: a static, which nobody writes.
+        // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };
     }
 }
 
-/// Whether a tensor is a copy that this crate made for one consumer, and that was not [shared](Managed::shared) since: whoever
-/// owns the tensor is then the only one who has its memory.
+/// Whether a tensor is a copy that this crate made for one consumer, and that was not [shared](Managed::shared) since. The
+/// tensor is then the only user of its memory.
 ///
-/// An import can prove no more than this: [`is_copied`](TensorRef::is_copied) alone is a statement of the producer. A copy
-/// in the legacy struct, which has no flags, is not recognised.
+/// An import cannot prove more: [`is_copied`](TensorRef::is_copied) by itself is only the producer's claim. A copy in the
+/// struct from before DLPack 1.0, which has no flags, is not recognised.
 ///
 /// ```
 /// use dlpack_core::binding::is_own_copy;
@@ -59,7 +60,7 @@ impl Drop for CopiedBytes {
 ///
 /// let request = ExportRequest { copy: Some(true), ..ExportRequest::versioned() };
 /// let pointer = vec![1_u8, 2].into_dlpack_with(&request)?.into_raw();
-/// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+/// // SAFETY: `pointer` comes from `into_raw`, and is used only here.
 /// let imported = unsafe { Managed::from_raw(pointer) }?;
 /// assert!(is_own_copy(&imported));
 /// assert!(!is_own_copy(&imported.shared()));
@@ -70,15 +71,15 @@ pub fn is_own_copy(tensor: &Managed) -> bool {
     tensor.access == Access::Exclusive && is_copy_of_ours(tensor)
 }
 
-/// The same, whoever else has it by now.
+/// Whether a tensor is a copy that this crate made for one consumer, even if it has been shared since; see [`is_own_copy`].
 #[inline(never)]
 pub(super) fn is_copy_of_ours(tensor: &Managed) -> bool {
-    // SAFETY: no other owner contains `CopiedBytes`, and its drop does what that of no other type does.
+    // SAFETY: no other owner contains `CopiedBytes`, and its drop reads `MARK`, which no other drop does.
     let is_one = unsafe { exactly::<CopiedBytes>(tensor) }.is_some();
     is_one && tensor.view().is_copied()
 }
 
-/// A copy that nobody else holds, in row-major order, 256-byte aligned.
+/// Copies a tensor that the host can read into new memory: row-major, 256-byte aligned, used by the result alone.
 // CPY-06, CPY-14
 #[inline(always)]
 pub(crate) fn copy_on_host(
@@ -93,14 +94,14 @@ pub(crate) fn copy_on_host(
         let data = memory.as_mut_ptr();
         match tensor.dtype.itemsize() {
             Some(itemsize) => {
-                // SAFETY: the tensor was checked: every item lies in memory that is lent for its lifetime, which
-                // includes this call, and that the processor can read (`plan`). `memory` has room for every
-                // item, and is new.
+                // SAFETY: the tensor was checked: every item lies in memory that is borrowed for a lifetime that includes this
+                // call. `plan` chose a host copy, so the CPU can read it. `memory` is new and has space for every item.
                 unsafe { tensor.copy_items(itemsize, data) };
             }
             None if tensor.is_contiguous() => {
-                // SAFETY: items that share bytes and follow one another from the start of a byte
-                // are those bytes, `bytes` of them; both sides as above, whoever may be writing the first.
+                // SAFETY: packed items that are contiguous occupy whole bytes, `bytes` of them. They lie in memory that is
+                // borrowed for this call, and `data` is new memory of that size. `load` allows other threads to write the
+                // source.
                 unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
             }
             None => return Err(tensor.not_contiguous()),
@@ -109,7 +110,7 @@ pub(crate) fn copy_on_host(
     over_copy(memory, tensor, legacy, plan)
 }
 
-/// The tensor over a copy of its bytes, one item after another.
+/// Exports the contiguous bytes of a copy as a row-major tensor with the shape and data type of the original.
 #[inline(always)]
 pub(crate) fn over_copy(
     mut memory: AlignedBytes,
@@ -125,15 +126,16 @@ pub(crate) fn over_copy(
     Ok(Unfinished::new(CopiedBytes(memory), Capacity::ANY)?.finish(&mut copy, plan))
 }
 
-/// As [`Managed::zeroed`], of the shape and the type of another tensor: what the allocator of the exchange table gives.
+/// Allocates zeros with the shape and data type of another tensor: the allocator of the DLPack exchange API table.
 ///
 /// # Errors
 ///
-/// As [`Managed::zeroed`], and where the other tensor names another device or no shape.
+/// Those of [`Managed::zeroed`], [`Error::UnreachableDevice`] if the prototype is on another device, and an error if it has no
+/// shape.
 ///
 /// # Safety
 ///
-/// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
+/// The shape of the prototype has `ndim` entries. Its other pointers are not read.
 pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     let requested = Device::from(prototype.device);
     let data = Device::CPU;
@@ -144,7 +146,7 @@ pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 
-/// New memory of zeros that all who get it may write.
+/// Allocates a tensor of zeros that every consumer may write.
 fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     if !dtype.is_known() {
         return Err(Error::UnknownDataType { found: dtype });

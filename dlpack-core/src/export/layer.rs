@@ -1,4 +1,4 @@
-//! Layers: exports of tensors that were exported before, and who keeps the memory below all of them.
+//! Re-exports: exports with a tensor as their owner, which was exported or imported before.
 #![expect(unsafe_code, reason = "looks at the owners of exports")]
 
 use core::sync::atomic::AtomicBool;
@@ -9,28 +9,28 @@ use crate::layout::cut::Cut;
 use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
-/// A tensor that is the owner of an export: of the same memory, or of a part of it.
+/// A tensor as the owner of another export, of the same memory or of a view.
 ///
-/// It is never a part of another owner. `T` is a [`Managed`], or counts those who hold one.
+/// It is always the whole owner, never a field of one. `T` is a [`Managed`], or a [`Counted`] handle to one.
 pub(crate) struct Layer<T>(pub(crate) T);
 
-/// What only the drop of a layer reads.
+/// Read only by the drop of [`Layer`].
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl<T> Drop for Layer<T> {
-    /// Reads the mark, so that no other function has the code of a layer's deleter, nor then its address.
+    /// Reads `MARK`. That gives the deleter code that no other function has, so its address identifies re-exports.
     fn drop(&mut self) {
-        // SAFETY: a static, which nobody writes.
+        // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };
     }
 }
 
-/// Exports a tensor that was exported before.
+/// Exports a tensor again, as a consumer requests it, or shared as it is without a request.
 pub(super) fn again(tensor: Managed, request: Option<&ExportRequest>) -> Result<Managed, Error> {
     part(tensor, |_| Ok(()), request)
 }
 
-/// The same for a part of it.
+/// Exports a view of a tensor: `cut` is applied to its description first.
 pub(super) fn part(
     tensor: Managed,
     cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
@@ -39,13 +39,13 @@ pub(super) fn part(
     changed(tensor, |described| described.cut(cut), request)
 }
 
-/// The same for its memory in any other form.
+/// Exports a tensor again after `change` is applied to its description.
 pub(super) fn changed(
     tensor: Managed,
     change: impl FnOnce(&mut Descriptor<'_>) -> Result<(), Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    // A statement of a producer is not repeated where others are known to have the memory.
+    // Once other code has the memory too, the producer's flag that it is a private copy must not be repeated.
     let copied = tensor.view().is_copied() && !tensor.access.is_shared();
     let sole = tensor.is_sole();
     let owner = Layer(tensor);
@@ -61,23 +61,23 @@ pub(super) fn changed(
     Ok(layer.over(sole, copied && request.is_none()))
 }
 
-/// What keeps the memory that is described, if that is a value of this type: as the owner of the tensor that was
-/// described, or of the one which that keeps, and so on.
+/// Finds the owner of type `O` that keeps the described memory alive: the owner of the described tensor or, if that is a
+/// re-export, of the tensor below it, and so on down.
 ///
-/// Who exports the memory again, and has a way to keep that value, can do so in place of the tensor. Nothing is found where
-/// the tensor sees to it besides that memory of a device is freed behind the work of several streams.
+/// An export that can hold that owner itself need not hold the tensors in between. Returns `None` if such a tensor is needed
+/// because it frees device memory after the work of several streams.
 ///
 /// # Safety
 ///
-/// No owner of another type contains an `O`, and only the drop of an `O` does what that does: functions of the same code
-/// may have the same address, and by the address of its deleter a tensor is found to be of such an owner.
+/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop. A tensor's owner type
+/// is recognised by the address of its deleter, and functions with equal code may share an address.
 #[must_use]
 pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Option<&'a O> {
     let Of::Lent(mut tensor) = described.of else {
         return None;
     };
     loop {
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this function's.
         let owner = unsafe { owner::<O>(tensor, described) };
         if owner.is_some() {
             return owner;
@@ -86,13 +86,13 @@ pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Opti
     }
 }
 
-/// The tensor that is the owner of this one. Compiled once, here, where layers are made: another crate would have
-/// deleters of its own to compare with.
+/// The tensor that a re-export has as its owner. Not inlined into other crates: their instances of the deleters
+/// would have other addresses.
 #[inline(never)]
 fn below<'a>(tensor: &'a Managed, described: &Descriptor<'_>) -> Option<&'a Managed> {
-    // SAFETY: a layer is the whole owner, and its drop does what no other does.
+    // SAFETY: a `Layer` is always the whole owner, and its drop reads `MARK`, which no other drop does.
     let sole = unsafe { owner::<Layer<Managed>>(tensor, described) };
-    // SAFETY: as above.
+    // SAFETY: a `Layer` is always the whole owner, and its drop reads `MARK`, which no other drop does.
     let several = || unsafe { owner::<Layer<Counted<Managed>>>(tensor, described) };
     (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }

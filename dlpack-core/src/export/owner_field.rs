@@ -1,4 +1,4 @@
-//! Exports by a clone of the field that is marked `owner`: the export keeps the clone, and not the struct around it.
+//! Exports that keep a clone of the field marked `owner`, instead of the struct that contains it.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use crate::export::block::Unfinished;
@@ -9,10 +9,10 @@ use crate::export::ways::{finish, plan_plain, planned, way, without_owner};
 use crate::request::plan::Way;
 use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, layout::extent};
 
-/// Exports a tensor whose owner is a clone of `field`, as a consumer requests it, or as it is without a request.
+/// Exports a tensor with a clone of `field` as its owner, as a consumer requests it, or as it is without a request.
 ///
-/// Nothing is taken on trust: the clone is put at its final place first, and the tensor is exported if what the clone
-/// lends from there [`keeps`] it. A clone that copied its elements does not.
+/// The clone is first moved to its final address. Then its loan is compared with the description: the tensor is exported only
+/// if the clone [`keeps`] its memory. A clone that copied its elements does not.
 #[cold]
 pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,
@@ -31,12 +31,12 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     if !keeps(lend(block.owner()), descriptor) {
         return Err(Error::OwnerElsewhere);
     }
-    // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
+    // SAFETY: the clone stays in the block, and `keeps` found that its loan covers every item of the tensor.
     unsafe { finish(|| block, Ok, descriptor, &plan, request) }
 }
 
-/// The fast path of [`share_clone`] without a request. `None` if the tensor is not plain, if the clone does not keep its
-/// memory, or without memory for the block; `share_clone` then reports which.
+/// Fast path of [`share_clone`] without a request. Returns `None` if the tensor is not plain, if the clone does not keep its
+/// memory, or if there is no memory for the block; `share_clone` then reports the cause.
 #[inline(always)]
 pub(crate) fn share_plain<T: Clone + Send + 'static>(
     field: &T,
@@ -57,16 +57,16 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     Some(RawExport::of(block, descriptor, &plan))
 }
 
-/// Whether each item of a tensor is one that the loan lends.
+/// Whether the loan covers each item of a tensor.
 ///
-/// A loan of one run of elements lends every byte of it. What lies in the gaps of any other is somebody else's, wherever the
-/// loan begins and ends: then the tensor has to be the one that the loan itself describes.
+/// A contiguous loan covers every byte between its ends. A strided loan does not cover the gaps between its items, so the
+/// tensor must then have exactly the items of the loan.
 #[inline]
 fn keeps(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
     let memory = &loan.memory;
     memory.device == descriptor.device
         && (descriptor.read_only || !memory.access.is_read_only())
-        // A stream that the clone does not keep may be gone before it.
+        // The clone may not keep another stream alive for as long as the tensor needs it.
         && (descriptor.origin().is_none() || memory.stream == descriptor.stream)
         && descriptor.lies_in(memory.data, memory.bytes)
         && (memory.layout.is_none() || keeps_places(loan, descriptor))

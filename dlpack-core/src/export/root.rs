@@ -1,8 +1,8 @@
-//! Tensors over memory that keeps itself, that of a [`SharedBuffer`](crate::SharedBuffer): who exports or adopts one again
-//! holds the memory, and no tensor between.
+//! Exports of a [`SharedBuffer`](crate::SharedBuffer)'s memory that hold the allocation itself. Importing and exporting such a
+//! tensor again does not build a chain of tensors: each holds the allocation directly.
 //!
 //! ```text
-//! SharedBuffer ──▶ export ──▶ object in Python ──▶ export of that ──▶ SharedBuffer
+//! SharedBuffer ──▶ export ──▶ object in Python ──▶ its export ──▶ SharedBuffer
 //!      └──▶ Home ◀─────┴──────────────────────────────────┴────────────────┘
 //! ```
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
@@ -16,7 +16,7 @@ use crate::export::ways::{finish, planned, way};
 use crate::request::{Plan, plan::Way};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::Home};
 
-/// The owner of an export that holds nothing but memory which keeps itself.
+/// The owner of an export that holds only a reference-counted allocation.
 pub(super) struct Root(Home);
 
 impl Root {
@@ -26,30 +26,30 @@ impl Root {
     }
 }
 
-/// What only the drop of a root reads.
+/// Read only by the drop of [`Root`].
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl Drop for Root {
-    /// Reads the mark, so that no other function has the code of a root's deleter, nor then its address.
+    /// Reads `MARK`. That gives the deleter code that no other function has, so its address identifies exports with this owner.
     fn drop(&mut self) {
-        // SAFETY: a static, which nobody writes.
+        // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };
     }
 }
 
-/// The memory that a described tensor lies in, if that keeps itself and contains every item.
+/// The shared allocation that a described tensor lies in, if there is one and it contains every item.
 #[inline]
 pub(crate) fn home_of<'a>(described: &Descriptor<'a>) -> Option<&'a Home> {
     let home = match described.home {
-        // SAFETY: the home of a buffer, which is lent for `'a`.
+        // SAFETY: `described.home` points to the handle in a buffer that is borrowed for `'a`.
         Some(home) => Some(unsafe { home.as_ref() }),
-        // SAFETY: a root is the whole owner, and its drop does what no other does.
+        // SAFETY: no other owner contains a `Root`, and its drop reads `MARK`, which no other drop does.
         None => unsafe { kept_by::<Root>(described) }.map(|root| &root.0),
     };
     home.filter(|home| keeps(home, described))
 }
 
-/// Whether memory contains every item of a tensor, which may be written only if the memory may be.
+/// Whether the allocation contains every item of a tensor, and permits writes if the tensor does.
 #[inline]
 fn keeps(home: &Home, described: &Descriptor<'_>) -> bool {
     let (start, bytes) = home.bytes();
@@ -58,8 +58,8 @@ fn keeps(home: &Home, described: &Descriptor<'_>) -> bool {
         && described.lies_in(start, bytes)
 }
 
-/// Exports a described tensor by the memory that it lies in, as a consumer asks for it, or as it is where nobody asked: nothing
-/// where that memory does not keep itself, or a copy is asked for.
+/// Exports a described tensor that lies in a shared allocation, with the allocation as its only owner. `None` if the tensor
+/// does not lie in one, or if the request needs a copy. Without a request the tensor is shared as it is.
 ///
 /// ```
 /// use dlpack_core::binding::share_root;
@@ -84,13 +84,15 @@ pub fn share_root(
     if way(described, &plan) != Way::Share {
         return None;
     }
-    // SAFETY: the memory contains every item, and may be written if the tensor may be.
+    // SAFETY: `home_of` returns an allocation that `keeps` the tensor.
     Some(unsafe { export_root(home, described, &plan, request) })
 }
 
+/// Exports a described tensor with the allocation as its owner.
+///
 /// # Safety
 ///
-/// The memory [`keeps`] the tensor.
+/// The allocation [`keeps`] the tensor.
 unsafe fn export_root(
     home: &Home,
     described: &mut Descriptor<'_>,
@@ -99,12 +101,14 @@ unsafe fn export_root(
 ) -> Result<Managed, Error> {
     let capacity = Capacity::of_rank(described.rank());
     let block = |root| Unfinished::new(root, capacity);
-    // SAFETY: passed on to the caller.
+    // SAFETY: the owner holds the allocation. By this function's contract it contains every item, and permits writes if the
+    // tensor does.
     unsafe { finish(|| Root::of(home), block, described, plan, request) }
 }
 
-/// The same tensor, held by the memory that `keeper` lies in, if that keeps itself and contains every item; else the tensor as
-/// it is. So a tensor that came back by another protocol does not hold what it came by.
+/// Replaces the owner of `tensor` by the shared allocation that `keeper` lies in, if that contains every item of `tensor`;
+/// otherwise returns `tensor` unchanged. A tensor that was imported through another protocol then does not hold the objects of
+/// that protocol.
 ///
 /// ```
 /// use dlpack_core::binding::keep_by_root_of;
@@ -127,7 +131,7 @@ pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
             return None;
         }
         let plan = planned(&described, None).ok()?;
-        // SAFETY: as in `share_root`.
+        // SAFETY: `keeps` was checked just before.
         unsafe { export_root(home, &mut described, &plan, None) }.ok()
     };
     match keep(&mut tensor) {

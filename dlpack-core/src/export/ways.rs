@@ -1,4 +1,4 @@
-//! From a description, and the owner that keeps its memory, to an export: moved or shared; one finisher for all.
+//! Builds an export from a description and the owner that keeps its memory. All export functions end in [`finish`].
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
@@ -14,27 +14,27 @@ use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
 use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Managed, Parts};
 use crate::{abi, version::Abi};
 
-/// What the plan has to know of a described tensor.
+/// The properties of a described tensor on which the plan depends.
 #[inline]
 pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
     Subject {
         device: descriptor.device,
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
-        // A tensor that others hold too was not made for this request, wherever it came from.
+        // A copy that other code holds too was not made for this request alone.
         copied: descriptor.own().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
 
-/// How a described tensor is exported, as a consumer asks for it, or as it is where nobody asked.
+/// Plans the export of a described tensor: as a consumer requests it, or shared as it is without a request.
 #[inline(always)]
 pub(super) fn planned(
     descriptor: &Descriptor<'_>,
     request: Option<&ExportRequest>,
 ) -> Result<Plan, Error> {
     let subject = subject(descriptor);
-    // Not a `match`, whose outcome would be moved in wide loads as soon as it was written byte by byte.
+    // Not a `match`: its result would be moved with wide loads right after it was written byte by byte, which stalls.
     let mut planned = plan_unasked(&subject);
     if let Some(request) = request {
         planned = plan(request, &subject)?;
@@ -42,20 +42,21 @@ pub(super) fn planned(
     Ok(planned)
 }
 
-/// The plan for a tensor that is shared as it is: without a request, no stream to order, and no copy made for this export.
+/// The plan for a tensor that is shared as it is: without a request, without a stream to order, and not a copy made for this
+/// export.
 #[inline(always)]
 pub(super) fn plan_plain(descriptor: &Descriptor<'_>) -> Option<Plan> {
     let plain = descriptor.origin().is_none() && descriptor.own().is_none();
     plain.then(|| plan_unasked(&subject(descriptor)))
 }
 
-/// The stream value by which Rust code says that order is its own affair.
+/// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
 #[must_use]
 pub fn unordered(device: Device) -> Option<i64> {
     device.device_type.api().is_some().then_some(-1)
 }
 
-/// The same as a request, for the tensor as it is.
+/// A request for the tensor as it is, without ordering of streams.
 pub(crate) fn unordered_request(device: Device) -> ExportRequest {
     ExportRequest {
         stream: unordered(device),
@@ -63,8 +64,8 @@ pub(crate) fn unordered_request(device: Device) -> ExportRequest {
     }
 }
 
-/// Exports `descriptor` together with the `owner` that keeps its memory, as a consumer asks for it:
-/// how a binding to another language exports what it borrowed itself.
+/// Exports `descriptor` together with the `owner` that keeps its memory, as a consumer requests it. A binding to another
+/// language uses this to export memory that it borrowed itself.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -72,7 +73,7 @@ pub(crate) fn unordered_request(device: Device) -> ExportRequest {
 /// use dlpack_core::{DLPack, ExportRequest};
 ///
 /// let samples = Arc::new(vec![1.0_f32, 2.0]);
-/// // SAFETY: the clone keeps the vector borrowed that the descriptor describes.
+/// // SAFETY: the clone keeps the described vector borrowed.
 /// let managed = unsafe {
 ///     export_with(Arc::clone(&samples), samples.describe()?, &ExportRequest::versioned())
 /// }?;
@@ -82,13 +83,12 @@ pub(crate) fn unordered_request(device: Device) -> ExportRequest {
 ///
 /// # Errors
 ///
-/// As [`plan`](crate::request::plan()), or when there is no memory. The owner is dropped then.
+/// Those of [`plan`](crate::request::plan()), or a failed allocation. The owner is dropped then.
 ///
 /// # Safety
 ///
-/// Until `owner` is dropped, on whatever thread, the described memory stays where it is and may be
-/// read; if the descriptor is not read-only, it may be written, and nobody else touches it but
-/// other consumers.
+/// Until `owner` is dropped, on any thread, the described memory stays where it is and may be read. If the descriptor is not
+/// read-only, the memory may also be written, and only consumers of the tensor access it.
 pub unsafe fn export_with<O: Send + 'static>(
     owner: O,
     mut descriptor: Descriptor<'_>,
@@ -98,31 +98,32 @@ pub unsafe fn export_with<O: Send + 'static>(
     let plan = planned(descriptor, request)?;
     let capacity = Capacity::of_rank(descriptor.rank());
     let block = |owner| Unfinished::new(owner, capacity);
-    // SAFETY: the caller vouches for the owner.
+    // SAFETY: same contract as this function's.
     unsafe { finish(|| owner, block, descriptor, &plan, request) }
 }
 
-/// As [`export_with`] without a consumer's request: nothing is copied or ordered, and the owner is dropped with the tensor.
+/// Exports `descriptor` together with the `owner` that keeps its memory, without a request: nothing is copied or ordered.
 ///
 /// # Errors
 ///
-/// As [`DLPack::into_dlpack`]. The owner is dropped then.
+/// Those of [`DLPack::into_dlpack`]. The owner is dropped then.
 ///
 /// # Safety
 ///
-/// As [`export_with`].
+/// The contract of [`export_with`].
 pub unsafe fn export_unordered<O: Send + 'static>(
     owner: O,
     mut descriptor: Descriptor<'_>,
 ) -> Result<Managed, Error> {
     let descriptor = &mut descriptor;
     let plan = planned(descriptor, None)?;
-    // SAFETY: the caller vouches for the owner.
+    // SAFETY: same contract as this function's.
     unsafe { finish(|| owner, roomy, descriptor, &plan, None) }
 }
 
-/// Exports by moving the value, as a consumer asks for it, or as it is where nobody asked: the compiler sees through that,
-/// since it is inlined. Inline storage gets its final address before it is described.
+/// Exports a value by moving it: as a consumer requests it, or shared as it is without a request. The value is moved to its
+/// final address before it is described, since its storage may be inline. Inlined, so that the compiler can drop the branches
+/// that do not apply.
 #[inline(always)]
 pub(crate) fn export_moved<T: Send + 'static>(
     value: T,
@@ -130,8 +131,8 @@ pub(crate) fn export_moved<T: Send + 'static>(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let mut block = roomy(value)?;
-    // SAFETY: what is described borrows the value in name only: it is a checked address, whose memory the block or the
-    // tensor keeps. It is last used by `finish`, before that gives the tensor away.
+    // SAFETY: the description borrows the value only in name: it holds a checked address, and the block or the tensor keeps
+    // that memory. `finish` uses it last, before it returns the tensor.
     let value = unsafe { block.owner_in_place() };
     let mut described = describe(value);
     let descriptor = match &mut described {
@@ -139,11 +140,11 @@ pub(crate) fn export_moved<T: Send + 'static>(
         Err(error) => return Err(block.fail(error.take())),
     };
     let plan = planned(descriptor, request)?;
-    // SAFETY: the block is the owner, and the value stays in it, where it was described through the one way to it.
+    // SAFETY: the value is the owner. It stays in the block in which it was described, and was borrowed exclusively for that.
     unsafe { finish(|| block, Ok, descriptor, &plan, request) }
 }
 
-/// Exports another `Arc` to a value, likewise.
+/// Exports another `Arc` to a value: as a consumer requests it, or shared as it is without a request.
 #[inline(always)]
 pub(crate) fn export_shared<T: Send + Sync + 'static>(
     value: &Arc<T>,
@@ -154,11 +155,11 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     let descriptor = described.as_mut().map_err(Error::take)?;
     let plan = planned(descriptor, request)?;
     let owner = || Arc::clone(value);
-    // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.
+    // SAFETY: the descriptor borrows the value inside the `Arc`, and the clone of the `Arc` keeps that value alive and shared.
     unsafe { finish(owner, roomy, descriptor, &plan, request) }
 }
 
-/// A block for any tensor whose shape and strides are inline. Its size is a constant.
+/// Allocates a block for any tensor with inline shape and strides. Its size is a compile-time constant.
 #[inline(always)]
 fn roomy<O: Send + 'static>(owner: O) -> Result<Unfinished<O>, Error> {
     Unfinished::new(owner, Capacity::ANY)
@@ -169,13 +170,13 @@ pub(super) fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
     plan.way(descriptor.device, descriptor.own().is_some())
 }
 
-/// Puts a tensor together as it was planned. The owner is made once it is needed, and put into a block by `block`.
+/// Carries out a plan. `owner` is called only if the plan shares the memory; `block` puts the owner into a block.
 ///
-/// The descriptor is taken by reference here and below, since it is large to move.
+/// The descriptor is passed by reference, here and below, since moving it is expensive.
 ///
 /// # Safety
 ///
-/// As [`export_with`].
+/// The contract of [`export_with`], for the owner that `owner` returns.
 #[inline(always)]
 pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
     owner: impl FnOnce() -> K,
@@ -196,7 +197,7 @@ pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
     }
 }
 
-/// Hands over memory that is the consumer's alone: a copy, or a tensor that was made for it.
+/// Exports memory that belongs to the consumer alone: a new copy, or a tensor that was computed for this export.
 #[cold]
 pub(super) fn without_owner(
     descriptor: &mut Descriptor<'_>,
@@ -212,19 +213,19 @@ pub(super) fn without_owner(
         unreachable!("only called for a copy");
     };
     if let Some(origin) = descriptor.origin() {
-        // Who reads it also decides when it can be freed: a graph may outlive it.
+        // The owner goes into a `StreamOwner`, since a captured graph that reads the memory may outlive the tensor.
         return device::finish_streamed(copy, origin, descriptor, plan, request);
     }
     if plan.abi == Abi::Legacy && copy.flags_matter() {
-        // The plan shares only what the legacy struct can say.
+        // The plan shares only tensors that the legacy struct can express, so this request cannot fail for the flags.
         return again(copy, Some(&ExportRequest::default()));
     }
     Ok(copy.stamped(plan))
 }
 
 impl Managed {
-    /// Gives up the tensor in the struct of DLPack 1.0 and later. A foreign tensor is wrapped if
-    /// it is a legacy one, or lacks strides or a deleter.
+    /// Returns the tensor as the struct of DLPack 1.0 and later. An imported tensor is wrapped if it has the legacy struct, or
+    /// lacks strides or a deleter.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};
@@ -232,18 +233,18 @@ impl Managed {
     /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
     /// // SAFETY: the pointer is valid until its deleter is called.
     /// assert_eq!(unsafe { pointer.as_ref() }.dl_tensor.ndim, 1);
-    /// // SAFETY: nobody else has the pointer.
+    /// // SAFETY: `pointer` is used only here.
     /// drop(unsafe { Managed::from_raw(pointer) }?);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
     /// # Panics
     ///
-    /// If a tensor has to be wrapped and there is no memory for the wrapper, of some hundred bytes.
+    /// If a tensor has to be wrapped and the allocation of the wrapper, a few hundred bytes, fails.
     #[must_use = "the tensor is leaked unless its deleter is called"]
     pub fn into_raw(mut self) -> NonNull<abi::DLManagedTensorVersioned> {
         if self.access.is_shared() && is_copy_of_ours(&self) {
-            // Whoever gets the pointer is not told that it is the only one with the memory.
+            // The consumer must not take the flag as proof that it alone has the memory.
             self.unmark_copied();
         }
         let tensor = if self.is_complete() {
@@ -259,21 +260,21 @@ impl Managed {
         wrapped.into_raw()
     }
 
-    /// Gives up the tensor in the struct from before DLPack 1.0. Read-only data is copied, since
-    /// that struct cannot say so, unless its producer said `legacy = "refuse"`.
+    /// Returns the tensor as the struct from before DLPack 1.0. Read-only data is copied, since that struct has no read-only
+    /// flag, unless the exported type has the key `legacy = "refuse"`.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};
     ///
     /// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
-    /// // SAFETY: nobody else has the pointer.
+    /// // SAFETY: `pointer` is used only here.
     /// drop(unsafe { Managed::from_legacy(pointer) }?);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::LegacyReadOnly`], [`Error::LegacyPadded`], or a copy that cannot be made.
+    /// [`Error::LegacyReadOnly`], [`Error::LegacyPadded`], or the error of a copy that fails.
     pub fn into_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Error> {
         let tensor = if self.abi() == Abi::Versioned {
             self
@@ -296,7 +297,7 @@ impl Managed {
     }
 }
 
-/// A tensor from elsewhere is exported again: its deleter runs when the new consumer is done.
+/// Exporting an imported tensor wraps it: its deleter runs when the new consumer is done.
 impl DLPack for Managed {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         Descriptor::of(self)
@@ -329,7 +330,7 @@ impl DLPack for Managed {
 }
 
 impl<'a> Parts<'a> {
-    /// The tensor that `tensor` is, computed on request: the descriptor owns it.
+    /// Describes a tensor that was computed for this export. The descriptor owns it.
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
         let mut descriptor = Descriptor::owning(tensor.into_dlpack()?)?;
