@@ -1,4 +1,4 @@
-//! [`Descriptor`]: a tensor that was found to reach nothing outside its buffer.
+//! [`Descriptor`]: a tensor that was checked to lie inside its memory.
 
 use core::{marker::PhantomData, ptr::NonNull};
 
@@ -12,7 +12,7 @@ use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
 
 /// A tensor that was checked against the memory it lies in.
 ///
-/// There is no way to make one but through [`Parts`](crate::Parts), which refuses whatever would reach outside.
+/// It can only be made by [`Parts`](crate::Parts), which rejects any tensor that would reach outside the memory.
 ///
 /// ```
 /// use dlpack_core::{DLPack, DataType, Device};
@@ -30,7 +30,7 @@ use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
 /// ```
 #[derive(Debug)]
 pub struct Descriptor<'a> {
-    /// The address of the first element, or the handle that `byte_offset` counts from.
+    /// The address of the first element or, on a device with opaque handles, the handle to which `byte_offset` is added.
     pub(crate) data: *mut u8,
     pub(crate) byte_offset: u64,
     pub(crate) dims: ShapeStrides,
@@ -38,25 +38,25 @@ pub struct Descriptor<'a> {
     pub(crate) device: Device,
     pub(crate) stream: Option<Queue>,
     pub(crate) read_only: bool,
-    /// Who may write to the memory; a tensor is read-only for more reasons than this.
+    /// Which code may write the memory. A tensor may also be read-only for other reasons.
     pub(crate) access: Access,
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
-    /// What it is of, if that is a tensor.
+    /// The tensor that is described, if the description is not of borrowed memory.
     pub(crate) of: Of<'a>,
-    /// The buffer that keeps the memory, if that keeps itself: one that is lent for `'a`.
+    /// The handle to the shared allocation that contains the memory, if there is one; borrowed for `'a`.
     pub(crate) home: Option<NonNull<Home>>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
-/// The tensor that is described, or a part of it.
+/// The source of a description.
 #[derive(Debug)]
 pub(crate) enum Of<'a> {
-    /// None: memory that is lent.
+    /// Borrowed memory.
     Memory,
-    /// One that was made on request (`via`), and belongs to its descriptor.
+    /// A tensor that was computed for this export (`via`), owned by its descriptor.
     Own(Managed),
-    /// One that was exported before.
+    /// A tensor that was exported or imported before.
     Lent(&'a Managed),
 }
 
@@ -69,7 +69,7 @@ impl Descriptor<'_> {
         self.dims.rank()
     }
 
-    /// The stream that the memory is written on, if the data or the annotation names one.
+    /// The stream on which the memory is written, if the data or the annotation names one.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -82,19 +82,19 @@ impl Descriptor<'_> {
         self.stream.map(StreamRef::new)
     }
 
-    /// Whether the described memory was made on request, and is freed with the descriptor.
+    /// Whether the described memory was allocated for this export. The descriptor then owns it.
     #[doc(hidden)]
     #[must_use]
     pub fn is_made_on_request(&self) -> bool {
         self.own().is_some()
     }
 
-    /// Whether the processor reads the memory while others may be writing it.
+    /// Whether other threads may write the memory while the host reads it.
     pub(crate) fn is_shared(&self) -> bool {
         self.access.is_shared() && self.device.device_type.is_host_readable()
     }
 
-    /// The tensor of these dimensions over new memory on the host, which the caller allocated for its items.
+    /// Describes new host memory that the caller allocated for all items of this shape.
     #[inline(always)]
     pub(crate) fn over(data: *mut u8, dims: ShapeStrides, dtype: DataType, access: Access) -> Self {
         Self {
@@ -114,10 +114,10 @@ impl Descriptor<'_> {
         }
     }
 
-    /// Whether every item lies in the `bytes` bytes from `start` on.
+    /// Whether every item lies in the `bytes` bytes from `start`.
     #[inline]
     pub(crate) fn lies_in(&self, start: *mut u8, bytes: usize) -> bool {
-        // Nearly always the tensor is packed from the start of its memory on.
+        // Nearly every tensor is contiguous and begins at the start of its memory.
         let begins_there = self.data == start && self.byte_offset == 0;
         if begins_there && self.packed_bytes() <= bytes {
             return true;
@@ -129,7 +129,7 @@ impl Descriptor<'_> {
         self.bytes_reached().is_none_or(inside)
     }
 
-    /// The size in bytes of a tensor that is packed in row-major order and not empty; `usize::MAX` for any other.
+    /// The size in bytes of a non-empty row-major contiguous tensor; `usize::MAX` for any other.
     #[inline]
     pub(crate) fn packed_bytes(&self) -> usize {
         let (shape, strides) = (self.shape(), self.strides());
@@ -149,7 +149,7 @@ impl Descriptor<'_> {
             .unwrap_or(usize::MAX)
     }
 
-    /// The size of all items in bytes, whatever the strides.
+    /// The total size of all items in bytes, without the gaps that strides leave.
     pub(crate) fn bytes_of_items(&self) -> usize {
         let items = self.shape().iter();
         let items = items.map(|&items| usize::try_from(items).unwrap_or(0));
@@ -159,7 +159,7 @@ impl Descriptor<'_> {
         )
     }
 
-    /// A tensor that belongs to its descriptor.
+    /// Describes a tensor that the descriptor owns.
     pub(crate) fn owning(mut tensor: Managed) -> Result<Self, Error> {
         let described = Descriptor {
             of: Of::Memory,
@@ -172,7 +172,7 @@ impl Descriptor<'_> {
         })
     }
 
-    /// The tensor that belongs to the descriptor.
+    /// The tensor that the descriptor owns, if there is one.
     #[inline]
     pub(crate) fn own(&self) -> Option<&Managed> {
         match &self.of {
@@ -181,7 +181,7 @@ impl Descriptor<'_> {
         }
     }
 
-    /// What is described, to be looked at.
+    /// A view of the described tensor.
     pub(crate) fn view(&self) -> TensorRef<'_> {
         TensorRef {
             data: self.data,
@@ -198,7 +198,7 @@ impl Descriptor<'_> {
         }
     }
 
-    /// Becomes a part of the memory, as `cut` says; of no use any more where that fails.
+    /// Replaces the description by that of a view. After an error the description must not be used.
     pub(crate) fn cut(
         &mut self,
         cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
@@ -223,7 +223,7 @@ impl Descriptor<'_> {
         if bits % 8 != 0 {
             return Err(Error::PartialOffset { bits });
         }
-        // Inside what the whole reaches.
+        // The view lies inside the bytes that the whole tensor reaches, so the offset does not overflow.
         let bytes = i64::try_from(bits / 8).unwrap_or(i64::MAX);
         if self.device.device_type.is_addressable() {
             self.data = self.data.wrapping_offset(distance(bytes));
@@ -233,7 +233,7 @@ impl Descriptor<'_> {
         Ok(())
     }
 
-    /// The same bytes as items of another type in row-major order, which lie one after another before and after.
+    /// Reinterprets the bytes as items of another data type. Both shapes are row-major contiguous.
     pub(crate) fn recast(&mut self, dtype: DataType, shape: &[i64]) -> Result<(), Error> {
         if !dtype.is_known() {
             return Err(Error::UnknownDataType { found: dtype });
@@ -262,7 +262,7 @@ impl Descriptor<'_> {
         Ok(())
     }
 
-    /// Where the memory comes from; nothing where there are no streams.
+    /// The device, stream and release policy of the memory; `None` on a device without streams.
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.device.device_type.api()?;
         Some(Origin {
@@ -272,8 +272,7 @@ impl Descriptor<'_> {
         })
     }
 
-    /// The addresses of the first byte that is reached and of the one behind the last; none if there
-    /// are no elements.
+    /// The address of the first byte that an item occupies, and the address after the last one; `None` if there are no elements.
     #[inline]
     pub(crate) fn bytes_reached(&self) -> Option<(usize, usize)> {
         if self.shape().contains(&0) {
@@ -296,7 +295,7 @@ impl Descriptor<'_> {
 }
 
 impl<'a> Descriptor<'a> {
-    /// A tensor that somebody exported, as it is seen through a shared reference.
+    /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
         let access = tensor.access;
@@ -307,7 +306,7 @@ impl<'a> Descriptor<'a> {
             dtype: view.dtype,
             device: view.device,
             stream: tensor.stream(),
-            // What all may write to can also be written by whoever gets it from a shared reference.
+            // Memory that any consumer may write can also be written by a consumer of an export through a shared reference.
             read_only: view.is_read_only() || access != Access::Shared,
             access: if view.is_read_only() {
                 access.for_reading()
@@ -322,7 +321,7 @@ impl<'a> Descriptor<'a> {
         })
     }
 
-    /// The same through an exclusive reference.
+    /// Describes an exported or imported tensor as seen through an exclusive reference.
     pub(crate) fn of_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
         let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
         Ok(Self {
