@@ -1,4 +1,4 @@
-//! Parts of a layout: fewer indices of its axes, or other axes; pure.
+//! Views of a layout: slices, single indices, permuted and reshaped axes. Arithmetic only.
 
 use core::ops::Range;
 
@@ -6,28 +6,28 @@ use crate::layout::Dims;
 use crate::layout::extent::{self, distance, size};
 use crate::{Error, Order};
 
-/// What is taken of the next axis.
+/// The selection on one axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pick {
-    /// One index: the axis is gone then.
+    /// A single index. The result does not have the axis.
     Index(usize),
-    /// A range of indices, and how far apart; from its end backwards, where that is negative.
+    /// A range of indices with a step. A negative step starts at the last index of the range.
     Slice(Range<usize>, isize),
-    /// Nothing yet: an axis of extent 1 comes first.
+    /// Inserts an axis of size 1 here.
     NewAxis,
 }
 
-/// A part of a layout.
+/// The layout of a view.
 #[derive(Debug)]
 pub(crate) struct Cut {
-    /// How many items lie between the first item of the whole and that of the part.
+    /// The distance in items from the first item of the whole to the first item of the view.
     pub(crate) first: isize,
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
 }
 
 impl Cut {
-    /// All of it.
+    /// The view of the whole.
     pub(crate) fn of(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
             first: 0,
@@ -36,7 +36,7 @@ impl Cut {
         })
     }
 
-    /// A range of an axis.
+    /// Selects a range of an axis.
     pub(crate) fn slice(&mut self, axis: usize, range: &Range<usize>) -> Result<(), Error> {
         let (first, extent) = range_of(axis, range, &self.shape, &self.strides)?;
         self.first = self.first.wrapping_add(first);
@@ -44,14 +44,14 @@ impl Cut {
         Ok(())
     }
 
-    /// One index of an axis, which is gone then.
+    /// Selects one index of an axis and removes the axis.
     pub(crate) fn index(&mut self, axis: usize, index: usize) -> Result<(), Error> {
         self.slice(axis, &one(index))?;
         self.shape.remove(axis)?;
         self.strides.remove(axis)
     }
 
-    /// What is taken of each axis, from the first on; the others stay as they are.
+    /// Applies one pick to each axis, from the first on. Further axes stay as they are.
     pub(crate) fn pick(&mut self, picks: &[Pick]) -> Result<(), Error> {
         let mut axis = 0;
         for pick in picks {
@@ -74,7 +74,7 @@ impl Cut {
         Ok(())
     }
 
-    /// Every so manyeth index of an axis, from the last one backwards where that is negative.
+    /// Selects every `step`-th index of an axis; a negative step starts at the last one.
     fn step(&mut self, axis: usize, step: isize) -> Result<(), Error> {
         let (extent, stride) = (self.shape[axis], self.strides[axis]);
         if step == 0 {
@@ -92,7 +92,7 @@ impl Cut {
         Ok(())
     }
 
-    /// The axes in another order.
+    /// Puts the axes in another order.
     pub(crate) fn permute(&mut self, axes: &[usize]) -> Result<(), Error> {
         let (found, rank) = (axes.len(), self.shape.len());
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
@@ -111,7 +111,7 @@ impl Cut {
         Ok(())
     }
 
-    /// Another shape for the same items in the same order, where none has to be moved.
+    /// Changes the shape for the same items in the same order. An error if an item would have to be moved.
     pub(crate) fn reshape(&mut self, shape: &[usize]) -> Result<(), Error> {
         let shape = Dims::extents(shape)?.whole()?;
         let count = |shape| extent::count(shape).map_or(usize::MAX, size);
@@ -126,13 +126,13 @@ impl Cut {
     }
 }
 
-/// The range of one index.
+/// The range of a single index.
 #[inline]
 pub(crate) fn one(index: usize) -> Range<usize> {
     index..index.saturating_add(1)
 }
 
-/// The first item that a range of an axis means, counted from that of the whole, and the extent that is left.
+/// The distance from the axis's first item to that of a range, in items, and the range's length.
 pub(crate) fn range_of(
     axis: usize,
     range: &Range<usize>,
@@ -151,13 +151,13 @@ pub(crate) fn range_of(
     let first = if range.is_empty() {
         0
     } else {
-        // Inside what is reached, or there are no items at all.
+        // The item lies inside the tensor, so the product fits; without items no address is computed from it.
         (range.start as isize).wrapping_mul(distance(strides[axis]))
     };
     Ok((first, range.len() as i64))
 }
 
-/// How many indices an axis has.
+/// The size of an axis.
 pub(crate) fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
     let extent = shape.get(axis).map(|&extent| size(extent));
     extent.ok_or(Error::NoSuchAxis {
@@ -166,10 +166,9 @@ pub(crate) fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
     })
 }
 
-/// What another shape has to have for strides, so that its items are the same in the same order; none where they would
-/// have to be moved.
+/// The strides with which another shape has the same items in the same order; `None` if items would have to be moved.
 ///
-/// Axes that continue each other are one run of items, and a run can be cut anew.
+/// Neighbouring axes with strides that continue each other form one run of items. Each run is split into new axes.
 fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
     let mut found = Dims::zeroed(new.len()).whole()?;
     if new.contains(&0) {
@@ -181,9 +180,9 @@ fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>,
         .peekable();
     let mut at = new.len();
     while at > 0 {
-        // The next run, from the last axis on ..
+        // Join the next run of axes, from the last axis on.
         let Some((&extent, &step)) = old.next() else {
-            // .. behind which only extents of 1 are left.
+            // No run is left, so the remaining new axes have size 1.
             found[..at].fill(1);
             break;
         };
@@ -192,7 +191,7 @@ fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>,
         {
             run *= extent;
         }
-        // .. and the new axes that it makes.
+        // Split the run into new axes.
         let mut cut = 1;
         while at > 0 && (cut < run || new[at - 1] == 1) {
             at -= 1;
