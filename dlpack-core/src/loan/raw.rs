@@ -1,4 +1,4 @@
-//! The door of `unsafe(data = .., len = ..)`: an address that becomes memory on the user's word.
+//! Loans from `unsafe(data = .., len = ..)`: an address that the user guarantees to be valid.
 #![expect(unsafe_code, reason = "makes a loan of an address")]
 
 use core::ptr::NonNull;
@@ -6,20 +6,20 @@ use core::ptr::NonNull;
 use crate::loan::{Loan, Memory, access::Access};
 use crate::{Device, Element};
 
-/// What `unsafe(data = .., len = ..)` takes for an address.
+/// A type that `unsafe(data = .., len = ..)` accepts as an address.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the address of elements",
     label = "expected `*const T`, `*mut T` or `NonNull<T>`, where `T` is an element",
     note = "an untyped pointer needs a type: `pointer.cast::<f32>()`, or `pointer.cast::<u8>()` and a `dtype`"
 )]
 pub trait Address {
-    /// What lies there.
+    /// The type of the elements.
     #[doc(hidden)]
     type Element: Element;
-    /// Whether it may be written.
+    /// Whether the memory may be written through the pointer.
     #[doc(hidden)]
     const WRITABLE: bool;
-    /// The address.
+    /// Converts to a raw pointer.
     #[doc(hidden)]
     fn pointer(self) -> *mut Self::Element;
 }
@@ -42,11 +42,11 @@ addresses! {
     NonNull<T>, true, NonNull::as_ptr;
 }
 
-/// An address that is not yet memory, on the device that the annotation names.
+/// An address without a length, on the device that the annotation names.
 #[derive(Debug)]
 pub struct Start(Memory);
 
-/// What `unsafe(data = ..)` gives.
+/// Wraps the address of `unsafe(data = ..)`.
 #[inline]
 pub fn address<A: Address>(address: A) -> Start {
     let access = if A::WRITABLE {
@@ -59,11 +59,11 @@ pub fn address<A: Address>(address: A) -> Start {
     Start(memory)
 }
 
-/// Memory of so many elements at an address.
+/// Lends `len` elements at an address.
 ///
 /// # Safety
 ///
-/// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
+/// The contract of [`Loan::from_raw_parts`], or, for a `*mut T` or `NonNull<T>`, of [`Loan::from_raw_parts_mut`].
 #[inline]
 pub unsafe fn raw<'a>(start: Start, len: usize) -> Loan<'a> {
     let Start(mut memory) = start;
