@@ -38,23 +38,23 @@ mod leases;
 
 pub use crate::array::found::Found;
 pub use crate::error::text;
-pub use crate::export::cuts::{pick, recast};
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
-pub use crate::export::fresh::{is_own_copy, zeroed_like};
+pub use crate::export::finish::{export_unordered, export_with, unordered};
 pub use crate::export::hand_over::{
     Handover, RawExport, hand_over, hand_over_plain, is_plain, take_back, view,
 };
-pub use crate::export::layer::kept_by;
+pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;
+pub use crate::export::reexport::kept_by;
 pub use crate::export::root::{keep_by_root_of, share_root};
 pub use crate::export::strided::{Strided, keep_strided};
-pub use crate::export::ways::{export_unordered, export_with, unordered};
+pub use crate::export::views::{pick, recast};
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};
-pub use crate::layout::cut::Pick;
 pub use crate::layout::span::Span;
+pub use crate::layout::views::Pick;
 #[cfg(feature = "std")]
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]

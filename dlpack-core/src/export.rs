@@ -1,14 +1,15 @@
 //! Exports: from a description, and the owner that keeps its memory, to a struct that any consumer can release.
 //!
 //! Each entry point takes a value, an `Arc`, a clone or a borrow, and describes its tensor. The description is planned, and
-//! `finish` carries the plan out. The result is one allocation. Its deleter drops the owner on any thread.
+//! `finish_export` carries the plan out. The result is one allocation. Its deleter drops the owner on any thread.
+//!
 //! ```text
 //! DLPack, DLPackTensors, a re-export, a binding        the entry points
 //!        │ describe
 //!        ▼
-//! Descriptor ──plan──> Way ──┬─ Share ──────────────> owner ──┐
-//!                            ├─ CopyHost, CopyDevice ─> copy ─┼──> block { struct, owner, shape, strides } ──> Managed
-//!                            └─ AlreadyCopied ────────────────┘        └─ its deleter drops the owner
+//! Descriptor ──plan──> TransferPath ──┬─ Share ──────────────> owner ──┐
+//!                                     ├─ CopyHost, CopyDevice ─> copy ─┼─> block { struct, owner, dims } ─> Managed
+//!                                     └─ AlreadyCopied ────────────────┘       └─ its deleter drops the owner
 //! ```
 //!
 //! | file | job |
@@ -19,14 +20,14 @@
 //! | `hand_over` | exports for a binding, whose owner can be released without the deleter |
 //! | `strided` | exports from a buffer-protocol description, in bytes |
 //! | `offer` | a tensor passed to user code that may take ownership or reject it |
-//! | `layer` | re-exports, and the search for the owner below them |
+//! | `reexport` | re-exports, and the search for the owner below them |
 //! | `root` | exports that hold a shared allocation directly, however often it was exported before |
 //! | `owner_field` | exports that hold a clone of the field marked `owner` |
-//! | `cuts` | views of a tensor, which keep the whole; its bytes as another data type |
-//! | `ways` | `finish`, which carries out a plan, and the functions that lead to it; exports of imported tensors |
-//! | `fresh` | host copies and zeros in new memory, which `tensor::view` fills |
+//! | `views` | views of a tensor, which keep the whole; its bytes as another data type |
+//! | `finish` | `finish_export`, which carries out a plan, and the functions that lead to it; exports of imported tensors |
+//! | `host_memory` | host copies and zeros in new memory, which `tensor::view` fills |
 //! | `device` | device memory: shared in stream order, or copied by the host or a driver |
-//! | `copies` | copies by a driver: new memory, and the stream order around it; `stream::visit` moves the bytes |
+//! | `device_copies` | copies by a driver: new memory, and the stream order around it; `stream::visit` moves the bytes |
 //! | `dims_storage` | where that allocation stores shape and strides |
 //! | `block` | the allocation: the struct, the owner, shape and strides; and the deleter, which drops the owner |
 //!
@@ -34,26 +35,26 @@
 //! records the event for which a consumer's stream waits.
 
 pub(crate) mod block;
-#[cfg(feature = "std")]
-pub(crate) mod copies;
-pub(crate) mod cuts;
 pub(crate) mod device;
+#[cfg(feature = "std")]
+pub(crate) mod device_copies;
 pub(crate) mod dims_storage;
 pub(crate) mod extras;
-pub(crate) mod fresh;
+pub(crate) mod finish;
 pub(crate) mod hand_over;
-pub(crate) mod layer;
+pub(crate) mod host_memory;
 pub(crate) mod offer;
 pub(crate) mod owner_field;
+pub(crate) mod reexport;
 pub(crate) mod root;
 pub(crate) mod strided;
 pub(crate) mod tensors;
-pub(crate) mod ways;
+pub(crate) mod views;
 
 use alloc::sync::Arc;
 
 use crate::export::extras::{Extras, of_types, share_managed};
-use crate::export::ways::{export_moved, export_shared};
+use crate::export::finish::{export_moved, export_shared};
 use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 
 /// A type whose values are tensors.

@@ -16,21 +16,21 @@
 //! | `shape_strides` | shape and strides of one tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether items overlap |
 //! | `span` | the bytes of a strided array in memory, and whether two arrays may share one |
-//! | `cut` | views of a layout: slices, single indices, permuted and reshaped axes |
+//! | `views` | views of a layout: slices, single indices, permuted and reshaped axes |
 
-pub(crate) mod cut;
 pub(crate) mod dims;
 pub(crate) mod extent;
 pub(crate) mod shape;
 pub(crate) mod shape_strides;
 pub(crate) mod span;
+pub(crate) mod views;
 
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
 use core::{array::from_fn, marker::PhantomData};
 
-use crate::layout::shape::{Fixed, Numbers, sealed::List};
+use crate::layout::shape::{FixedRank, NumberRole, sealed::List};
 use crate::{Error, Order};
 
 /// A shape of `N` axes together with its strides.
@@ -79,7 +79,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`] or [`Error::TooLarge`].
     pub fn row_major(shape: [usize; N]) -> Result<Self, Error> {
-        Self::packed(shape, Order::C)
+        Self::packed_in_order(shape, Order::C)
     }
 
     /// A column-major layout: the first axis varies fastest.
@@ -93,7 +93,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`] or [`Error::TooLarge`].
     pub fn column_major(shape: [usize; N]) -> Result<Self, Error> {
-        Self::packed(shape, Order::F)
+        Self::packed_in_order(shape, Order::F)
     }
 
     /// A layout with these strides, in elements. Whether they stay inside the data is checked when the tensor is described.
@@ -107,25 +107,25 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
-        let shape = array(&Dims::extents(&shape)?);
+        let shape = to_array(&Dims::extents(&shape)?);
         Ok(Self { shape, strides })
     }
 
     #[inline(always)]
-    fn numbers(&self, numbers: Numbers) -> &[i64; N] {
+    fn numbers_of(&self, numbers: NumberRole) -> &[i64; N] {
         match numbers {
-            Numbers::Extents => &self.shape,
-            Numbers::Strides => &self.strides,
+            NumberRole::Extents => &self.shape,
+            NumberRole::Strides => &self.strides,
         }
     }
 
-    fn packed(shape: [usize; N], order: Order) -> Result<Self, Error> {
+    fn packed_in_order(shape: [usize; N], order: Order) -> Result<Self, Error> {
         let shape = Dims::extents(&shape)?;
-        if extent::count(&shape).is_none() {
+        if extent::count_items(&shape).is_none() {
             return Err(Error::too_large(&shape));
         }
-        let strides = array(&extent::packed(order, &shape, 1)?);
-        let shape = array(&shape);
+        let strides = to_array(&extent::packed_strides(order, &shape, 1)?);
+        let shape = to_array(&shape);
         Ok(Self { shape, strides })
     }
 
@@ -154,16 +154,16 @@ impl<const N: usize> Layout<N> {
 }
 
 /// Converts a list of `N` numbers to an array.
-fn array<const N: usize>(list: &Dims) -> [i64; N] {
+fn to_array<const N: usize>(list: &Dims) -> [i64; N] {
     from_fn(|axis| list[axis])
 }
 
 impl<const N: usize> List for Layout<N> {
-    type Rank = Fixed<N>;
+    type Rank = FixedRank<N>;
 
     #[inline]
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-        self.numbers(numbers).read(numbers)
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+        self.numbers_of(numbers).read(numbers)
     }
 }
 

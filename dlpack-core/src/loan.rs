@@ -33,7 +33,7 @@ pub use shared::SharedBuffer;
 use core::mem::{size_of, size_of_val};
 use core::{marker::PhantomData, ptr, ptr::NonNull};
 
-use crate::loan::shared::Home;
+use crate::loan::shared::SharedAllocation;
 use crate::{DataType, Device, Element, StreamRef};
 use crate::{element::Axes, layout::Dims, loan::access::Access, stream::Queue};
 
@@ -62,7 +62,7 @@ pub(crate) struct Memory {
     pub(crate) layout: Option<OwnLayout>,
     pub(crate) stream: Option<Queue>,
     /// The handle to the shared allocation that contains the memory, if there is one. It lives for as long as the loan.
-    pub(crate) home: Option<NonNull<Home>>,
+    pub(crate) allocation: Option<NonNull<SharedAllocation>>,
 }
 
 struct Trailing<T>(PhantomData<T>);
@@ -89,10 +89,10 @@ impl Memory {
             any_bits: T::ANY_BITS,
             device,
             any_device: false,
-            access: access.over::<T>(),
+            access: access.for_elements::<T>(),
             layout: None,
             stream: None,
-            home: None,
+            allocation: None,
         }
     }
 }
@@ -139,7 +139,7 @@ impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
     fn from(elements: &'a [T]) -> Self {
         T::verify(elements);
         let (start, len) = (elements.as_ptr(), elements.len());
-        Self::over(Memory::new(start, len, Device::CPU, Access::Read))
+        Self::of_memory(Memory::new(start, len, Device::CPU, Access::Read))
     }
 }
 
@@ -148,7 +148,7 @@ impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
     fn from(elements: &'a mut [T]) -> Self {
         T::verify_mut(elements);
         let (start, len) = (elements.as_mut_ptr(), elements.len());
-        Self::over(Memory::new(start, len, Device::CPU, Access::Exclusive))
+        Self::of_memory(Memory::new(start, len, Device::CPU, Access::Exclusive))
     }
 }
 
@@ -156,7 +156,7 @@ impl<'a> From<Loan<'a>> for LoanMut<'a> {
     /// Keeps the access of the loan: for reading, unless the memory may be written through a shared reference.
     #[inline]
     fn from(loan: Loan<'a>) -> Self {
-        Self::over(loan.memory)
+        Self::of_memory(loan.memory)
     }
 }
 
@@ -166,7 +166,7 @@ macro_rules! loans {
         impl $loan<'_> {
             /// The loan of this memory. Each caller has established that the memory is valid for the lifetime.
             #[inline]
-            fn over(memory: Memory) -> Self {
+            fn of_memory(memory: Memory) -> Self {
                 Self {
                     memory,
                     lifetime: PhantomData,
@@ -223,7 +223,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *const T, len: usize, device: Device) -> Self {
-        Self::over(Memory::new(data, len, device, Access::Read))
+        Self::of_memory(Memory::new(data, len, device, Access::Read))
     }
 
     /// Lends memory at an address that may be written through a shared reference: device memory, memory of another library,
@@ -247,7 +247,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self::over(Memory::new(data, len, device, Access::Shared))
+        Self::of_memory(Memory::new(data, len, device, Access::Shared))
     }
 
     /// Lends the bytes from the field that `field` borrows from the first row, up to the end of the rows.
@@ -273,7 +273,7 @@ impl<'a> Loan<'a> {
         let data = rows.as_ptr().cast::<F>().wrapping_byte_add(offset);
         let mut memory = Memory::new(data, 0, Device::CPU, Access::Read);
         memory.bytes = size_of_val(rows).saturating_sub(offset);
-        Self::over(memory)
+        Self::of_memory(memory)
     }
 
     /// Declares that work queued on `stream` writes the memory.
@@ -311,6 +311,6 @@ impl LoanMut<'_> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self::over(Memory::new(data, len, device, Access::Exclusive))
+        Self::of_memory(Memory::new(data, len, device, Access::Exclusive))
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! ExportRequest { stream, max_version, dl_device, copy } ──┐
-//!                                                          ├──> Plan { abi, transfer, device, flags } ──> Way
+//!                                                          ├──> Plan { abi, transfer, device, flags } ──> TransferPath
 //! Subject { device, dtype, read_only, copied, legacy } ────┘
 //! ```
 //!

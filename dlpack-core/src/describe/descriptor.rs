@@ -2,13 +2,13 @@
 
 use core::{marker::PhantomData, ptr::NonNull};
 
-use crate::layout::cut::Cut;
-use crate::layout::extent::{self, distance, packed_bytes};
+use crate::layout::extent::{self, packed_bytes, stride_to_isize};
+use crate::layout::views::LayoutView;
 use crate::layout::{Dims, shape_strides::ShapeStrides};
 use crate::stream::{Queue, rules::Origin};
 use crate::tensor::{accessors::accessors, view::aligned_to};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
-use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
+use crate::{TensorRef, Version, loan::access::Access, loan::shared::SharedAllocation};
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -43,21 +43,21 @@ pub struct Descriptor<'a> {
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
     /// The tensor that is described, if the description is not of borrowed memory.
-    pub(crate) of: Of<'a>,
+    pub(crate) source: DescriptionSource<'a>,
     /// The handle to the shared allocation that contains the memory, if there is one; borrowed for `'a`.
-    pub(crate) home: Option<NonNull<Home>>,
+    pub(crate) allocation: Option<NonNull<SharedAllocation>>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
 /// The source of a description.
 #[derive(Debug)]
-pub(crate) enum Of<'a> {
+pub(crate) enum DescriptionSource<'a> {
     /// Borrowed memory.
     Memory,
     /// A tensor that was computed for this export (`via`), owned by its descriptor.
-    Own(Managed),
+    OwnedTensor(Managed),
     /// A tensor that was exported or imported before.
-    Lent(&'a Managed),
+    BorrowedTensor(&'a Managed),
 }
 
 impl Descriptor<'_> {
@@ -86,7 +86,7 @@ impl Descriptor<'_> {
     #[doc(hidden)]
     #[must_use]
     pub fn is_made_on_request(&self) -> bool {
-        self.own().is_some()
+        self.owned_tensor().is_some()
     }
 
     /// Whether other threads may write the memory while the host reads it.
@@ -96,7 +96,12 @@ impl Descriptor<'_> {
 
     /// Describes new host memory that the caller allocated for all items of this shape.
     #[inline(always)]
-    pub(crate) fn over(data: *mut u8, dims: ShapeStrides, dtype: DataType, access: Access) -> Self {
+    pub(crate) fn for_host_memory(
+        data: *mut u8,
+        dims: ShapeStrides,
+        dtype: DataType,
+        access: Access,
+    ) -> Self {
         Self {
             data,
             byte_offset: 0,
@@ -108,8 +113,8 @@ impl Descriptor<'_> {
             access,
             legacy: LegacyPolicy::Copy,
             release: ReleasePolicy::Safe,
-            of: Of::Memory,
-            home: None,
+            source: DescriptionSource::Memory,
+            allocation: None,
             lifetime: PhantomData,
         }
     }
@@ -143,14 +148,14 @@ impl Descriptor<'_> {
             };
             items = more;
         }
-        let bytes = extent::bytes(items, self.dtype.itemsize_bits(), 7);
+        let bytes = extent::bytes_of_items(items, self.dtype.itemsize_bits(), 7);
         bytes
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(usize::MAX)
     }
 
     /// The total size of all items in bytes, without the gaps that strides leave.
-    pub(crate) fn bytes_of_items(&self) -> usize {
+    pub(crate) fn total_item_bytes(&self) -> usize {
         let items = self.shape().iter();
         let items = items.map(|&items| usize::try_from(items).unwrap_or(0));
         items.fold(
@@ -160,23 +165,23 @@ impl Descriptor<'_> {
     }
 
     /// Describes a tensor that the descriptor owns.
-    pub(crate) fn owning(mut tensor: Managed) -> Result<Self, Error> {
+    pub(crate) fn of_owned_tensor(mut tensor: Managed) -> Result<Self, Error> {
         let described = Descriptor {
-            of: Of::Memory,
+            source: DescriptionSource::Memory,
             lifetime: PhantomData,
-            ..Descriptor::of_mut(&mut tensor)?
+            ..Descriptor::of_tensor_mut(&mut tensor)?
         };
         Ok(Self {
-            of: Of::Own(tensor),
+            source: DescriptionSource::OwnedTensor(tensor),
             ..described
         })
     }
 
     /// The tensor that the descriptor owns, if there is one.
     #[inline]
-    pub(crate) fn own(&self) -> Option<&Managed> {
-        match &self.of {
-            Of::Own(tensor) => Some(tensor),
+    pub(crate) fn owned_tensor(&self) -> Option<&Managed> {
+        match &self.source {
+            DescriptionSource::OwnedTensor(tensor) => Some(tensor),
             _ => None,
         }
     }
@@ -192,24 +197,24 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.is_shared(),
-            copied: self.own().is_some(),
+            copied: self.owned_tensor().is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
     }
 
     /// Replaces the description by that of a view. After an error the description must not be used.
-    pub(crate) fn cut(
+    pub(crate) fn apply_view(
         &mut self,
-        cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
+        change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut part = Cut::of(self.shape(), self.strides())?;
-        cut(&mut part)?;
-        let Cut {
+        let mut view = LayoutView::whole_layout(self.shape(), self.strides())?;
+        change(&mut view)?;
+        let LayoutView {
             first,
             shape,
             strides,
-        } = part;
+        } = view;
         shape.check_rank()?;
         if shape.contains(&0) {
             // LAY-05, LAY-18
@@ -226,7 +231,7 @@ impl Descriptor<'_> {
         // The view lies inside the bytes that the whole tensor reaches, so the offset does not overflow.
         let bytes = i64::try_from(bits / 8).unwrap_or(i64::MAX);
         if self.device.device_type.is_addressable() {
-            self.data = self.data.wrapping_offset(distance(bytes));
+            self.data = self.data.wrapping_offset(stride_to_isize(bytes));
         } else {
             self.byte_offset = self.byte_offset.wrapping_add_signed(bytes);
         }
@@ -234,7 +239,11 @@ impl Descriptor<'_> {
     }
 
     /// Reinterprets the bytes as items of another data type. Both shapes are row-major contiguous.
-    pub(crate) fn recast(&mut self, dtype: DataType, shape: &[i64]) -> Result<(), Error> {
+    pub(crate) fn reinterpret_items(
+        &mut self,
+        dtype: DataType,
+        shape: &[i64],
+    ) -> Result<(), Error> {
         if !dtype.is_known() {
             return Err(Error::UnknownDataType { found: dtype });
         }
@@ -263,7 +272,7 @@ impl Descriptor<'_> {
     }
 
     /// The device, stream and release policy of the memory; `None` on a device without streams.
-    pub(crate) fn origin(&self) -> Option<Origin> {
+    pub(crate) fn stream_origin(&self) -> Option<Origin> {
         self.device.device_type.api()?;
         Some(Origin {
             device: self.device,
@@ -280,11 +289,12 @@ impl Descriptor<'_> {
         }
         let bytes = || {
             let bits = self.dtype.itemsize_bits();
-            let reach = extent::reach(self.shape(), self.strides())?;
+            let reach = extent::reached_items(self.shape(), self.strides())?;
             let start = self.data.addr();
             let start = start.checked_add(usize::try_from(self.byte_offset).ok()?)?;
-            let first = isize::try_from(extent::bytes(reach.min, bits, 0)?).ok()?;
-            let end = isize::try_from(extent::bytes(reach.max.checked_add(1)?, bits, 7)?).ok()?;
+            let first = isize::try_from(extent::bytes_of_items(reach.min, bits, 0)?).ok()?;
+            let end = isize::try_from(extent::bytes_of_items(reach.max.checked_add(1)?, bits, 7)?)
+                .ok()?;
             Some((
                 start.checked_add_signed(first)?,
                 start.checked_add_signed(end)?,
@@ -296,7 +306,7 @@ impl Descriptor<'_> {
 
 impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
-    pub(crate) fn of(tensor: &'a Managed) -> Result<Self, Error> {
+    pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
         let access = tensor.access;
         Ok(Self {
@@ -315,19 +325,19 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            of: Of::Lent(tensor),
-            home: None,
+            source: DescriptionSource::BorrowedTensor(tensor),
+            allocation: None,
             lifetime: PhantomData,
         })
     }
 
     /// Describes an exported or imported tensor as seen through an exclusive reference.
-    pub(crate) fn of_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
+    pub(crate) fn of_tensor_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
         let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
         Ok(Self {
             read_only,
             access,
-            ..Self::of(tensor)?
+            ..Self::of_tensor(tensor)?
         })
     }
 }

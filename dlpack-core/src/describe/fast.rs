@@ -8,7 +8,7 @@
 
 use core::marker::PhantomData;
 
-use crate::describe::descriptor::{Descriptor, Of};
+use crate::describe::descriptor::{DescriptionSource, Descriptor};
 use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::layout::Dims;
 use crate::layout::dims::{INLINE, InlineDims};
@@ -34,8 +34,8 @@ impl Annotation {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            of: Of::Memory,
-            home: memory.home,
+            source: DescriptionSource::Memory,
+            allocation: memory.allocation,
             lifetime: PhantomData,
         };
         // Neither has anything on the heap, but the compiler does not see that and would generate code that frees it.
@@ -67,8 +67,8 @@ impl Annotation {
         }
         let elements = memory.bytes.checked_div(memory.element)?;
         let mut shape = match &self.shape {
-            Some(shape) => shape.inline().filled(elements)?,
-            None if memory.bytes % memory.element == 0 => InlineDims::one(to_i64(elements)),
+            Some(shape) => shape.inline().fill_hole(elements)?,
+            None if memory.bytes % memory.element == 0 => InlineDims::single_axis(to_i64(elements)),
             None => return None,
         };
         let order = match &self.strides {
@@ -116,8 +116,8 @@ impl Annotation {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            of: Of::Memory,
-            home: memory.home,
+            source: DescriptionSource::Memory,
+            allocation: memory.allocation,
             lifetime: PhantomData,
         })
     }
@@ -160,11 +160,11 @@ impl Annotation {
 
         let elements = || whole(to_usize(bytes - start), element);
         let mut shape = match (layout, &self.shape) {
-            (None, None) => InlineDims::one(to_i64(elements()?)),
+            (None, None) => InlineDims::single_axis(to_i64(elements()?)),
             (None, Some(given)) => {
                 let given = given.inline();
                 if given.has_hole() {
-                    given.filled(elements()?)?
+                    given.fill_hole(elements()?)?
                 } else {
                     given
                 }
@@ -239,8 +239,8 @@ impl Annotation {
         };
         let given = match (&self.strides, known) {
             (StrideRule::None, Some(known)) => return Some(known),
-            (StrideRule::None, None) => shape.packed(Order::C, pitch)?,
-            (StrideRule::Order(order), _) => shape.packed(*order, pitch)?,
+            (StrideRule::None, None) => shape.packed_dims(Order::C, pitch)?,
+            (StrideRule::Order(order), _) => shape.packed_dims(*order, pitch)?,
             (StrideRule::Elements(given), _) => {
                 given.inline().filled_strides(shape, 1)?.map(scaled)?
             }

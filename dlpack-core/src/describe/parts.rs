@@ -8,7 +8,7 @@
 
 use core::{marker::PhantomData, mem::size_of};
 
-use crate::layout::shape::{Numbers, offset};
+use crate::layout::shape::{NumberRole, check_offset};
 use crate::layout::{Dims, Int};
 use crate::loan::{Memory, axes_of};
 use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
@@ -129,7 +129,7 @@ impl<'a> Parts<'a> {
 
     /// Sets a part that is always valid.
     #[inline(always)]
-    fn put(mut self, put: impl FnOnce(&mut Annotation)) -> Self {
+    fn set_part(mut self, put: impl FnOnce(&mut Annotation)) -> Self {
         if let Ok(annotation) = &mut self.annotation {
             put(annotation);
         }
@@ -138,7 +138,11 @@ impl<'a> Parts<'a> {
 
     /// Sets a part that was validated, unless an earlier part was invalid.
     #[inline(always)]
-    fn put_checked<T>(self, part: Result<T, Error>, put: impl FnOnce(&mut Annotation, T)) -> Self {
+    fn set_checked_part<T>(
+        self,
+        part: Result<T, Error>,
+        put: impl FnOnce(&mut Annotation, T),
+    ) -> Self {
         let annotation = match (self.annotation, part) {
             (Ok(mut annotation), Ok(part)) => {
                 put(&mut annotation, part);
@@ -161,8 +165,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn shape(self, shape: impl Shape) -> Self {
-        let shape = shape.into_dims(Numbers::Extents);
-        self.put_checked(shape, |annotation, shape| annotation.shape = Some(shape))
+        let shape = shape.into_dims(NumberRole::Extents);
+        self.set_checked_part(shape, |annotation, shape| annotation.shape = Some(shape))
     }
 
     /// The stride of each axis of [`shape`](Self::shape), in elements.
@@ -176,8 +180,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        let strides = strides.into_dims(Numbers::Strides);
-        self.put_checked(strides, |to, strides| {
+        let strides = strides.into_dims(NumberRole::Strides);
+        self.set_checked_part(strides, |to, strides| {
             to.strides = StrideRule::Elements(strides)
         })
     }
@@ -193,8 +197,8 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        let strides = strides.into_dims(Numbers::Strides);
-        self.put_checked(strides, |to, strides| {
+        let strides = strides.into_dims(NumberRole::Strides);
+        self.set_checked_part(strides, |to, strides| {
             to.strides = StrideRule::Bytes(strides)
         })
     }
@@ -224,7 +228,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn order(self, order: Order) -> Self {
-        self.put(|annotation| annotation.strides = StrideRule::Order(order))
+        self.set_part(|annotation| annotation.strides = StrideRule::Order(order))
     }
 
     /// The number of elements before the tensor's first element.
@@ -238,7 +242,9 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn offset(self, elements: impl Int) -> Self {
-        self.put_checked(offset(&elements), |annotation, n| annotation.offset = n)
+        self.set_checked_part(check_offset(&elements), |annotation, n| {
+            annotation.offset = n
+        })
     }
 
     /// The number of bytes before the tensor's first element.
@@ -252,7 +258,9 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_offset(self, bytes: impl Int) -> Self {
-        self.put_checked(offset(&bytes), |annotation, n| annotation.byte_offset = n)
+        self.set_checked_part(check_offset(&bytes), |annotation, n| {
+            annotation.byte_offset = n
+        })
     }
 
     /// Reads the bytes as elements of another type.
@@ -267,7 +275,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn elem<E: Element>(self) -> Self {
-        self.put(|annotation| {
+        self.set_part(|annotation| {
             annotation.reading = Some(Reading {
                 dtype: E::DTYPE,
                 axes: axes_of::<E>(),
@@ -289,7 +297,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn dtype(self, dtype: DataType) -> Self {
-        self.put(|annotation| {
+        self.set_part(|annotation| {
             annotation.reading = Some(Reading {
                 dtype,
                 axes: &Axes::NONE,
@@ -309,7 +317,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn device(self, device: Device) -> Self {
-        self.put(|annotation| annotation.device = Some(device))
+        self.set_part(|annotation| annotation.device = Some(device))
     }
 
     /// The stream on which the memory is written.
@@ -324,7 +332,7 @@ impl<'a> Parts<'a> {
     #[inline(always)]
     pub fn stream(self, stream: impl Into<StreamRef<'a>>) -> Self {
         let stream = stream.into().queue;
-        self.put(|annotation| annotation.stream = Some(stream))
+        self.set_part(|annotation| annotation.stream = Some(stream))
     }
 
     /// Forbids consumers to write, even if the memory can be written.
@@ -338,7 +346,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn read_only(self) -> Self {
-        self.put(|annotation| annotation.read_only = true)
+        self.set_part(|annotation| annotation.read_only = true)
     }
 
     /// Makes [`Parts::describe_mut`] fail if the memory cannot be written.
@@ -351,7 +359,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn writable(self) -> Self {
-        self.put(|annotation| annotation.writable = true)
+        self.set_part(|annotation| annotation.writable = true)
     }
 
     /// Refuses read-only data to a consumer of the legacy struct, instead of copying it.
@@ -372,7 +380,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn legacy_refuse(self) -> Self {
-        self.put(|annotation| annotation.legacy = LegacyPolicy::Refuse)
+        self.set_part(|annotation| annotation.legacy = LegacyPolicy::Refuse)
     }
 
     /// The policies for legacy consumers and for the release of device memory.
@@ -390,7 +398,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn release_immediate(self) -> Self {
-        self.put(|annotation| annotation.release = ReleasePolicy::Immediate)
+        self.set_part(|annotation| annotation.release = ReleasePolicy::Immediate)
     }
 
     /// Describes the tensor over memory that is lent for reading.

@@ -12,8 +12,8 @@ use core::{alloc::Layout, ffi::c_void, marker::PhantomData, mem::offset_of};
 
 use crate::describe::descriptor::Descriptor;
 use crate::export::dims_storage::{Capacity, free_heap};
-use crate::layout::cut::Cut;
 use crate::layout::shape_strides::ShapeStrides;
+use crate::layout::views::LayoutView;
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
@@ -35,24 +35,24 @@ pub(crate) struct Block<O> {
 }
 
 /// A block and its capacity. C carries both as `manager_ctx`, with the capacity in the low bits of the address.
-struct Context<O> {
+struct ManagerContext<O> {
     block: *mut Block<O>,
     capacity: Capacity,
 }
 
-impl<O> Clone for Context<O> {
+impl<O> Clone for ManagerContext<O> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<O> Copy for Context<O> {}
+impl<O> Copy for ManagerContext<O> {}
 
-impl<O> Context<O> {
+impl<O> ManagerContext<O> {
     const DIMS: usize = offset_of!(Block<O>, dims);
 
     #[inline(always)]
-    fn of(context: *mut c_void) -> Self {
+    fn from_raw(context: *mut c_void) -> Self {
         Self {
             block: context.map_addr(|address| address & !Capacity::BITS).cast(),
             capacity: Capacity::from_bits(context.addr()),
@@ -60,19 +60,19 @@ impl<O> Context<O> {
     }
 
     #[inline(always)]
-    fn raw(self) -> *mut c_void {
+    fn to_raw(self) -> *mut c_void {
         let block = self.block.cast::<c_void>();
-        block.map_addr(|address| address | self.capacity.bits())
+        block.map_addr(|address| address | self.capacity.to_bits())
     }
 
     #[inline(always)]
-    fn layout(self) -> Layout {
-        Self::layout_with(self.capacity)
+    fn block_layout(self) -> Layout {
+        Self::layout_for(self.capacity)
     }
 
     #[inline(always)]
-    fn layout_with(capacity: Capacity) -> Layout {
-        let dims = 2 * size_of::<i64>() * capacity.axes();
+    fn layout_for(capacity: Capacity) -> Layout {
+        let dims = 2 * size_of::<i64>() * capacity.max_axes();
         let align = align_of::<Block<O>>();
         // SAFETY: the alignment is that of a type, and the size exceeds a type's size by at most a few dozen bytes.
         unsafe { Layout::from_size_align_unchecked(Self::DIMS + dims, align) }
@@ -84,8 +84,8 @@ impl<O> Context<O> {
     ///
     /// The block is allocated and not freed.
     #[inline(always)]
-    unsafe fn dims(self) -> *mut i64 {
-        // SAFETY: the offset lies inside the block: `layout_with` adds the dims after `DIMS` bytes.
+    unsafe fn dims_address(self) -> *mut i64 {
+        // SAFETY: the offset lies inside the block: `layout_for` adds the dims after `DIMS` bytes.
         unsafe { self.block.byte_add(Self::DIMS) }.cast()
     }
 
@@ -95,31 +95,31 @@ impl<O> Context<O> {
     ///
     /// `context` belongs to a block with an initialised owner, and no code uses the block afterwards.
     #[inline(always)]
-    unsafe fn release(context: *mut c_void) {
-        let _free = Free::<O>(context, PhantomData);
+    unsafe fn drop_and_free(context: *mut c_void) {
+        let _free = FreeBlockOnDrop::<O>(context, PhantomData);
         // SAFETY: by this function's contract the block is allocated, so the address of its field is inside it.
-        let owner = unsafe { addr_of_mut!((*Self::of(context).block).owner) };
-        // SAFETY: `Unfinished::try_new` initialised the owner, and it is dropped only here.
+        let owner = unsafe { addr_of_mut!((*Self::from_raw(context).block).owner) };
+        // SAFETY: `UnfinishedExport::try_new` initialised the owner, and it is dropped only here.
         unsafe { owner.drop_in_place() };
     }
 }
 
 /// Frees a block, and shape and strides on the heap, without dropping the owner. The capacity is read last: a copy kept across
 /// the drop of the owner would cost a register.
-struct Free<O>(*mut c_void, PhantomData<O>);
+struct FreeBlockOnDrop<O>(*mut c_void, PhantomData<O>);
 
-impl<O> Drop for Free<O> {
+impl<O> Drop for FreeBlockOnDrop<O> {
     #[inline(always)]
     fn drop(&mut self) {
-        let context = Context::<O>::of(self.0);
+        let context = ManagerContext::<O>::from_raw(self.0);
         if context.capacity.is_on_heap() {
-            // SAFETY: `Free` is created only for a block that is still allocated.
-            let place = unsafe { context.dims() };
+            // SAFETY: `FreeBlockOnDrop` is created only for a block that is still allocated.
+            let place = unsafe { context.dims_address() };
             // SAFETY: `is_on_heap` says that a heap pointer is stored there, and the block that stores it is freed below.
             unsafe { free_heap(place) };
         }
         // SAFETY: the block was allocated with this layout, and its owner was dropped or moved out before.
-        unsafe { dealloc(context.block.cast(), context.layout()) };
+        unsafe { dealloc(context.block.cast(), context.block_layout()) };
     }
 }
 
@@ -129,53 +129,53 @@ impl<O> Drop for Free<O> {
 ///
 /// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 #[inline]
-pub(super) unsafe fn take<O>(context: *mut c_void) -> O {
-    let _free = Free::<O>(context, PhantomData);
+pub(super) unsafe fn take_owner<O>(context: *mut c_void) -> O {
+    let _free = FreeBlockOnDrop::<O>(context, PhantomData);
     // SAFETY: by this function's contract the block is allocated, so the address of its field is inside it.
-    let owner = unsafe { addr_of_mut!((*Context::<O>::of(context).block).owner) };
-    // SAFETY: `Unfinished::try_new` initialised the owner; `_free` frees the block without dropping it again.
+    let owner = unsafe { addr_of_mut!((*ManagerContext::<O>::from_raw(context).block).owner) };
+    // SAFETY: `UnfinishedExport::try_new` initialised the owner; `_free` frees the block without dropping it again.
     unsafe { owner.read() }
 }
 
 /// A block with its owner but without a tensor yet. Dropping it drops the owner and frees the block.
-pub(crate) struct Unfinished<O>(Context<O>);
+pub(crate) struct UnfinishedExport<O>(ManagerContext<O>);
 
 // SAFETY: this value is the only handle to the block, and the owner in it is `Send`.
-unsafe impl<O: Send> Send for Unfinished<O> {}
+unsafe impl<O: Send> Send for UnfinishedExport<O> {}
 
-impl<O: Send + 'static> Unfinished<O> {
+impl<O: Send + 'static> UnfinishedExport<O> {
     /// Allocates a block and moves the owner to its final address. If the allocation fails, the owner is dropped.
     #[inline]
     pub(crate) fn new(owner: O, capacity: Capacity) -> Result<Self, Error> {
-        let bytes = Context::<O>::layout_with(capacity).size();
+        let bytes = ManagerContext::<O>::layout_for(capacity).size();
         Self::try_new(owner, capacity).map_err(|()| Error::OutOfMemory { bytes })
     }
 
     #[inline(always)]
     pub(crate) fn try_new(owner: O, capacity: Capacity) -> Result<Self, ()> {
         // SAFETY: the layout's size is not 0, since a block begins with a header.
-        let block = unsafe { alloc(Context::<O>::layout_with(capacity)) }.cast::<Block<O>>();
+        let block = unsafe { alloc(ManagerContext::<O>::layout_for(capacity)) }.cast::<Block<O>>();
         if block.is_null() {
-            drop_aside(owner);
+            drop_out_of_line(owner);
             return Err(());
         }
         // SAFETY: the block was just allocated with space for the owner.
         let place = unsafe { addr_of_mut!((*block).owner) };
         // SAFETY: `place` is aligned by the block's layout, and no other code has a pointer to the new block.
         unsafe { place.write(owner) };
-        Ok(Self(Context { block, capacity }))
+        Ok(Self(ManagerContext { block, capacity }))
     }
 
     /// Drops the block out of line, since callers hardly ever need to.
     #[cold]
     #[inline(never)]
-    pub(crate) fn discard(self) {}
+    pub(crate) fn drop_out_of_line(self) {}
 
     /// Drops the block before the error is returned: if the drop panicked while the error was being returned, the error would
     /// leak.
     #[cold]
     #[inline(never)]
-    pub(crate) fn fail(self, error: Error) -> Error {
+    pub(crate) fn drop_and_return(self, error: Error) -> Error {
         drop(self);
         error
     }
@@ -204,28 +204,28 @@ impl<O: Send + 'static> Unfinished<O> {
 
     /// Writes the tensor's fields into the block and returns the tensor. From now on its deleter owns the block.
     #[inline(always)]
-    pub(crate) fn finish(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
-        self.finish_as(Self::PLAIN, tensor, plan)
+    pub(crate) fn into_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
+        self.into_tensor_with(Self::PLAIN, tensor, plan)
     }
 
     const PLAIN: &'static BlockTable = &BlockTable {
-        dims: Context::<O>::DIMS,
+        dims: ManagerContext::<O>::DIMS,
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
     #[inline(always)]
-    fn finish_as(
+    fn into_tensor_with(
         self,
         block: &'static BlockTable,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
-        let header = self.fill(tensor, plan);
+        let header = self.into_versioned(tensor, plan);
         let tensor = match plan.abi {
             Abi::Versioned => Struct::Versioned(header),
-            // SAFETY: `fill` returned the header of this block, with an owner of type `O`, and no other code has it yet.
+            // SAFETY: `into_versioned` returned the header of this block, with an owner of type `O`, and no other code has it yet.
             Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
         let ours = Ours {
@@ -237,9 +237,9 @@ impl<O: Send + 'static> Unfinished<O> {
     }
 
     /// Writes the struct of DLPack 1.0 and later into the block and returns a pointer to it, without the [`Managed`] that
-    /// [`finish`](Self::finish) builds.
+    /// [`into_tensor`](Self::into_tensor) builds.
     #[inline(always)]
-    pub(crate) fn fill(
+    pub(crate) fn into_versioned(
         self,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
@@ -247,18 +247,18 @@ impl<O: Send + 'static> Unfinished<O> {
         let mut context = self.0;
         core::mem::forget(self);
         // SAFETY: `try_new` allocated the block, and it was not freed.
-        let place = unsafe { context.dims() };
+        let place = unsafe { context.dims_address() };
         // SAFETY: the block was allocated with this capacity, and nothing has been stored in it yet.
-        let [shape, strides] = unsafe { tensor.dims.store(place, &mut context.capacity) };
+        let [shape, strides] = unsafe { tensor.dims.store_in_block(place, &mut context.capacity) };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
-            manager_ctx: context.raw(),
+            manager_ctx: context.to_raw(),
             deleter: Some(delete_versioned::<O>),
             flags: plan.flags,
             dl_tensor: abi::DLTensor {
                 data: tensor.data.cast(),
                 device: plan.device.into(),
-                ndim: ndim(tensor.rank()),
+                ndim: ndim_from_rank(tensor.rank()),
                 dtype: tensor.dtype.into(),
                 shape,
                 strides,
@@ -279,20 +279,20 @@ impl<O: Send + 'static> Unfinished<O> {
 /// # Panics
 ///
 /// If this crate did not export the tensor.
-pub(super) fn narrow(
+pub(super) fn narrow_in_place(
     tensor: &mut Managed,
-    cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
+    change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (_, context, dims) = tensor.block_mut();
-    // The owner's type is not known here. No part of `Context` that is used below depends on it.
-    let mut block = Context::<()>::of(*context);
-    let mut part = Descriptor::of_mut(tensor)?;
-    part.cut(cut)?;
-    let (data, byte_offset, rank) = (part.data, part.byte_offset, part.rank());
-    let mut new = if rank <= block.capacity.axes() {
-        part.dims
+    // The owner's type is not known here. No part of `ManagerContext` that is used below depends on it.
+    let mut block = ManagerContext::<()>::from_raw(*context);
+    let mut view = Descriptor::of_tensor_mut(tensor)?;
+    view.apply_view(change)?;
+    let (data, byte_offset, rank) = (view.data, view.byte_offset, view.rank());
+    let mut new = if rank <= block.capacity.max_axes() {
+        view.dims
     } else {
-        ShapeStrides::on_heap(part.shape(), part.strides())?
+        ShapeStrides::on_heap(view.shape(), view.strides())?
     };
     // SAFETY: `dims` comes from the block's own table, so the offset lies inside the block.
     let place = unsafe { block.block.byte_add(dims) }.cast::<i64>();
@@ -302,12 +302,12 @@ pub(super) fn narrow(
         unsafe { free_heap(place) };
     }
     let (head, context, _) = tensor.block_mut();
-    // SAFETY: `place` is this block's storage for `capacity.axes()` axes, which only its `Managed` reaches. A heap pointer that
+    // SAFETY: `place` is this block's storage for `capacity.max_axes()` axes, which only its `Managed` reaches. A heap pointer that
     // was stored there has been freed.
-    let places = unsafe { new.store(place, &mut block.capacity) };
+    let places = unsafe { new.store_in_block(place, &mut block.capacity) };
     [head.shape, head.strides] = places;
-    *context = block.raw();
-    head.ndim = ndim(rank);
+    *context = block.to_raw();
+    head.ndim = ndim_from_rank(rank);
     (head.data, head.byte_offset) = (data.cast(), byte_offset);
     Ok(())
 }
@@ -321,21 +321,24 @@ pub(super) fn narrow(
 /// # Safety
 ///
 /// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
-pub(super) unsafe fn owner<'a, O: Send + 'static>(
+pub(super) unsafe fn owner_of<'a, O: Send + 'static>(
     tensor: &'a Managed,
     described: &Descriptor<'_>,
 ) -> Option<&'a O> {
     let Descriptor { device, stream, .. } = *described;
     // SAFETY: same contract as this function's.
-    let plain = unsafe { exactly::<O>(tensor) };
+    let plain = unsafe { owner_if_exactly::<O>(tensor) };
     if plain.is_some() || device.device_type.api().is_none() {
         return plain;
     }
     // SAFETY: same contract as this function's: an owner that contains an `O` is a wrapper of this crate.
-    let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
+    let shared = || unsafe { owner_if_exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
     // SAFETY: same contract as this function's: an owner that contains an `O` is a wrapper of this crate.
-    let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) }?.owner(device, stream);
-    shared().or_else(|| moved().map(Unfinished::owner))
+    let moved = || {
+        unsafe { owner_if_exactly::<StreamOwner<UnfinishedExport<O>>>(tensor) }?
+            .owner(device, stream)
+    };
+    shared().or_else(|| moved().map(UnfinishedExport::owner))
 }
 
 /// The owner of a tensor, if it is exactly of type `O` and not wrapped in a [`StreamOwner`].
@@ -343,34 +346,34 @@ pub(super) unsafe fn owner<'a, O: Send + 'static>(
 /// # Safety
 ///
 /// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
-pub(super) unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
+pub(super) unsafe fn owner_if_exactly<O>(tensor: &Managed) -> Option<&O> {
     let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
     // SAFETY: two deleters have the same address only if they have the same code. By this function's contract no other owner
     // type's deleter has this code, so the block's owner is an `O`. The block lives until the tensor is released, and no other
     // code uses its owner.
-    Some(unsafe { &(*Context::<O>::of(context).block).owner })
+    Some(unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner })
 }
 
 #[inline(always)]
-fn ndim(rank: usize) -> i32 {
+fn ndim_from_rank(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
 }
 
 /// Drops the owner out of line, since allocation hardly ever fails.
 #[cold]
 #[inline(never)]
-fn drop_aside<O>(_: O) {}
+fn drop_out_of_line<O>(_: O) {}
 
-impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
+impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
     const STREAMED: &'static BlockTable = &BlockTable {
-        dims: Context::<StreamOwner<O>>::DIMS,
+        dims: ManagerContext::<StreamOwner<O>>::DIMS,
         to_legacy: to_legacy::<StreamOwner<O>>,
-        stream: stream::<O>,
+        stream: stream_of_owner::<O>,
     };
 
-    /// Like [`finish`](Unfinished::finish), for an owner that is bound to the stream that writes the memory.
-    pub(crate) fn finish_streamed(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
-        self.finish_as(Self::STREAMED, tensor, plan)
+    /// Like [`into_tensor`](UnfinishedExport::into_tensor), for an owner that is bound to the stream that writes the memory.
+    pub(crate) fn into_streamed_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
+        self.into_tensor_with(Self::STREAMED, tensor, plan)
     }
 }
 
@@ -379,17 +382,17 @@ impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
 /// # Safety
 ///
 /// `context` belongs to a live block with a `StreamOwner<O>` as its owner.
-unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
-    let block = Context::<StreamOwner<O>>::of(context).block;
+unsafe fn stream_of_owner<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
+    let block = ManagerContext::<StreamOwner<O>>::from_raw(context).block;
     // SAFETY: by this function's contract the block is live and has this type.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
 }
 
-impl<O> Drop for Unfinished<O> {
+impl<O> Drop for UnfinishedExport<O> {
     fn drop(&mut self) {
         // SAFETY: `try_new` initialised the block, and this value is the only handle to it.
-        unsafe { Context::<O>::release(self.0.raw()) };
+        unsafe { ManagerContext::<O>::drop_and_free(self.0.to_raw()) };
     }
 }
 
@@ -397,8 +400,8 @@ impl<O> Drop for Unfinished<O> {
 unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
     // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: `fill` set this deleter together with this block as `manager_ctx`, and a consumer calls it once.
-    unsafe { release::<O, true>(context) };
+    // SAFETY: `into_versioned` set this deleter together with this block as `manager_ctx`, and a consumer calls it once.
+    unsafe { release_block::<O, true>(context) };
 }
 
 /// The deleter of a legacy export.
@@ -406,7 +409,7 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
     // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
     // SAFETY: `to_legacy` set this deleter in a block of this type, and a consumer calls it once.
-    unsafe { release::<O, false>(context) };
+    unsafe { release_block::<O, false>(context) };
 }
 
 /// Drops the owner and frees the block. The block is found through `manager_ctx`, since a consumer may have overwritten the
@@ -419,9 +422,9 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
 /// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 // CAP-11, ABI-10
 #[inline]
-unsafe fn release<O, const VERSIONED: bool>(context: *mut c_void) {
+unsafe fn release_block<O, const VERSIONED: bool>(context: *mut c_void) {
     // SAFETY: same contract as this function's.
-    contain_panic(move || unsafe { Context::<O>::release(context) });
+    contain_panic(move || unsafe { ManagerContext::<O>::drop_and_free(context) });
 }
 
 /// Replaces the header of a block by the struct from before DLPack 1.0.
@@ -440,7 +443,7 @@ unsafe fn to_legacy<O>(
         deleter: Some(delete_legacy::<O>),
     };
     // `manager_ctx` has provenance over the whole block; `tensor` might only have it over the header.
-    let header = Context::<O>::of(versioned.manager_ctx)
+    let header = ManagerContext::<O>::from_raw(versioned.manager_ctx)
         .block
         .cast::<abi::DLManagedTensor>();
     // SAFETY: the header is a union of both structs, so it is large enough and aligned for either.

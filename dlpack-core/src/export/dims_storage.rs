@@ -15,7 +15,7 @@ impl ShapeStrides {
     /// to a heap allocation that must still be freed.
     // LAY-02, LAY-03
     #[inline(always)]
-    pub(super) unsafe fn store(
+    pub(super) unsafe fn store_in_block(
         &mut self,
         place: *mut i64,
         capacity: &mut Capacity,
@@ -30,9 +30,12 @@ impl ShapeStrides {
         if rank == 0 {
             return [core::ptr::null_mut(); 2];
         }
-        assert!(rank <= capacity.axes(), "the block was made for these axes");
+        assert!(
+            rank <= capacity.max_axes(),
+            "the block was made for these axes"
+        );
         let place = place.cast::<MaybeUninit<i64>>();
-        // SAFETY: `place` is writable for `capacity.axes()` axes, and `rank` is at most that; `MaybeUninit` permits
+        // SAFETY: `place` is writable for `capacity.max_axes()` axes, and `rank` is at most that; `MaybeUninit` permits
         // uninitialised values.
         let both = unsafe { slice::from_raw_parts_mut(place, 2 * rank) };
         let (shape, strides) = both.split_at_mut(rank);
@@ -66,14 +69,14 @@ unsafe fn store_pointer(both: Box<[i64]>, place: *mut i64) -> [*mut i64; 2] {
     [shape, unsafe { shape.add(rank) }]
 }
 
-/// Frees shape and strides that [`ShapeStrides::store`] put on the heap.
+/// Frees shape and strides that [`ShapeStrides::store_in_block`] put on the heap.
 ///
 /// # Safety
 ///
-/// `place` holds the pointer that `store` wrote. Neither the pointer nor the values are used afterwards.
+/// `place` holds the pointer that `store_in_block` wrote. Neither the pointer nor the values are used afterwards.
 #[cold]
 pub(super) unsafe fn free_heap(place: *mut i64) {
-    // SAFETY: by this function's contract `place` holds the pointer that `store` wrote.
+    // SAFETY: by this function's contract `place` holds the pointer that `store_in_block` wrote.
     let both = unsafe { place.cast::<*mut [i64]>().read() };
     // SAFETY: `store_pointer` got the pointer from `Box::into_raw`, and it is not used afterwards.
     drop(unsafe { Box::from_raw(both) });
@@ -104,7 +107,7 @@ impl Capacity {
 
     /// The number of axes that fit.
     #[inline(always)]
-    pub(super) const fn axes(self) -> usize {
+    pub(super) const fn max_axes(self) -> usize {
         self.0 & !Self::ON_HEAP
     }
 
@@ -114,11 +117,11 @@ impl Capacity {
 
     /// The capacity of the same space after its heap pointer was removed.
     pub(super) const fn without_heap(self) -> Self {
-        Self(self.axes())
+        Self(self.max_axes())
     }
 
     #[inline(always)]
-    pub(super) const fn bits(self) -> usize {
+    pub(super) const fn to_bits(self) -> usize {
         self.0
     }
 

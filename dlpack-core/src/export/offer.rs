@@ -3,8 +3,8 @@
 
 use core::ptr::NonNull;
 
-use crate::export::layer::Layer;
-use crate::export::ways::{export_with, unordered_request};
+use crate::export::finish::{export_with, unordered_request};
+use crate::export::reexport::ReexportOwner;
 use crate::{Descriptor, Error, Managed, abi::DLManagedTensorVersioned, memory::counted::Counted};
 
 /// A tensor of a caller, passed to user code that may keep it, reject it, or keep it and then fail.
@@ -61,11 +61,11 @@ impl Offer {
     /// [`Error::OutOfMemory`].
     pub fn take(&self) -> Result<Managed, Error> {
         let tensor = self.0.as_ref().expect("until the end");
-        let descriptor = Descriptor::of(tensor)?;
+        let descriptor = Descriptor::of_tensor(tensor)?;
         let request = unordered_request(descriptor.device);
         // SAFETY: the owner keeps the tensor alive at its address, and the tensor keeps its memory, which it shares with other
         // writers.
-        unsafe { export_with(Layer(tensor.clone()), descriptor, &request) }
+        unsafe { export_with(ReexportOwner(tensor.clone()), descriptor, &request) }
     }
 
     /// The number of handles that are still alive.

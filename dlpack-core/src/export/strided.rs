@@ -1,12 +1,12 @@
 //! Exports from a buffer-protocol description: byte strides and a C data pointer.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, dims::MAX_RANK};
 use crate::loan::access::Access;
-use crate::request::plan::{Subject, plan_unasked};
+use crate::request::plan::{Subject, plan_without_request};
 use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed};
 
 /// An array in host memory, as Python's buffer protocol describes it.
@@ -59,28 +59,28 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     describe: impl FnOnce(&'a mut O) -> Result<Strided<'a>, E>,
     failed: impl Fn(Error) -> E,
 ) -> Result<Managed, E> {
-    let mut block = Unfinished::new(owner, Capacity::ANY).map_err(&failed)?;
-    // SAFETY: the description is last used by `block.fill` below, before the block becomes a tensor.
+    let mut block = UnfinishedExport::new(owner, Capacity::ANY).map_err(&failed)?;
+    // SAFETY: the description is last used by `block.into_versioned` below, before the block becomes a tensor.
     let array = describe(unsafe { block.owner_in_place() })?;
-    let lists = lists(&array).map_err(&failed)?;
-    let plan = plan_unasked(&Subject {
+    let lists = read_shape_strides(&array).map_err(&failed)?;
+    let plan = plan_without_request(&Subject {
         device: Device::CPU,
         dtype: array.dtype,
         read_only: array.read_only,
         copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let mut tensor = Descriptor::over(array.data, lists, array.dtype, Access::Shared);
+    let mut tensor = Descriptor::for_host_memory(array.data, lists, array.dtype, Access::Shared);
     // `from_raw` runs all checks that an imported tensor needs.
-    // SAFETY: `fill` returns a valid struct that is used only here; by this function's contract its items may be read, and
+    // SAFETY: `into_versioned` returns a valid struct that is used only here; by this function's contract its items may be read, and
     // written unless it is read-only.
-    let tensor = unsafe { Managed::from_raw(block.fill(&mut tensor, &plan)) };
+    let tensor = unsafe { Managed::from_raw(block.into_versioned(&mut tensor, &plan)) };
     tensor.map(Managed::shared).map_err(failed)
 }
 
 /// Shape and strides, with the strides converted to items.
 #[inline]
-fn lists(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
+fn read_shape_strides(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
     let (found, most, bits) = (array.shape.len(), MAX_RANK, array.dtype.itemsize_bits());
     if found > most {
         return Err(Error::TooManyAxes { found, most });

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use crate::{Descriptor, Error, ExportRequest, Managed};
 use crate::{describe::record::NamedDocs, error::text};
-use crate::{export::ways::export_shared, loan::facts::NamedFacts};
+use crate::{export::finish::export_shared, loan::facts::NamedFacts};
 
 /// The export of a tensor that does not keep the struct around it; `None` if the struct has to be kept.
 pub type SharedTensor = Result<Option<Managed>, Error>;

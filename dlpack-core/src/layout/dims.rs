@@ -78,7 +78,7 @@ impl InlineDims {
     /// The strides that pack these extents. Returns `None` if a product overflows or the values are not inline. Unlike
     /// [`packed_strides`](Self::packed_strides), the result keeps its length.
     #[inline]
-    pub(crate) fn packed(&self, order: Order, unit: i64) -> Option<Self> {
+    pub(crate) fn packed_dims(&self, order: Order, unit: i64) -> Option<Self> {
         let mut packed = Self {
             values: [0; INLINE],
             len: self.len,
@@ -109,7 +109,7 @@ impl InlineDims {
 
     /// The list of one axis.
     #[inline(always)]
-    pub(crate) fn one(extent: i64) -> Self {
+    pub(crate) fn single_axis(extent: i64) -> Self {
         let mut values = [0; INLINE];
         values[0] = extent;
         Self { values, len: 1 }
@@ -118,7 +118,7 @@ impl InlineDims {
     /// Replaces the one placeholder (`_`) so that the product is `elements`. `None` if there are several, or if the division
     /// leaves a remainder.
     #[inline(always)]
-    pub(crate) fn filled(mut self, elements: usize) -> Option<Self> {
+    pub(crate) fn fill_hole(mut self, elements: usize) -> Option<Self> {
         let mut hole = None;
         let mut others = 1_i64;
         for axis in 0..INLINE {
@@ -228,7 +228,7 @@ impl Dims {
         let mut dims = Self::new();
         if len <= INLINE {
             dims.inline.len = len;
-        } else if dims.has_room(len) {
+        } else if dims.reserve_more(len) {
             dims.heap.resize(len, 0);
         }
         dims
@@ -236,12 +236,12 @@ impl Dims {
 
     /// The list, or the error of a failed allocation.
     #[inline(always)]
-    pub(crate) fn whole(self) -> Result<Self, Error> {
-        self.check().map(|()| self)
+    pub(crate) fn check_allocated(self) -> Result<Self, Error> {
+        self.check_allocation().map(|()| self)
     }
 
     #[inline(always)]
-    fn check(&self) -> Result<(), Error> {
+    fn check_allocation(&self) -> Result<(), Error> {
         if self.inline.len <= INLINE {
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl Dims {
 
     /// Reserves memory for `more` values. If that fails, the list is replaced by the error.
     #[cold]
-    fn has_room(&mut self, more: usize) -> bool {
+    fn reserve_more(&mut self, more: usize) -> bool {
         let room = self.heap.try_reserve(more).is_ok();
         if !room {
             let bytes = i64::try_from(8 * (self.len() + more)).unwrap_or(i64::MAX);
@@ -284,33 +284,33 @@ impl Dims {
     #[inline]
     pub(crate) fn append(&mut self, values: &[i64]) -> Result<(), Error> {
         values.iter().for_each(|&value| self.push(value));
-        self.check()
+        self.check_allocation()
     }
 
     /// Removes the number of an axis.
-    pub(crate) fn remove(&mut self, axis: usize) -> Result<(), Error> {
+    pub(crate) fn remove_axis(&mut self, axis: usize) -> Result<(), Error> {
         if self.heap.is_empty() {
             let behind = &mut self.inline.values[axis..self.inline.len];
             behind.copy_within(1.., 0);
             self.inline.len -= 1;
             return Ok(());
         }
-        let mut less = Self::from(&self[..axis]).whole()?;
+        let mut less = Self::from(&self[..axis]).check_allocated()?;
         less.append(&self[axis + 1..])?;
         *self = less;
         Ok(())
     }
 
     /// A copy without the number of an axis.
-    pub(crate) fn without(&self, axis: usize) -> Result<Self, Error> {
-        let mut less = self.clone().whole()?;
-        less.remove(axis)?;
+    pub(crate) fn without_axis(&self, axis: usize) -> Result<Self, Error> {
+        let mut less = self.clone().check_allocated()?;
+        less.remove_axis(axis)?;
         Ok(less)
     }
 
     /// A copy with one more number, before that of `axis` or at the end.
-    pub(crate) fn with(&self, axis: usize, value: i64) -> Result<Self, Error> {
-        let mut more = Self::from(&self[..axis]).whole()?;
+    pub(crate) fn with_axis(&self, axis: usize, value: i64) -> Result<Self, Error> {
+        let mut more = Self::from(&self[..axis]).check_allocated()?;
         more.append(&[value])?;
         more.append(&self[axis..])?;
         Ok(more)
@@ -319,7 +319,7 @@ impl Dims {
     #[cold]
     fn push_to_heap(&mut self, value: i64) {
         let lost = self.inline.len > INLINE;
-        if !lost && self.has_room(2 * INLINE) {
+        if !lost && self.reserve_more(2 * INLINE) {
             if self.heap.is_empty() {
                 self.heap.extend_from_slice(&self.inline.values);
             }

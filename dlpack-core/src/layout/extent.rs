@@ -10,7 +10,7 @@ use crate::{DataType, Error, Order, layout::dims::Dims};
     clippy::cast_sign_loss,
     reason = "the value fits, or is not used, as documented"
 )]
-pub(crate) fn size(extent: i64) -> usize {
+pub(crate) fn extent_to_usize(extent: i64) -> usize {
     extent as usize
 }
 
@@ -20,13 +20,13 @@ pub(crate) fn size(extent: i64) -> usize {
     clippy::cast_possible_truncation,
     reason = "the value fits, or is not used, as documented"
 )]
-pub(crate) fn distance(stride: i64) -> isize {
+pub(crate) fn stride_to_isize(stride: i64) -> isize {
     stride as isize
 }
 
 /// The number of items of a shape, or `None` if it exceeds an `i64`.
 #[inline]
-pub(crate) fn count(shape: &[i64]) -> Option<i64> {
+pub(crate) fn count_items(shape: &[i64]) -> Option<i64> {
     let mut items = 1_i64;
     let mut overflow = false;
     for &extent in shape {
@@ -46,14 +46,14 @@ pub(crate) fn count(shape: &[i64]) -> Option<i64> {
 // LAY-19
 #[inline]
 pub(crate) fn packed_bytes(shape: &[i64], dtype: DataType) -> Option<usize> {
-    let bytes = bytes(count(shape)?, dtype.itemsize_bits(), 7)?;
+    let bytes = bytes_of_items(count_items(shape)?, dtype.itemsize_bits(), 7)?;
     usize::try_from(isize::try_from(bytes).ok()?).ok()
 }
 
 /// The bytes of `items` items of `bits` bits plus `added` bits; `None` if the number exceeds an `i64`. With 7 added bits a
 /// partial byte counts, with 0 it does not.
 #[inline]
-pub(crate) fn bytes(items: i64, bits: usize, added: usize) -> Option<i64> {
+pub(crate) fn bytes_of_items(items: i64, bits: usize, added: usize) -> Option<i64> {
     let (bits, added) = (i64::try_from(bits).ok()?, i64::try_from(added).ok()?);
     if bits % 8 == 0 {
         return items.checked_mul(bits / 8)?.checked_add(added / 8);
@@ -73,7 +73,7 @@ pub(crate) struct Reach {
 /// so any memory.
 // LAY-22
 #[inline]
-pub(crate) fn reach(shape: &[i64], strides: &[i64]) -> Option<Reach> {
+pub(crate) fn reached_items(shape: &[i64], strides: &[i64]) -> Option<Reach> {
     let (mut min, mut max) = (0_i64, 0_i64);
     for (&extent, &stride) in shape.iter().zip(strides) {
         let far = (extent - 1).checked_mul(stride)?;
@@ -107,11 +107,11 @@ pub(crate) fn reach_saturating(shape: &[i64], strides: &[i64]) -> (i128, i128) {
 /// inside its memory.
 // LAY-18
 #[inline]
-pub(crate) fn packed(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Error> {
-    let mut strides = Dims::zeroed(shape.len()).whole()?;
+pub(crate) fn packed_strides(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Error> {
+    let mut strides = Dims::zeroed(shape.len()).check_allocated()?;
     match order {
         Order::C => fill_row_major(&mut strides, shape, unit),
-        Order::F => fill(strides.iter_mut().zip(shape), unit),
+        Order::F => fill_packed(strides.iter_mut().zip(shape), unit),
     }
     Ok(strides)
 }
@@ -119,18 +119,18 @@ pub(crate) fn packed(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Err
 /// Writes the row-major strides of `shape` into `strides`.
 #[inline]
 pub(crate) fn fill_row_major(strides: &mut [i64], shape: &[i64], unit: i64) {
-    fill(strides.iter_mut().zip(shape).rev(), unit);
+    fill_packed(strides.iter_mut().zip(shape).rev(), unit);
 }
 
 #[inline]
-fn fill<'a>(axes: impl Iterator<Item = (&'a mut i64, &'a i64)>, mut stride: i64) {
+fn fill_packed<'a>(axes: impl Iterator<Item = (&'a mut i64, &'a i64)>, mut stride: i64) {
     for (place, &extent) in axes {
         *place = stride;
         stride = stride.saturating_mul(extent.max(1));
     }
 }
 
-/// Whether the strides address the items at the same places as [`packed`] strides.
+/// Whether the strides address the items at the same places as those of [`packed_strides`].
 #[inline]
 pub(crate) fn is_packed(order: Order, shape: &[i64], strides: &[i64], mut unit: i64) -> bool {
     let packed = |(&extent, &stride): (&i64, &i64)| {
@@ -147,7 +147,7 @@ pub(crate) fn is_packed(order: Order, shape: &[i64], strides: &[i64], mut unit: 
 }
 
 /// Whether two lists of strides address every item at the same place. The stride of an axis of size 1 does not matter.
-pub(crate) fn same_places(shape: &[i64], strides: &[i64], others: &[i64]) -> bool {
+pub(crate) fn address_same_items(shape: &[i64], strides: &[i64], others: &[i64]) -> bool {
     shape.contains(&0)
         || (shape.iter().zip(strides.iter().zip(others)))
             .all(|(&extent, (stride, other))| extent == 1 || stride == other)
@@ -173,7 +173,7 @@ pub(crate) fn may_leave_gaps(shape: &[i64], strides: &[i64]) -> bool {
 
 /// The shape of the distinct items: the size of each axis with stride 0 is reduced to 1.
 pub(crate) fn without_repeats(shape: &[i64], strides: &[i64]) -> Result<Dims, Error> {
-    let mut once = Dims::from(shape).whole()?;
+    let mut once = Dims::from(shape).check_allocated()?;
     for (extent, &stride) in once.iter_mut().zip(strides) {
         if stride == 0 {
             *extent = 1.min(*extent);
@@ -220,7 +220,7 @@ mod tests {
             (&[0, i64::MAX, 2], Some(0)),
             (&[1 << 32, 1 << 32, 16, 4], None),
         ] {
-            assert_eq!(count(shape), items, "{shape:?}");
+            assert_eq!(count_items(shape), items, "{shape:?}");
         }
     }
 
@@ -235,8 +235,8 @@ mod tests {
             (&[], &[], 1),
         ] {
             let once = without_repeats(shape, strides).unwrap();
-            assert_eq!(count(&once), Some(items), "{shape:?} {strides:?}");
-            let reached = |shape| (items > 0).then(|| reach(shape, strides)).flatten();
+            assert_eq!(count_items(&once), Some(items), "{shape:?} {strides:?}");
+            let reached = |shape| (items > 0).then(|| reached_items(shape, strides)).flatten();
             assert_eq!(reached(shape), reached(&once));
         }
     }
@@ -255,7 +255,11 @@ mod tests {
             (&[2, 2], &[i64::MAX, 1], None),
         ] {
             let expected = reached.map(|(min, max)| Reach { min, max });
-            assert_eq!(reach(shape, strides), expected, "{shape:?} {strides:?}");
+            assert_eq!(
+                reached_items(shape, strides),
+                expected,
+                "{shape:?} {strides:?}"
+            );
         }
     }
 
@@ -268,10 +272,13 @@ mod tests {
             (&[3, 0, 2], &[2, 2, 1]),
             (&[0, i64::MAX, 2], &[i64::MAX, 2, 1]),
         ] {
-            let strides = packed(Order::C, shape, 1).unwrap();
+            let strides = packed_strides(Order::C, shape, 1).unwrap();
             assert_eq!(strides[..], *expected, "{shape:?}");
         }
-        assert_eq!(packed(Order::F, &[2, 3, 4], 1).unwrap()[..], [1, 2, 6]);
+        assert_eq!(
+            packed_strides(Order::F, &[2, 3, 4], 1).unwrap()[..],
+            [1, 2, 6]
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub trait Int: sealed::Number {
 
 /// Seals the traits: the crate would have to validate implementations by other crates.
 pub(crate) mod sealed {
-    use super::{Dims, Error, Numbers, Rank};
+    use super::{Dims, Error, NumberRole, Rank};
 
     pub trait Number {}
 
@@ -38,11 +38,11 @@ pub(crate) mod sealed {
         /// The rank, if the type determines it.
         type Rank: Rank;
 
-        fn read(&self, numbers: Numbers) -> Result<Dims, Error>;
+        fn read(&self, numbers: NumberRole) -> Result<Dims, Error>;
 
         /// Reads the list and consumes it.
         #[inline(always)]
-        fn into_dims(self, numbers: Numbers) -> Result<Dims, Error>
+        fn into_dims(self, numbers: NumberRole) -> Result<Dims, Error>
         where
             Self: Sized,
         {
@@ -81,7 +81,7 @@ impl<I: Int + ?Sized> Int for &I {
 }
 
 #[inline]
-pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
+pub(crate) fn check_extent(axis: usize, found: i128) -> Result<i64, Error> {
     match i64::try_from(found) {
         Ok(extent) if extent >= 0 => Ok(extent),
         _ => Err(Error::BadExtent { axis, found }),
@@ -89,7 +89,7 @@ pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
 }
 
 #[inline]
-pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
+pub(crate) fn check_stride(axis: usize, found: i128) -> Result<i64, Error> {
     match i64::try_from(found) {
         // `HOLE` marks a stride that is still to be filled in. No tensor can have that stride.
         Ok(stride) if stride != HOLE => Ok(stride),
@@ -99,7 +99,7 @@ pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
 
 /// Validates the number of elements or bytes before the first element.
 #[inline]
-pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
+pub(crate) fn check_offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
     match i64::try_from(found) {
         Ok(offset) if offset >= 0 => Ok(offset),
@@ -155,7 +155,7 @@ impl Dims {
     /// A negative extent, or one that exceeds an `i64`.
     #[inline]
     pub fn extents<S: Shape + ?Sized>(shape: &S) -> Result<Self, Error> {
-        shape.read(Numbers::Extents)
+        shape.read(NumberRole::Extents)
     }
 
     /// Reads strides from an array, a `Vec`, a slice or a tuple of integers.
@@ -170,25 +170,25 @@ impl Dims {
     /// A stride that exceeds an `i64`.
     #[inline]
     pub fn strides<S: Strides + ?Sized>(strides: &S) -> Result<Self, Error> {
-        strides.read(Numbers::Strides)
+        strides.read(NumberRole::Strides)
     }
 }
 
 /// The meaning of the numbers in a list.
 #[derive(Clone, Copy, Debug)]
-pub enum Numbers {
+pub enum NumberRole {
     /// The numbers of a [`Shape`].
     Extents,
     /// The numbers of [`Strides`].
     Strides,
 }
 
-impl Numbers {
+impl NumberRole {
     #[inline(always)]
-    fn check(self, axis: usize, found: i128) -> Result<i64, Error> {
+    fn check_number(self, axis: usize, found: i128) -> Result<i64, Error> {
         match self {
-            Self::Extents => extent(axis, found),
-            Self::Strides => stride(axis, found),
+            Self::Extents => check_extent(axis, found),
+            Self::Strides => check_stride(axis, found),
         }
     }
 }
@@ -197,13 +197,13 @@ impl Numbers {
 macro_rules! lists {
     ($($list:ty;)*) => {$(
         impl<I: Int> sealed::List for $list {
-            type Rank = Open;
+            type Rank = OpenRank;
 
             #[inline]
-            fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-                let mut values = Dims::zeroed(self.len()).whole()?;
+            fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+                let mut values = Dims::zeroed(self.len()).check_allocated()?;
                 for (axis, (place, found)) in values.iter_mut().zip(self.iter()).enumerate() {
-                    *place = numbers.check(axis, found.to_i128())?;
+                    *place = numbers.check_number(axis, found.to_i128())?;
                 }
                 Ok(values)
             }
@@ -220,15 +220,15 @@ lists! {
 }
 
 impl<I: Int, const N: usize> sealed::List for [I; N] {
-    type Rank = Fixed<N>;
+    type Rank = FixedRank<N>;
 
     #[inline]
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
         let mut values = [0; N];
         for (axis, found) in self.iter().enumerate() {
-            values[axis] = numbers.check(axis, found.to_i128())?;
+            values[axis] = numbers.check_number(axis, found.to_i128())?;
         }
-        Dims::from(values).whole()
+        Dims::from(values).check_allocated()
     }
 }
 
@@ -239,7 +239,7 @@ impl<L: sealed::List + ?Sized> sealed::List for &L {
     type Rank = L::Rank;
 
     #[inline]
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
         (**self).read(numbers)
     }
 }
@@ -248,10 +248,10 @@ impl<S: Shape + ?Sized> Shape for &S {}
 impl<S: Strides + ?Sized> Strides for &S {}
 
 impl sealed::List for Dims {
-    type Rank = Open;
+    type Rank = OpenRank;
 
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-        self.clone().whole()?[..].read(numbers)
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+        self.clone().check_allocated()?[..].read(numbers)
     }
 }
 
@@ -264,14 +264,14 @@ impl Strides for Dims {}
 pub struct List(pub Result<Dims, Error>);
 
 impl sealed::List for List {
-    type Rank = Open;
+    type Rank = OpenRank;
 
-    fn read(&self, _: Numbers) -> Result<Dims, Error> {
-        self.0.clone()?.whole()
+    fn read(&self, _: NumberRole) -> Result<Dims, Error> {
+        self.0.clone()?.check_allocated()
     }
 
     #[inline(always)]
-    fn into_dims(self, _: Numbers) -> Result<Dims, Error> {
+    fn into_dims(self, _: NumberRole) -> Result<Dims, Error> {
         self.0
     }
 }
@@ -299,11 +299,11 @@ pub(crate) use for_tuples;
 macro_rules! tuples {
     ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
         impl<$($name: Int),*> sealed::List for ($($name,)*) {
-            type Rank = Fixed<$rank>;
+            type Rank = FixedRank<$rank>;
 
             #[inline]
-            fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-                Dims::from([$(numbers.check($index, self.$index.to_i128())?),*]).whole()
+            fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+                Dims::from([$(numbers.check_number($index, self.$index.to_i128())?),*]).check_allocated()
             }
         }
 
@@ -315,11 +315,11 @@ for_tuples!(tuples);
 
 /// A rank of exactly `N` axes.
 #[derive(Debug)]
-pub enum Fixed<const N: usize> {}
+pub enum FixedRank<const N: usize> {}
 
 /// A rank that is known only at run time.
 #[derive(Debug)]
-pub enum Open {}
+pub enum OpenRank {}
 
 /// A rank, fixed or open.
 pub trait Rank {
@@ -327,21 +327,21 @@ pub trait Rank {
     const RANK: Option<usize>;
 }
 
-impl<const N: usize> Rank for Fixed<N> {
+impl<const N: usize> Rank for FixedRank<N> {
     const RANK: Option<usize> = Some(N);
 }
 
-impl Rank for Open {
+impl Rank for OpenRank {
     const RANK: Option<usize> = None;
 }
 
 /// Strides of this rank fit shapes of rank `R`.
 pub trait Fits<R> {}
 
-impl<const N: usize> Fits<Self> for Fixed<N> {}
+impl<const N: usize> Fits<Self> for FixedRank<N> {}
 // A list of unknown length fits every shape, and every list of strides fits it: the values are checked at run time.
-impl<const N: usize> Fits<Open> for Fixed<N> {}
-impl<R> Fits<R> for Open {}
+impl<const N: usize> Fits<OpenRank> for FixedRank<N> {}
+impl<R> Fits<R> for OpenRank {}
 
 /// Strides that fit the shape `S`, as far as the types tell. Derived code requires it.
 #[diagnostic::on_unimplemented(

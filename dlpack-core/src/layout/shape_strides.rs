@@ -55,7 +55,7 @@ impl ShapeStrides {
     pub(crate) fn from_axes(
         axes: impl ExactSizeIterator<Item = (i64, i64)>,
     ) -> Result<Self, Error> {
-        Self::filled(axes.len(), |shape, strides| {
+        Self::fill_new(axes.len(), |shape, strides| {
             for ((extent, stride), axis) in shape.iter_mut().zip(strides).zip(axes) {
                 (*extent, *stride) = axis;
             }
@@ -65,7 +65,7 @@ impl ShapeStrides {
     /// Copies a shape and computes its row-major strides.
     #[inline]
     pub(crate) fn row_major(shape: &[i64]) -> Result<Self, Error> {
-        Self::filled(shape.len(), |extents, strides| {
+        Self::fill_new(shape.len(), |extents, strides| {
             extents.copy_from_slice(shape);
             extent::fill_row_major(strides, shape, 1);
         })
@@ -73,7 +73,7 @@ impl ShapeStrides {
 
     /// Allocates space for `rank` axes and calls `fill` to write them.
     #[inline(always)]
-    fn filled(rank: usize, fill: impl FnOnce(&mut [i64], &mut [i64])) -> Result<Self, Error> {
+    fn fill_new(rank: usize, fill: impl FnOnce(&mut [i64], &mut [i64])) -> Result<Self, Error> {
         let mut dims = Self::from_inline([0; INLINE], [0; INLINE], rank);
         if rank <= INLINE {
             let [shape, strides] = &mut dims.inline;

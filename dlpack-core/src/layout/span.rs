@@ -1,6 +1,6 @@
 //! The bytes that a strided array occupies, and whether two arrays may share one. Arithmetic on addresses only.
 
-use crate::layout::extent::size;
+use crate::layout::extent::extent_to_usize;
 
 /// The memory that the elements of an array occupy.
 ///
@@ -40,8 +40,8 @@ impl Span {
             if extent == 1 {
                 continue;
             }
-            let bytes = size(stride.wrapping_abs()).wrapping_mul(unit);
-            let far = size(extent - 1).wrapping_mul(bytes);
+            let bytes = extent_to_usize(stride.wrapping_abs()).wrapping_mul(unit);
+            let far = extent_to_usize(extent - 1).wrapping_mul(bytes);
             if stride < 0 {
                 span.start = span.start.wrapping_sub(far);
             } else {

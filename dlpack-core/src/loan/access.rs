@@ -35,7 +35,7 @@ impl Access {
 
     /// The access to elements of type `T`. If not every bit pattern is a valid `T`, as for `bool`, the memory becomes
     /// read-only: a consumer could write a byte that is invalid in Rust. Only this function decides that.
-    pub(crate) fn over<T: Element>(self) -> Self {
+    pub(crate) fn for_elements<T: Element>(self) -> Self {
         if T::ANY_BITS {
             self
         } else {

@@ -10,13 +10,13 @@ pub struct Facts {
     /// The number of axes before those of the element type.
     leading: Option<usize>,
     trailing: usize,
-    write: Write,
+    write: WritableExports,
     host: bool,
 }
 
 /// Which exports are certain to be writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Write {
+enum WritableExports {
     None,
     /// None, and none can be: not every bit pattern is a valid element.
     Never,
@@ -34,7 +34,7 @@ impl Facts {
         dtype: None,
         leading: None,
         trailing: 0,
-        write: Write::None,
+        write: WritableExports::None,
         host: false,
     };
 
@@ -65,18 +65,18 @@ impl Facts {
             leading: Some(1),
             trailing: E::TRAILING.len(),
             write: if E::ANY_BITS {
-                Write::None
+                WritableExports::None
             } else {
-                Write::Never
+                WritableExports::Never
             },
             host: true,
         }
     }
 
     /// Sets which exports are writable, unless the element type forbids writing.
-    const fn write(self, write: Write) -> Self {
+    const fn with_write(self, write: WritableExports) -> Self {
         match self.write {
-            Write::Never => self,
+            WritableExports::Never => self,
             _ => Self { write, ..self },
         }
     }
@@ -84,7 +84,7 @@ impl Facts {
     /// The list validates the bytes when it reads them, so the element type does not forbid writing.
     pub const fn any_bits(self) -> Self {
         Self {
-            write: Write::None,
+            write: WritableExports::None,
             ..self
         }
     }
@@ -128,13 +128,13 @@ impl Facts {
 
     /// Consumers must not write.
     pub const fn read_only(self) -> Self {
-        self.write(Write::None)
+        self.with_write(WritableExports::None)
     }
 
     /// An export that owns the data is writable.
     pub const fn writable(self) -> Self {
         match self.write {
-            Write::None => self.write(Write::Owned),
+            WritableExports::None => self.with_write(WritableExports::Owned),
             _ => self,
         }
     }
@@ -142,7 +142,7 @@ impl Facts {
     /// An export that owns the data is writable, and one through a shared reference is read-only.
     pub const fn writable_alone(self) -> Self {
         match self.write {
-            Write::None => self.write(Write::Alone),
+            WritableExports::None => self.with_write(WritableExports::Alone),
             _ => self,
         }
     }
@@ -150,18 +150,20 @@ impl Facts {
     /// Whether a writable export is certain to need exclusive access.
     #[must_use]
     pub const fn is_writable_alone(&self) -> bool {
-        matches!(self.write, Write::Alone)
+        matches!(self.write, WritableExports::Alone)
     }
 
     /// Every export is writable.
     pub const fn writable_shared(self) -> Self {
-        self.write(Write::Shared)
+        self.with_write(WritableExports::Shared)
     }
 
     /// The facts for an export through a shared reference.
     pub const fn shared(self) -> Self {
         match self.write {
-            Write::Owned | Write::Alone => self.write(Write::None),
+            WritableExports::Owned | WritableExports::Alone => {
+                self.with_write(WritableExports::None)
+            }
             _ => self,
         }
     }
@@ -177,12 +179,15 @@ impl Facts {
 
     /// Whether every export is certain to be writable.
     pub(crate) const fn is_writable_shared(&self) -> bool {
-        matches!(self.write, Write::Shared)
+        matches!(self.write, WritableExports::Shared)
     }
 
     /// Whether an export that owns the data is certain to be writable. For tensors that are always shared, a shared export.
     pub(crate) const fn is_writable(&self) -> bool {
-        matches!(self.write, Write::Owned | Write::Alone | Write::Shared)
+        matches!(
+            self.write,
+            WritableExports::Owned | WritableExports::Alone | WritableExports::Shared
+        )
     }
 }
 

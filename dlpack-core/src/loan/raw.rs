@@ -21,7 +21,7 @@ pub trait Address {
     const WRITABLE: bool;
     /// Converts to a raw pointer.
     #[doc(hidden)]
-    fn pointer(self) -> *mut Self::Element;
+    fn into_pointer(self) -> *mut Self::Element;
 }
 
 macro_rules! addresses {
@@ -30,7 +30,7 @@ macro_rules! addresses {
             type Element = T;
             const WRITABLE: bool = $writable;
             #[inline]
-            fn pointer(self) -> *mut T {
+            fn into_pointer(self) -> *mut T {
                 ($cast)(self)
             }
         }
@@ -54,7 +54,7 @@ pub fn address<A: Address>(address: A) -> Start {
     } else {
         Access::Read
     };
-    let mut memory = Memory::new(address.pointer().cast_const(), 0, Device::CPU, access);
+    let mut memory = Memory::new(address.into_pointer().cast_const(), 0, Device::CPU, access);
     memory.any_device = true;
     Start(memory)
 }
@@ -68,5 +68,5 @@ pub fn address<A: Address>(address: A) -> Start {
 pub unsafe fn raw<'a>(start: Start, len: usize) -> Loan<'a> {
     let Start(mut memory) = start;
     memory.bytes = len.saturating_mul(memory.element);
-    Loan::over(memory)
+    Loan::of_memory(memory)
 }

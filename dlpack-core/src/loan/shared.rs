@@ -35,13 +35,13 @@ use crate::{Device, Error};
 /// ```
 pub struct SharedBuffer<T> {
     len: usize,
-    home: Home,
+    allocation: SharedAllocation,
     elements: PhantomData<T>,
 }
 
 /// A handle to a buffer's allocation, or to a range of it, without the element type.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct SharedAllocation {
     start: *mut u8,
     bytes: usize,
     access: Access,
@@ -51,15 +51,15 @@ pub(crate) struct Home {
     keeper: Counted,
 }
 
-// SAFETY: `Home` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and `Sync`.
-unsafe impl Send for Home {}
-// SAFETY: `Home` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and `Sync`.
-unsafe impl Sync for Home {}
+// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and `Sync`.
+unsafe impl Send for SharedAllocation {}
+// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and `Sync`.
+unsafe impl Sync for SharedAllocation {}
 
-impl Home {
+impl SharedAllocation {
     /// The address of the first byte, and the number of bytes.
     #[inline]
-    pub(crate) fn bytes(&self) -> (*mut u8, usize) {
+    pub(crate) fn byte_range(&self) -> (*mut u8, usize) {
         (self.start, self.bytes)
     }
 
@@ -93,8 +93,8 @@ impl<T: Plain> SharedBuffer<T> {
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
         let data = memory.as_mut_ptr().cast();
-        let mut buffer = Self::kept_by(memory, data, len, Access::Shared)?;
-        buffer.home.is_own = true;
+        let mut buffer = Self::from_keeper(memory, data, len, Access::Shared)?;
+        buffer.allocation.is_own = true;
         Ok(buffer)
     }
 
@@ -115,16 +115,16 @@ impl<T: Plain> SharedBuffer<T> {
         Ok(buffer)
     }
 
-    /// Wraps memory that `home` keeps alive: `len` aligned, initialised elements, to which other code has the access `access`.
-    /// If the allocation of the handle fails, `home` is dropped.
-    pub(crate) fn kept_by(
-        home: impl Send + Sync + 'static,
+    /// Wraps memory that `owner` keeps alive: `len` aligned, initialised elements, which other code may access as `access` says.
+    /// If no memory is left for the reference count, `owner` is dropped.
+    pub(crate) fn from_keeper(
+        owner: impl Send + Sync + 'static,
         data: *mut T,
         len: usize,
         access: Access,
     ) -> Result<Self, Error> {
-        let keeper = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
-        let home = Home {
+        let keeper = Counted::new(owner).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
+        let allocation = SharedAllocation {
             start: data.cast(),
             bytes: len.saturating_mul(size_of::<T>()),
             access,
@@ -133,24 +133,29 @@ impl<T: Plain> SharedBuffer<T> {
         };
         Ok(Self {
             len,
-            home,
+            allocation,
             elements: PhantomData,
         })
     }
 
-    /// A buffer over a range of an existing shared allocation: `len` aligned, initialised elements inside `home`. Other code
-    /// has the access `access`, or, if that is only to read, possibly the access that `home` already grants.
-    pub(crate) fn within(home: &Home, data: *mut T, len: usize, access: Access) -> Self {
-        let mut home = home.clone();
-        home.access = match access {
-            Access::Read if home.access.is_shared() => Access::ReadShared,
+    /// A buffer over a range of an existing shared allocation: `len` aligned, initialised elements inside `allocation`. Other code
+    /// may access them as `access` says, and may also write if the allocation already permits it.
+    pub(crate) fn from_allocation(
+        allocation: &SharedAllocation,
+        data: *mut T,
+        len: usize,
+        access: Access,
+    ) -> Self {
+        let mut allocation = allocation.clone();
+        allocation.access = match access {
+            Access::Read if allocation.access.is_shared() => Access::ReadShared,
             access => access,
         };
-        home.is_own &= !home.access.is_read_only();
-        (home.start, home.bytes) = (data.cast(), len.saturating_mul(size_of::<T>()));
+        allocation.is_own &= !allocation.access.is_read_only();
+        (allocation.start, allocation.bytes) = (data.cast(), len.saturating_mul(size_of::<T>()));
         Self {
             len,
-            home,
+            allocation,
             elements: PhantomData,
         }
     }
@@ -185,7 +190,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.home.access.is_read_only()
+        self.allocation.access.is_read_only()
     }
 
     /// The address of the first element. The caller must exclude data races for accesses through it.
@@ -197,7 +202,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn as_ptr(&self) -> *mut T {
-        self.home.start.cast()
+        self.allocation.start.cast()
     }
 
     /// One element.
@@ -214,8 +219,8 @@ impl<T: Plain> SharedBuffer<T> {
     #[must_use]
     pub fn get(&self, index: usize) -> T {
         let mut element = MaybeUninit::uninit();
-        self.load(index, slice::from_mut(&mut element));
-        // SAFETY: `load` wrote every byte of a valid value.
+        self.load_range(index, slice::from_mut(&mut element));
+        // SAFETY: `load_range` wrote every byte of a valid value.
         unsafe { element.assume_init() }
     }
 
@@ -233,9 +238,9 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// If the range exceeds the buffer.
     pub fn get_range(&self, start: usize, elements: &mut [T]) {
-        // SAFETY: the type change keeps the layout, and `load` writes only valid values.
+        // SAFETY: the type change keeps the layout, and `load_range` writes only valid values.
         let room = unsafe { &mut *(ptr::from_mut(elements) as *mut [MaybeUninit<T>]) };
-        self.load(start, room);
+        self.load_range(start, room);
     }
 
     /// Replaces one element.
@@ -268,7 +273,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// If the range exceeds the buffer, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn set_range(&self, start: usize, elements: &[T]) {
         // SAFETY: a slice has `len` elements at its address.
-        unsafe { self.store(start, elements.as_ptr(), elements.len()) };
+        unsafe { self.store_range(start, elements.as_ptr(), elements.len()) };
     }
 
     /// Sets every element to the same value.
@@ -301,7 +306,7 @@ impl<T: Plain> SharedBuffer<T> {
         };
         for index in (0..self.len).step_by(copies) {
             // SAFETY: `from` points to one element, or to `copies` elements in `block`, and at most that many are read.
-            unsafe { self.store(index, from, copies.min(self.len - index)) };
+            unsafe { self.store_range(index, from, copies.min(self.len - index)) };
         }
     }
 
@@ -349,8 +354,8 @@ impl<T: Plain> SharedBuffer<T> {
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
         let mut elements = Vec::with_capacity(self.len);
-        self.load(0, &mut elements.spare_capacity_mut()[..self.len]);
-        // SAFETY: `load` wrote `self.len` valid values.
+        self.load_range(0, &mut elements.spare_capacity_mut()[..self.len]);
+        // SAFETY: `load_range` wrote `self.len` valid values.
         unsafe { elements.set_len(self.len) };
         elements
     }
@@ -365,7 +370,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.home.is_own || self.home.keeper.holds() > 1 {
+        if !self.allocation.is_own || self.allocation.keeper.holds() > 1 {
             return None;
         }
         if !T::ANY_BITS {
@@ -413,15 +418,15 @@ impl<T: Plain> SharedBuffer<T> {
     }
 
     /// The address of `count` elements from `index` on. Panics if they exceed the buffer.
-    fn place(&self, index: usize, count: usize) -> *mut T {
+    fn range_address(&self, index: usize, count: usize) -> *mut T {
         if count > self.len.saturating_sub(index) {
-            self.no_such(index, count);
+            self.panic_out_of_range(index, count);
         }
         self.as_ptr().wrapping_add(index)
     }
 
     #[cold]
-    fn no_such(&self, index: usize, count: usize) -> ! {
+    fn panic_out_of_range(&self, index: usize, count: usize) -> ! {
         let len = self.len;
         assert!(
             count == 1,
@@ -431,12 +436,12 @@ impl<T: Plain> SharedBuffer<T> {
     }
 
     /// Copies elements from `index` on, as many as `elements` holds.
-    fn load(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
+    fn load_range(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
         // Computed before the pointer is taken: a later use of `elements` would invalidate the pointer.
         let (count, bytes) = (elements.len(), size_of_val(elements));
         let to = elements.as_mut_ptr().cast::<T>();
-        let from = self.place(index, count).cast();
-        // SAFETY: `place` checked the range, and `self` keeps its initialised elements alive. All Rust code accesses
+        let from = self.range_address(index, count).cast();
+        // SAFETY: `range_address` checked the range, and `self` keeps its initialised elements alive. All Rust code accesses
         // them atomically while other code may write. `to` has space for `bytes` bytes.
         unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
         // SAFETY: `atomic::load` wrote all `count` elements.
@@ -448,13 +453,13 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Safety
     ///
     /// `from` points to `count` readable elements, with any alignment.
-    unsafe fn store(&self, index: usize, from: *const T, count: usize) {
+    unsafe fn store_range(&self, index: usize, from: *const T, count: usize) {
         assert!(
             !self.is_read_only(),
             "the memory belongs to a read-only tensor"
         );
-        let to = self.place(index, count).cast();
-        // SAFETY: `from` is readable by this function's contract. `place` checked the range, and its elements are kept alive by
+        let to = self.range_address(index, count).cast();
+        // SAFETY: `from` is readable by this function's contract. `range_address` checked the range, and its elements are kept alive by
         // `self`. All Rust code accesses them atomically while other code may read or write.
         unsafe { atomic::store(from.cast(), to, count * size_of::<T>(), align_of::<T>()) };
     }
@@ -464,7 +469,7 @@ impl<T> Clone for SharedBuffer<T> {
     fn clone(&self) -> Self {
         Self {
             len: self.len,
-            home: self.home.clone(),
+            allocation: self.allocation.clone(),
             elements: PhantomData,
         }
     }
@@ -473,9 +478,9 @@ impl<T> Clone for SharedBuffer<T> {
 impl<T> fmt::Debug for SharedBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedBuffer")
-            .field("data", &self.home.start)
+            .field("data", &self.allocation.start)
             .field("len", &self.len)
-            .field("access", &self.home.access)
+            .field("access", &self.allocation.access)
             .finish_non_exhaustive()
     }
 }
@@ -485,12 +490,12 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
 
     fn lend(&self) -> Loan<'_> {
         // SAFETY: the address holds `len` elements that the handle keeps alive while `self` is borrowed. If the memory was
-        // adopted for reading, no code writes it, by the contract of the adoption, and `store` panics. Otherwise other code may
+        // adopted for reading, no code writes it, by the contract of the adoption, and `store_range` panics. Otherwise other code may
         // write it: the access set below says so, and Rust code accesses it only atomically, as `from_raw_parts_mut` requires.
         let mut loan = unsafe { Loan::from_raw_parts(self.as_ptr(), self.len, Device::CPU) };
-        // `bool`s may be written too, since `load` makes every byte a valid value.
-        loan.memory.access = self.home.access;
-        loan.memory.home = Some(NonNull::from(&self.home));
+        // `bool`s may be written too, since `load_range` makes every byte a valid value.
+        loan.memory.access = self.allocation.access;
+        loan.memory.allocation = Some(NonNull::from(&self.allocation));
         loan
     }
 }

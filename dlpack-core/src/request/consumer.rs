@@ -27,7 +27,10 @@ pub enum Consumer {
 }
 
 /// Where the consumer of an export reads first. An export without a request is unordered.
-pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+pub(crate) fn consumer_of(
+    request: Option<&ExportRequest>,
+    device: Device,
+) -> Result<Consumer, Error> {
     request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
 }
 

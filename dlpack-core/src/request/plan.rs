@@ -121,7 +121,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         });
     }
 
-    let (device, moved) = target(request, subject)?;
+    let (device, moved) = target_device(request, subject)?;
     let needed = if moved {
         Some("the data lies on another device")
     } else if subject.copied {
@@ -150,7 +150,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         Transfer::Share
     };
     let device = if transfer == Transfer::Copy {
-        copied_to(device, subject, moved)?
+        device_of_copy(device, subject, moved)?
     } else {
         device
     };
@@ -159,13 +159,13 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         abi,
         transfer,
         device,
-        flags: flags(subject, transfer, copied, abi),
+        flags: struct_flags(subject, transfer, copied, abi),
     })
 }
 
 /// The flags of the struct. A copy is writable.
 #[inline]
-fn flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
+fn struct_flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
     let flag = |is: bool, flag: u64| if is { flag } else { 0 };
     if abi == Abi::Legacy {
         return 0;
@@ -182,7 +182,7 @@ fn flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
 }
 
 /// The device of a copy, if one can be made: by the host, or by the driver of the device.
-fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
+fn device_of_copy(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
     let device = subject.device;
     if device.device_type.is_host_readable() {
         // A copy of host-readable memory is ordinary host memory, even if the original was registered with a driver.
@@ -192,42 +192,42 @@ fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device
         return Ok(requested);
     }
     if moved {
-        return unreachable(device, requested);
+        return unreachable_device(device, requested);
     }
     Err(Error::CannotCopy { device })
 }
 
 /// The device on which the consumer gets the data, and whether the data must move there.
-fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
+fn target_device(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
     let own = subject.device;
     match request.dl_device {
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
         Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
         Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
-        Some(requested) => unreachable(own, requested),
+        Some(requested) => unreachable_device(own, requested),
     }
 }
 
-fn unreachable<T>(data: Device, requested: Device) -> Result<T, Error> {
+fn unreachable_device<T>(data: Device, requested: Device) -> Result<T, Error> {
     Err(Error::UnreachableDevice { data, requested })
 }
 
 /// The plan of an export without a request, for a consumer in Rust.
 #[inline]
-pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
+pub(crate) fn plan_without_request(subject: &Subject) -> Plan {
     let (abi, transfer) = (Abi::Versioned, Transfer::Share);
     Plan {
         abi,
         transfer,
         device: subject.device,
-        flags: flags(subject, transfer, subject.copied, abi),
+        flags: struct_flags(subject, transfer, subject.copied, abi),
     }
 }
 
 /// Where the data of an export comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum TransferPath {
     /// The memory of the owner, which the export keeps.
     Share,
     /// A copy by the host.
@@ -241,12 +241,12 @@ pub(crate) enum Way {
 impl Plan {
     /// The source of the data on this device; `copied` if the description owns a copy.
     #[inline]
-    pub(crate) fn way(&self, device: Device, copied: bool) -> Way {
+    pub(crate) fn transfer_path(&self, device: Device, copied: bool) -> TransferPath {
         match (self.transfer, copied, device.device_type) {
-            (Transfer::Copy, _, DeviceType::CPU) => Way::CopyHost,
-            (Transfer::Copy, _, _) => Way::CopyDevice,
-            (Transfer::Share, true, _) => Way::AlreadyCopied,
-            (Transfer::Share, false, _) => Way::Share,
+            (Transfer::Copy, _, DeviceType::CPU) => TransferPath::CopyHost,
+            (Transfer::Copy, _, _) => TransferPath::CopyDevice,
+            (Transfer::Share, true, _) => TransferPath::AlreadyCopied,
+            (Transfer::Share, false, _) => TransferPath::Share,
         }
     }
 }
@@ -259,15 +259,20 @@ mod tests {
     fn every_plan_has_its_way() {
         let gpu = Device::cuda(0);
         for (transfer, device, copied, expected) in [
-            (Transfer::Share, Device::CPU, false, Way::Share),
-            (Transfer::Share, gpu, false, Way::Share),
-            (Transfer::Share, Device::CPU, true, Way::AlreadyCopied),
-            (Transfer::Share, gpu, true, Way::AlreadyCopied),
+            (Transfer::Share, Device::CPU, false, TransferPath::Share),
+            (Transfer::Share, gpu, false, TransferPath::Share),
+            (
+                Transfer::Share,
+                Device::CPU,
+                true,
+                TransferPath::AlreadyCopied,
+            ),
+            (Transfer::Share, gpu, true, TransferPath::AlreadyCopied),
             // A tensor that was made for the request is copied once more if it must become writable or change device.
-            (Transfer::Copy, Device::CPU, true, Way::CopyHost),
-            (Transfer::Copy, Device::CPU, false, Way::CopyHost),
-            (Transfer::Copy, gpu, true, Way::CopyDevice),
-            (Transfer::Copy, gpu, false, Way::CopyDevice),
+            (Transfer::Copy, Device::CPU, true, TransferPath::CopyHost),
+            (Transfer::Copy, Device::CPU, false, TransferPath::CopyHost),
+            (Transfer::Copy, gpu, true, TransferPath::CopyDevice),
+            (Transfer::Copy, gpu, false, TransferPath::CopyDevice),
         ] {
             let plan = Plan {
                 abi: Abi::Versioned,
@@ -275,7 +280,7 @@ mod tests {
                 device,
                 flags: 0,
             };
-            let found = plan.way(device, copied);
+            let found = plan.transfer_path(device, copied);
             assert_eq!(found, expected, "{transfer:?} {device} {copied}");
         }
     }

@@ -56,7 +56,8 @@ pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
             needed: dtype.padded(),
         });
     };
-    let items = usize::try_from(extent::count(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
+    let items =
+        usize::try_from(extent::count_items(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
     let (len, mut bytes) = (items.saturating_mul(itemsize), Vec::new());
     let room = bytes.try_reserve_exact(len);
     room.map_err(|_| Error::OutOfMemory { bytes: len })?;

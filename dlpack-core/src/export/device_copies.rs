@@ -3,12 +3,12 @@
 
 use core::ptr::without_provenance_mut;
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
-use crate::export::{fresh::copy_on_host, fresh::over_copy};
+use crate::export::{host_memory::copy_on_host, host_memory::export_copied_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::loan::access::Access;
-use crate::request::{Consumer, Plan, consumer::reader};
+use crate::request::{Consumer, Plan, consumer::consumer_of};
 use crate::stream::driver::{Driver, driver};
 use crate::stream::{Queue, memory::DeviceMemory, order::order, owner::StreamOwner};
 use crate::stream::{release::Release, rules::producer, visit::Capture};
@@ -16,26 +16,27 @@ use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
 use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
 
 /// Copies memory that the host cannot read.
-pub(super) fn copy(
+pub(super) fn copy_by_driver(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
-        let (data, memory) = on_device(descriptor, reader(request, descriptor.device)?)?;
+        let (data, memory) =
+            copy_bytes_on_device(descriptor, consumer_of(request, descriptor.device)?)?;
         let lists = ShapeStrides::new(descriptor.shape(), descriptor.strides())?;
         let (data, dtype) = (without_provenance_mut(data), descriptor.dtype);
         let mut copy = Descriptor {
             byte_offset: descriptor.byte_offset,
             legacy: descriptor.legacy,
-            ..Descriptor::over(data, lists, dtype, Access::Exclusive)
+            ..Descriptor::for_host_memory(data, lists, dtype, Access::Exclusive)
         };
         let capacity = Capacity::of_rank(copy.rank());
-        return Ok(Unfinished::new(memory, capacity)?.finish_streamed(&mut copy, plan));
+        return Ok(UnfinishedExport::new(memory, capacity)?.into_streamed_tensor(&mut copy, plan));
     }
-    let (start, mut memory) = to_host(descriptor)?;
+    let (start, mut memory) = copy_bytes_to_host(descriptor)?;
     if descriptor.view().is_contiguous() {
-        return over_copy(memory, &descriptor.view(), descriptor.legacy, plan);
+        return export_copied_bytes(memory, &descriptor.view(), descriptor.legacy, plan);
     }
     let first = descriptor.data.addr() - start;
     let there = TensorRef {
@@ -48,7 +49,7 @@ pub(super) fn copy(
 }
 
 /// The driver that makes the copy, and the stream that the copy has to follow.
-fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
+fn find_driver_and_stream(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
     let device = descriptor.device;
     let stream = producer(device, descriptor.stream);
     let (Some(api), Some(stream)) = (device.device_type.api(), stream) else {
@@ -62,14 +63,14 @@ fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error
 ///
 /// The copy is queued after the producer's work, and is complete when this function returns.
 // DEV-09
-fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
+fn copy_bytes_to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
     let (start, end) = descriptor.bytes_reached().unwrap_or((0, 0));
     let bytes = end - start;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes == 0 {
         return Ok((start, memory));
     }
-    let (driver, stream) = writer(descriptor)?;
+    let (driver, stream) = find_driver_and_stream(descriptor)?;
     let visit = driver.visit(descriptor.device)?;
     if visit.find(stream)?.1 != Capture::No {
         return capturing("data cannot be brought to the host while its stream captures");
@@ -92,7 +93,7 @@ fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> 
 ///
 /// The bytes between the items are copied too, so the strides stay the same.
 // CPY-08
-fn on_device(
+fn copy_bytes_on_device(
     descriptor: &Descriptor<'_>,
     consumer: Consumer,
 ) -> Result<(usize, StreamOwner<DeviceMemory>), Error> {
@@ -100,7 +101,7 @@ fn on_device(
     let Some((start, end)) = descriptor.bytes_reached() else {
         return Ok((0, DeviceMemory::none(device).after(Release::Free, 0)));
     };
-    let (driver, own) = writer(descriptor)?;
+    let (driver, own) = find_driver_and_stream(descriptor)?;
     let visit = driver.visit(device)?;
     let (here, writing) = visit.find(own)?;
     // A consumer without a stream cannot wait for this copy. The copy then runs on the producer's stream, and is waited for

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::layout::Dims;
-use crate::layout::extent::{self, distance, size};
+use crate::layout::extent::{self, extent_to_usize, stride_to_isize};
 use crate::{Error, Order};
 
 /// The selection on one axis.
@@ -19,20 +19,20 @@ pub enum Pick {
 
 /// The layout of a view.
 #[derive(Debug)]
-pub(crate) struct Cut {
+pub(crate) struct LayoutView {
     /// The distance in items from the first item of the whole to the first item of the view.
     pub(crate) first: isize,
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
 }
 
-impl Cut {
+impl LayoutView {
     /// The view of the whole.
-    pub(crate) fn of(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+    pub(crate) fn whole_layout(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
             first: 0,
-            shape: Dims::from(shape).whole()?,
-            strides: Dims::from(strides).whole()?,
+            shape: Dims::from(shape).check_allocated()?,
+            strides: Dims::from(strides).check_allocated()?,
         })
     }
 
@@ -46,9 +46,9 @@ impl Cut {
 
     /// Selects one index of an axis and removes the axis.
     pub(crate) fn index(&mut self, axis: usize, index: usize) -> Result<(), Error> {
-        self.slice(axis, &one(index))?;
-        self.shape.remove(axis)?;
-        self.strides.remove(axis)
+        self.slice(axis, &single_index(index))?;
+        self.shape.remove_axis(axis)?;
+        self.strides.remove_axis(axis)
     }
 
     /// Applies one pick to each axis, from the first on. Further axes stay as they are.
@@ -65,8 +65,8 @@ impl Cut {
                     self.step(axis, *step)?;
                 }
                 Pick::NewAxis => {
-                    self.shape = self.shape.with(axis, 1)?;
-                    self.strides = self.strides.with(axis, 1)?;
+                    self.shape = self.shape.with_axis(axis, 1)?;
+                    self.strides = self.strides.with_axis(axis, 1)?;
                 }
             }
             axis += 1;
@@ -81,7 +81,7 @@ impl Cut {
             return Err(Error::BadStride { axis, found: 0 });
         }
         if step < 0 && extent > 0 {
-            let last = distance((extent - 1).wrapping_mul(stride));
+            let last = stride_to_isize((extent - 1).wrapping_mul(stride));
             self.first = self.first.wrapping_add(last);
         }
         let left = extent.unsigned_abs().div_ceil(step.unsigned_abs() as u64) as i64;
@@ -113,13 +113,13 @@ impl Cut {
 
     /// Changes the shape for the same items in the same order. An error if an item would have to be moved.
     pub(crate) fn reshape(&mut self, shape: &[usize]) -> Result<(), Error> {
-        let shape = Dims::extents(shape)?.whole()?;
-        let count = |shape| extent::count(shape).map_or(usize::MAX, size);
+        let shape = Dims::extents(shape)?.check_allocated()?;
+        let count = |shape| extent::count_items(shape).map_or(usize::MAX, extent_to_usize);
         let (found, needed) = (count(&self.shape), count(&shape));
         if found != needed {
             return Err(Error::Count { found, needed });
         }
-        let strides = reshaped(&self.shape, &self.strides, &shape)?;
+        let strides = strides_of_reshape(&self.shape, &self.strides, &shape)?;
         let strides = strides.ok_or_else(|| Error::not_contiguous(&self.shape, &self.strides))?;
         (self.shape, self.strides) = (shape, strides);
         Ok(())
@@ -128,7 +128,7 @@ impl Cut {
 
 /// The range of a single index.
 #[inline]
-pub(crate) fn one(index: usize) -> Range<usize> {
+pub(crate) fn single_index(index: usize) -> Range<usize> {
     index..index.saturating_add(1)
 }
 
@@ -152,14 +152,14 @@ pub(crate) fn range_of(
         0
     } else {
         // The item lies inside the tensor, so the product fits; without items no address is computed from it.
-        (range.start as isize).wrapping_mul(distance(strides[axis]))
+        (range.start as isize).wrapping_mul(stride_to_isize(strides[axis]))
     };
     Ok((first, range.len() as i64))
 }
 
 /// The size of an axis.
 pub(crate) fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
-    let extent = shape.get(axis).map(|&extent| size(extent));
+    let extent = shape.get(axis).map(|&extent| extent_to_usize(extent));
     extent.ok_or(Error::NoSuchAxis {
         axis,
         rank: shape.len(),
@@ -169,10 +169,10 @@ pub(crate) fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
 /// The strides with which another shape has the same items in the same order; `None` if items would have to be moved.
 ///
 /// Neighbouring axes with strides that continue each other form one run of items. Each run is split into new axes.
-fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
-    let mut found = Dims::zeroed(new.len()).whole()?;
+fn strides_of_reshape(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
+    let mut found = Dims::zeroed(new.len()).check_allocated()?;
     if new.contains(&0) {
-        return extent::packed(Order::C, new, 1).map(Some);
+        return extent::packed_strides(Order::C, new, 1).map(Some);
     }
     let mut old = (shape.iter().zip(strides))
         .filter(|(extent, _)| **extent != 1)

@@ -3,12 +3,12 @@
 
 use core::sync::atomic::AtomicBool;
 
-use crate::export::block::{Unfinished, exactly};
+use crate::export::block::{UnfinishedExport, owner_if_exactly};
 use crate::export::dims_storage::Capacity;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};
-use crate::request::{Plan, Subject, plan::plan_unasked};
+use crate::request::{Plan, Subject, plan::plan_without_request};
 use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRef};
 use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
@@ -27,13 +27,13 @@ impl Managed {
     ///
     /// A negative extent, a size beyond the address space, or a failed allocation.
     pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
-        zeroed(shape, dtype)
+        alloc_zeroed(shape, dtype)
     }
 }
 
 /// The memory of a copy that was made for one consumer.
 ///
-/// Only [`over_copy`] creates it. So a tensor is such a copy if its deleter drops this type.
+/// Only [`export_copied_bytes`] creates it. So a tensor is such a copy if its deleter drops this type.
 struct CopiedBytes(#[expect(dead_code, reason = "owns the bytes")] AlignedBytes);
 
 /// Read only by the drop of [`CopiedBytes`].
@@ -68,14 +68,14 @@ impl Drop for CopiedBytes {
 /// ```
 #[must_use]
 pub fn is_own_copy(tensor: &Managed) -> bool {
-    tensor.access == Access::Exclusive && is_copy_of_ours(tensor)
+    tensor.access == Access::Exclusive && is_copy_by_this_crate(tensor)
 }
 
 /// Whether a tensor is a copy that this crate made for one consumer, even if it has been shared since; see [`is_own_copy`].
 #[inline(never)]
-pub(super) fn is_copy_of_ours(tensor: &Managed) -> bool {
+pub(super) fn is_copy_by_this_crate(tensor: &Managed) -> bool {
     // SAFETY: no other owner contains `CopiedBytes`, and its drop reads `MARK`, which no other drop does.
-    let is_one = unsafe { exactly::<CopiedBytes>(tensor) }.is_some();
+    let is_one = unsafe { owner_if_exactly::<CopiedBytes>(tensor) }.is_some();
     is_one && tensor.view().is_copied()
 }
 
@@ -107,12 +107,12 @@ pub(crate) fn copy_on_host(
             None => return Err(tensor.not_contiguous()),
         }
     }
-    over_copy(memory, tensor, legacy, plan)
+    export_copied_bytes(memory, tensor, legacy, plan)
 }
 
 /// Exports the contiguous bytes of a copy as a row-major tensor with the shape and data type of the original.
 #[inline(always)]
-pub(crate) fn over_copy(
+pub(crate) fn export_copied_bytes(
     mut memory: AlignedBytes,
     tensor: &TensorRef<'_>,
     legacy: LegacyPolicy,
@@ -121,9 +121,9 @@ pub(crate) fn over_copy(
     let lists = ShapeStrides::row_major(tensor.shape)?;
     let mut copy = Descriptor {
         legacy,
-        ..Descriptor::over(memory.start(), lists, tensor.dtype, Access::Exclusive)
+        ..Descriptor::for_host_memory(memory.start(), lists, tensor.dtype, Access::Exclusive)
     };
-    Ok(Unfinished::new(CopiedBytes(memory), Capacity::ANY)?.finish(&mut copy, plan))
+    Ok(UnfinishedExport::new(CopiedBytes(memory), Capacity::ANY)?.into_tensor(&mut copy, plan))
 }
 
 /// Allocates zeros with the shape and data type of another tensor: the allocator of the DLPack exchange API table.
@@ -143,11 +143,11 @@ pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
         return Err(Error::UnreachableDevice { data, requested });
     }
     let shape = foreign::shape_of(prototype)?;
-    zeroed(shape, DataType::from_abi(prototype.dtype, false))
+    alloc_zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 
 /// Allocates a tensor of zeros that every consumer may write.
-fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
+fn alloc_zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     if !dtype.is_known() {
         return Err(Error::UnknownDataType { found: dtype });
     }
@@ -155,7 +155,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     extents.check_rank()?;
     let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    let plan = plan_unasked(&Subject {
+    let plan = plan_without_request(&Subject {
         device: Device::CPU,
         dtype,
         read_only: false,
@@ -163,6 +163,6 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         legacy: LegacyPolicy::Copy,
     });
     let lists = ShapeStrides::row_major(&extents)?;
-    let mut zeros = Descriptor::over(memory.start(), lists, dtype, Access::Shared);
-    Ok(Unfinished::new(memory, Capacity::ANY)?.finish(&mut zeros, &plan))
+    let mut zeros = Descriptor::for_host_memory(memory.start(), lists, dtype, Access::Shared);
+    Ok(UnfinishedExport::new(memory, Capacity::ANY)?.into_tensor(&mut zeros, &plan))
 }

@@ -3,21 +3,21 @@
 
 use core::sync::atomic::AtomicBool;
 
-use crate::describe::descriptor::Of;
-use crate::export::{block::owner, ways::export_moved};
-use crate::layout::cut::Cut;
+use crate::describe::descriptor::DescriptionSource;
+use crate::export::{block::owner_of, finish::export_moved};
+use crate::layout::views::LayoutView;
 use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
 /// A tensor as the owner of another export, of the same memory or of a view.
 ///
 /// It is always the whole owner, never a field of one. `T` is a [`Managed`], or a [`Counted`] handle to one.
-pub(crate) struct Layer<T>(pub(crate) T);
+pub(crate) struct ReexportOwner<T>(pub(crate) T);
 
-/// Read only by the drop of [`Layer`].
+/// Read only by the drop of [`ReexportOwner`].
 static MARK: AtomicBool = AtomicBool::new(false);
 
-impl<T> Drop for Layer<T> {
+impl<T> Drop for ReexportOwner<T> {
     /// Reads `MARK`. That gives the deleter code that no other function has, so its address identifies re-exports.
     fn drop(&mut self) {
         // SAFETY: `MARK` is a static that no code writes.
@@ -26,21 +26,24 @@ impl<T> Drop for Layer<T> {
 }
 
 /// Exports a tensor again, as a consumer requests it, or shared as it is without a request.
-pub(super) fn again(tensor: Managed, request: Option<&ExportRequest>) -> Result<Managed, Error> {
-    part(tensor, |_| Ok(()), request)
-}
-
-/// Exports a view of a tensor: `cut` is applied to its description first.
-pub(super) fn part(
+pub(super) fn reexport_tensor(
     tensor: Managed,
-    cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    changed(tensor, |described| described.cut(cut), request)
+    reexport_view(tensor, |_| Ok(()), request)
+}
+
+/// Exports a view of a tensor: `change` is applied to its layout first.
+pub(super) fn reexport_view(
+    tensor: Managed,
+    change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    reexport_changed(tensor, |described| described.apply_view(change), request)
 }
 
 /// Exports a tensor again after `change` is applied to its description.
-pub(super) fn changed(
+pub(super) fn reexport_changed(
     tensor: Managed,
     change: impl FnOnce(&mut Descriptor<'_>) -> Result<(), Error>,
     request: Option<&ExportRequest>,
@@ -48,17 +51,17 @@ pub(super) fn changed(
     // Once other code has the memory too, the producer's flag that it is a private copy must not be repeated.
     let copied = tensor.view().is_copied() && !tensor.access.is_shared();
     let sole = tensor.is_sole();
-    let owner = Layer(tensor);
-    let layer = export_moved(
+    let owner = ReexportOwner(tensor);
+    let export = export_moved(
         owner,
-        |layer| {
-            let mut described = Descriptor::of_mut(&mut layer.0)?;
+        |owner| {
+            let mut described = Descriptor::of_tensor_mut(&mut owner.0)?;
             change(&mut described)?;
             Ok(described)
         },
         request,
     )?;
-    Ok(layer.over(sole, copied && request.is_none()))
+    Ok(export.over(sole, copied && request.is_none()))
 }
 
 /// Finds the owner of type `O` that keeps the described memory alive: the owner of the described tensor or, if that is a
@@ -73,26 +76,26 @@ pub(super) fn changed(
 /// is recognised by the address of its deleter, and functions with equal code may share an address.
 #[must_use]
 pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Option<&'a O> {
-    let Of::Lent(mut tensor) = described.of else {
+    let DescriptionSource::BorrowedTensor(mut tensor) = described.source else {
         return None;
     };
     loop {
         // SAFETY: same contract as this function's.
-        let owner = unsafe { owner::<O>(tensor, described) };
+        let owner = unsafe { owner_of::<O>(tensor, described) };
         if owner.is_some() {
             return owner;
         }
-        tensor = below(tensor, described)?;
+        tensor = tensor_below(tensor, described)?;
     }
 }
 
 /// The tensor that a re-export has as its owner. Not inlined into other crates: their instances of the deleters
 /// would have other addresses.
 #[inline(never)]
-fn below<'a>(tensor: &'a Managed, described: &Descriptor<'_>) -> Option<&'a Managed> {
-    // SAFETY: a `Layer` is always the whole owner, and its drop reads `MARK`, which no other drop does.
-    let sole = unsafe { owner::<Layer<Managed>>(tensor, described) };
-    // SAFETY: a `Layer` is always the whole owner, and its drop reads `MARK`, which no other drop does.
-    let several = || unsafe { owner::<Layer<Counted<Managed>>>(tensor, described) };
+fn tensor_below<'a>(tensor: &'a Managed, described: &Descriptor<'_>) -> Option<&'a Managed> {
+    // SAFETY: a `ReexportOwner` is always the whole owner, and its drop reads `MARK`, which no other drop does.
+    let sole = unsafe { owner_of::<ReexportOwner<Managed>>(tensor, described) };
+    // SAFETY: a `ReexportOwner` is always the whole owner, and its drop reads `MARK`, which no other drop does.
+    let several = || unsafe { owner_of::<ReexportOwner<Counted<Managed>>>(tensor, described) };
     (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }

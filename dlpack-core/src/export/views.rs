@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
-use crate::export::block::narrow;
-use crate::export::layer::{changed, part};
-use crate::layout::cut::{Cut, Pick};
+use crate::export::block::narrow_in_place;
+use crate::export::reexport::{reexport_changed, reexport_view};
+use crate::layout::views::{LayoutView, Pick};
 use crate::{DataType, Descriptor, Error, Managed};
 
 /// Each view keeps the whole tensor alive, and inherits its access, device and stream. No memory is read or written, so the
@@ -25,7 +25,7 @@ impl Managed {
     ///
     /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`]. The tensor is dropped then.
     pub fn slice(self, axis: usize, range: Range<usize>) -> Result<Self, Error> {
-        self.cut(|cut| cut.slice(axis, &range))
+        self.apply_view(|view| view.slice(axis, &range))
     }
 
     /// A view of one index of an axis, which the result no longer has.
@@ -44,7 +44,7 @@ impl Managed {
     ///
     /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`]. The tensor is dropped then.
     pub fn index(self, axis: usize, index: usize) -> Result<Self, Error> {
-        self.cut(|cut| cut.index(axis, index))
+        self.apply_view(|view| view.index(axis, index))
     }
 
     /// A view with the axes in another order.
@@ -62,7 +62,7 @@ impl Managed {
     ///
     /// [`Error::Rank`] or [`Error::NoSuchAxis`] unless `axes` names each axis once. The tensor is dropped then.
     pub fn permute(self, axes: &[usize]) -> Result<Self, Error> {
-        self.cut(|cut| cut.permute(axes))
+        self.apply_view(|view| view.permute(axes))
     }
 
     /// A view of the same items, in the same order, with another shape. It never copies.
@@ -82,15 +82,18 @@ impl Managed {
     /// [`Error::Count`] if the shape has another number of items, [`Error::NotContiguous`] if the items would have to be moved,
     /// [`Error::TooManyAxes`]. The tensor is dropped then.
     pub fn reshape(self, shape: &[usize]) -> Result<Self, Error> {
-        self.cut(|cut| cut.reshape(shape))
+        self.apply_view(|view| view.reshape(shape))
     }
 
     /// Applies a view operation: in place if this crate exported the tensor, otherwise in a re-export that keeps it.
-    fn cut(mut self, cut: impl FnOnce(&mut Cut) -> Result<(), Error>) -> Result<Self, Error> {
+    fn apply_view(
+        mut self,
+        change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         if !self.is_ours() {
-            return part(self, cut, None);
+            return reexport_view(self, change, None);
         }
-        narrow(&mut self, cut)?;
+        narrow_in_place(&mut self, change)?;
         Ok(self)
     }
 }
@@ -113,7 +116,7 @@ impl Managed {
 /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`], [`Error::TooManyAxes`]; [`Error::BadStride`] if a
 /// step is 0. After an error the description must not be used.
 pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
-    described.cut(|cut| cut.pick(picks))
+    described.apply_view(|view| view.pick(picks))
 }
 
 /// Reinterprets the bytes of a tensor as items of another data type and shape, in row-major order: restores a tensor from
@@ -134,5 +137,9 @@ pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error>
 /// [`Error::Bytes`] if that takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`],
 /// [`Error::UnknownDataType`], and the errors of an invalid shape. The tensor is dropped then.
 pub fn recast(tensor: Managed, dtype: DataType, shape: &[i64]) -> Result<Managed, Error> {
-    changed(tensor, |described| described.recast(dtype, shape), None)
+    reexport_changed(
+        tensor,
+        |described| described.reinterpret_items(dtype, shape),
+        None,
+    )
 }

@@ -1,41 +1,43 @@
-//! Builds an export from a description and the owner that keeps its memory. All export functions end in [`finish`].
+//! Builds an export from a description and the owner that keeps its memory. All export functions end in [`finish_export`].
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
 use core::{mem::replace, ptr::NonNull};
 
-use crate::describe::descriptor::Of;
-use crate::export::block::Unfinished;
+use crate::describe::descriptor::DescriptionSource;
+use crate::export::block::UnfinishedExport;
 use crate::export::device;
 use crate::export::dims_storage::Capacity;
-use crate::export::{fresh::copy_on_host, fresh::is_copy_of_ours, layer::again};
-use crate::request::plan::{Way, plan, plan_unasked};
+use crate::export::{
+    host_memory::copy_on_host, host_memory::is_copy_by_this_crate, reexport::reexport_tensor,
+};
+use crate::request::plan::{TransferPath, plan, plan_without_request};
 use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
 use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Managed, Parts};
 use crate::{abi, version::Abi};
 
 /// The properties of a described tensor on which the plan depends.
 #[inline]
-pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
+pub(crate) fn subject_of(descriptor: &Descriptor<'_>) -> Subject {
     Subject {
         device: descriptor.device,
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A copy that other code holds too was not made for this request alone.
-        copied: descriptor.own().is_some_and(Managed::is_sole),
+        copied: descriptor.owned_tensor().is_some_and(Managed::is_sole),
         legacy: descriptor.legacy,
     }
 }
 
 /// Plans the export of a described tensor: as a consumer requests it, or shared as it is without a request.
 #[inline(always)]
-pub(super) fn planned(
+pub(super) fn plan_export(
     descriptor: &Descriptor<'_>,
     request: Option<&ExportRequest>,
 ) -> Result<Plan, Error> {
-    let subject = subject(descriptor);
+    let subject = subject_of(descriptor);
     // Not a `match`: its result would be moved with wide loads right after it was written byte by byte, which stalls.
-    let mut planned = plan_unasked(&subject);
+    let mut planned = plan_without_request(&subject);
     if let Some(request) = request {
         planned = plan(request, &subject)?;
     }
@@ -45,9 +47,9 @@ pub(super) fn planned(
 /// The plan for a tensor that is shared as it is: without a request, without a stream to order, and not a copy made for this
 /// export.
 #[inline(always)]
-pub(super) fn plan_plain(descriptor: &Descriptor<'_>) -> Option<Plan> {
-    let plain = descriptor.origin().is_none() && descriptor.own().is_none();
-    plain.then(|| plan_unasked(&subject(descriptor)))
+pub(super) fn plan_sharing(descriptor: &Descriptor<'_>) -> Option<Plan> {
+    let plain = descriptor.stream_origin().is_none() && descriptor.owned_tensor().is_none();
+    plain.then(|| plan_without_request(&subject_of(descriptor)))
 }
 
 /// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
@@ -95,11 +97,11 @@ pub unsafe fn export_with<O: Send + 'static>(
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
     let (descriptor, request) = (&mut descriptor, Some(request));
-    let plan = planned(descriptor, request)?;
+    let plan = plan_export(descriptor, request)?;
     let capacity = Capacity::of_rank(descriptor.rank());
-    let block = |owner| Unfinished::new(owner, capacity);
+    let block = |owner| UnfinishedExport::new(owner, capacity);
     // SAFETY: same contract as this function's.
-    unsafe { finish(|| owner, block, descriptor, &plan, request) }
+    unsafe { finish_export(|| owner, block, descriptor, &plan, request) }
 }
 
 /// Exports `descriptor` together with the `owner` that keeps its memory, without a request: nothing is copied or ordered.
@@ -116,9 +118,9 @@ pub unsafe fn export_unordered<O: Send + 'static>(
     mut descriptor: Descriptor<'_>,
 ) -> Result<Managed, Error> {
     let descriptor = &mut descriptor;
-    let plan = planned(descriptor, None)?;
+    let plan = plan_export(descriptor, None)?;
     // SAFETY: same contract as this function's.
-    unsafe { finish(|| owner, roomy, descriptor, &plan, None) }
+    unsafe { finish_export(|| owner, allocate_block, descriptor, &plan, None) }
 }
 
 /// Exports a value by moving it: as a consumer requests it, or shared as it is without a request. The value is moved to its
@@ -130,18 +132,18 @@ pub(crate) fn export_moved<T: Send + 'static>(
     describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let mut block = roomy(value)?;
+    let mut block = allocate_block(value)?;
     // SAFETY: the description borrows the value only in name: it holds a checked address, and the block or the tensor keeps
-    // that memory. `finish` uses it last, before it returns the tensor.
+    // that memory. `finish_export` uses it last, before it returns the tensor.
     let value = unsafe { block.owner_in_place() };
     let mut described = describe(value);
     let descriptor = match &mut described {
         Ok(descriptor) => descriptor,
-        Err(error) => return Err(block.fail(error.take())),
+        Err(error) => return Err(block.drop_and_return(error.take())),
     };
-    let plan = planned(descriptor, request)?;
+    let plan = plan_export(descriptor, request)?;
     // SAFETY: the value is the owner. It stays in the block in which it was described, and was borrowed exclusively for that.
-    unsafe { finish(|| block, Ok, descriptor, &plan, request) }
+    unsafe { finish_export(|| block, Ok, descriptor, &plan, request) }
 }
 
 /// Exports another `Arc` to a value: as a consumer requests it, or shared as it is without a request.
@@ -153,21 +155,21 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
 ) -> Result<Managed, Error> {
     let mut described = describe(value);
     let descriptor = described.as_mut().map_err(Error::take)?;
-    let plan = planned(descriptor, request)?;
+    let plan = plan_export(descriptor, request)?;
     let owner = || Arc::clone(value);
     // SAFETY: the descriptor borrows the value inside the `Arc`, and the clone of the `Arc` keeps that value alive and shared.
-    unsafe { finish(owner, roomy, descriptor, &plan, request) }
+    unsafe { finish_export(owner, allocate_block, descriptor, &plan, request) }
 }
 
 /// Allocates a block for any tensor with inline shape and strides. Its size is a compile-time constant.
 #[inline(always)]
-fn roomy<O: Send + 'static>(owner: O) -> Result<Unfinished<O>, Error> {
-    Unfinished::new(owner, Capacity::ANY)
+fn allocate_block<O: Send + 'static>(owner: O) -> Result<UnfinishedExport<O>, Error> {
+    UnfinishedExport::new(owner, Capacity::ANY)
 }
 
 #[inline]
-pub(super) fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
-    plan.way(descriptor.device, descriptor.own().is_some())
+pub(super) fn transfer_path(descriptor: &Descriptor<'_>, plan: &Plan) -> TransferPath {
+    plan.transfer_path(descriptor.device, descriptor.owned_tensor().is_some())
 }
 
 /// Carries out a plan. `owner` is called only if the plan shares the memory; `block` puts the owner into a block.
@@ -178,47 +180,49 @@ pub(super) fn way(descriptor: &Descriptor<'_>, plan: &Plan) -> Way {
 ///
 /// The contract of [`export_with`], for the owner that `owner` returns.
 #[inline(always)]
-pub(super) unsafe fn finish<K: Send + 'static, O: Send + 'static>(
+pub(super) unsafe fn finish_export<K: Send + 'static, O: Send + 'static>(
     owner: impl FnOnce() -> K,
-    block: impl FnOnce(K) -> Result<Unfinished<O>, Error>,
+    block: impl FnOnce(K) -> Result<UnfinishedExport<O>, Error>,
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if descriptor.device.device_type != DeviceType::CPU {
-        let way = way(descriptor, plan);
-        return device::finish(owner(), way, descriptor, plan, request);
+        let path = transfer_path(descriptor, plan);
+        return device::finish_on_device(owner(), path, descriptor, plan, request);
     }
-    match way(descriptor, plan) {
-        Way::Share => Ok(block(owner())?.finish(descriptor, plan)),
-        Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied => {
-            without_owner(descriptor, plan, request)
+    match transfer_path(descriptor, plan) {
+        TransferPath::Share => Ok(block(owner())?.into_tensor(descriptor, plan)),
+        TransferPath::CopyHost | TransferPath::CopyDevice | TransferPath::AlreadyCopied => {
+            finish_without_owner(descriptor, plan, request)
         }
     }
 }
 
 /// Exports memory that belongs to the consumer alone: a new copy, or a tensor that was computed for this export.
 #[cold]
-pub(super) fn without_owner(
+pub(super) fn finish_without_owner(
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    match way(descriptor, plan) {
-        Way::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
-        Way::CopyDevice => return device::copy(descriptor, plan, request),
-        Way::AlreadyCopied | Way::Share => {}
+    match transfer_path(descriptor, plan) {
+        TransferPath::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
+        TransferPath::CopyDevice => return device::copy_device_tensor(descriptor, plan, request),
+        TransferPath::AlreadyCopied | TransferPath::Share => {}
     }
-    let Of::Own(copy) = replace(&mut descriptor.of, Of::Memory) else {
+    let DescriptionSource::OwnedTensor(copy) =
+        replace(&mut descriptor.source, DescriptionSource::Memory)
+    else {
         unreachable!("only called for a copy");
     };
-    if let Some(origin) = descriptor.origin() {
+    if let Some(origin) = descriptor.stream_origin() {
         // The owner goes into a `StreamOwner`, since a captured graph that reads the memory may outlive the tensor.
-        return device::finish_streamed(copy, origin, descriptor, plan, request);
+        return device::finish_in_stream_order(copy, origin, descriptor, plan, request);
     }
     if plan.abi == Abi::Legacy && copy.flags_matter() {
         // The plan shares only tensors that the legacy struct can express, so this request cannot fail for the flags.
-        return again(copy, Some(&ExportRequest::default()));
+        return reexport_tensor(copy, Some(&ExportRequest::default()));
     }
     Ok(copy.stamped(plan))
 }
@@ -243,7 +247,7 @@ impl Managed {
     /// If a tensor has to be wrapped and the allocation of the wrapper, a few hundred bytes, fails.
     #[must_use = "the tensor is leaked unless its deleter is called"]
     pub fn into_raw(mut self) -> NonNull<abi::DLManagedTensorVersioned> {
-        if self.access.is_shared() && is_copy_of_ours(&self) {
+        if self.access.is_shared() && is_copy_by_this_crate(&self) {
             // The consumer must not take the flag as proof that it alone has the memory.
             self.unmark_copied();
         }
@@ -255,7 +259,7 @@ impl Managed {
         } else {
             self
         };
-        let wrapped = again(tensor, None);
+        let wrapped = reexport_tensor(tensor, None);
         let wrapped = wrapped.expect("a checked tensor is described again without an error");
         wrapped.into_raw()
     }
@@ -284,7 +288,7 @@ impl Managed {
                 Err(tensor) => tensor,
             }
         } else {
-            return again(self, None)?.legacy_in_place().into_legacy();
+            return reexport_tensor(self, None)?.legacy_in_place().into_legacy();
         };
         if tensor.is_ours() && !tensor.flags_matter() {
             return tensor.legacy_in_place().into_legacy();
@@ -300,22 +304,22 @@ impl Managed {
 /// Exporting an imported tensor wraps it: its deleter runs when the new consumer is done.
 impl DLPack for Managed {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        Descriptor::of(self)
+        Descriptor::of_tensor(self)
     }
 
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
-        Descriptor::of_mut(self)
+        Descriptor::of_tensor_mut(self)
     }
 
     fn into_dlpack(self) -> Result<Self, Error> {
         if self.abi() == Abi::Versioned {
             return Ok(self);
         }
-        again(self, None)
+        reexport_tensor(self, None)
     }
 
     fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {
-        let subject = subject(&Descriptor::of_mut(&mut self)?);
+        let subject = subject_of(&Descriptor::of_tensor_mut(&mut self)?);
         let plan = plan(request, &subject)?;
         let as_it_is = plan.abi == Abi::Versioned
             && self.abi() == Abi::Versioned
@@ -325,7 +329,7 @@ impl DLPack for Managed {
         if as_it_is {
             return Ok(self);
         }
-        again(self, Some(request))
+        reexport_tensor(self, Some(request))
     }
 }
 
@@ -333,7 +337,7 @@ impl<'a> Parts<'a> {
     /// Describes a tensor that was computed for this export. The descriptor owns it.
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
-        let mut descriptor = Descriptor::owning(tensor.into_dlpack()?)?;
+        let mut descriptor = Descriptor::of_owned_tensor(tensor.into_dlpack()?)?;
         (descriptor.legacy, descriptor.release) = self.policies()?;
         Ok(descriptor)
     }
