@@ -47,7 +47,7 @@ pub(crate) struct OwnLayout {
 
 /// The fields of both kinds of loan. It has no lifetime, so it never leaves the crate.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct LentMemory {
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
     pub(crate) dtype: DataType,
@@ -76,7 +76,7 @@ pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
     Trailing::<T>::AXES
 }
 
-impl Memory {
+impl LentMemory {
     /// Memory of `len` elements.
     #[inline]
     fn new<T: Element>(data: *const T, len: usize, device: Device, access: Access) -> Self {
@@ -114,7 +114,7 @@ impl Memory {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Loan<'a> {
-    pub(crate) memory: Memory,
+    pub(crate) memory: LentMemory,
     lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -130,7 +130,7 @@ pub struct Loan<'a> {
 /// ```
 #[derive(Debug)]
 pub struct LoanMut<'a> {
-    pub(crate) memory: Memory,
+    pub(crate) memory: LentMemory,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
@@ -139,7 +139,7 @@ impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
     fn from(elements: &'a [T]) -> Self {
         T::verify(elements);
         let (start, len) = (elements.as_ptr(), elements.len());
-        Self::of_memory(Memory::new(start, len, Device::CPU, Access::Read))
+        Self::of_memory(LentMemory::new(start, len, Device::CPU, Access::Read))
     }
 }
 
@@ -148,7 +148,7 @@ impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
     fn from(elements: &'a mut [T]) -> Self {
         T::verify_mut(elements);
         let (start, len) = (elements.as_mut_ptr(), elements.len());
-        Self::of_memory(Memory::new(start, len, Device::CPU, Access::Exclusive))
+        Self::of_memory(LentMemory::new(start, len, Device::CPU, Access::Exclusive))
     }
 }
 
@@ -166,7 +166,7 @@ macro_rules! loans {
         impl $loan<'_> {
             /// The loan of this memory. Each caller has established that the memory is valid for the lifetime.
             #[inline]
-            fn of_memory(memory: Memory) -> Self {
+            fn of_memory(memory: LentMemory) -> Self {
                 Self {
                     memory,
                     lifetime: PhantomData,
@@ -223,7 +223,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *const T, len: usize, device: Device) -> Self {
-        Self::of_memory(Memory::new(data, len, device, Access::Read))
+        Self::of_memory(LentMemory::new(data, len, device, Access::Read))
     }
 
     /// Lends memory at an address that may be written through a shared reference: device memory, memory of another library,
@@ -247,7 +247,7 @@ impl<'a> Loan<'a> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self::of_memory(Memory::new(data, len, device, Access::Shared))
+        Self::of_memory(LentMemory::new(data, len, device, Access::Shared))
     }
 
     /// Lends the bytes from the field that `field` borrows from the first row, up to the end of the rows.
@@ -271,7 +271,7 @@ impl<'a> Loan<'a> {
             "a column is not made of one field of every row"
         );
         let data = rows.as_ptr().cast::<F>().wrapping_byte_add(offset);
-        let mut memory = Memory::new(data, 0, Device::CPU, Access::Read);
+        let mut memory = LentMemory::new(data, 0, Device::CPU, Access::Read);
         memory.bytes = size_of_val(rows).saturating_sub(offset);
         Self::of_memory(memory)
     }
@@ -311,6 +311,6 @@ impl LoanMut<'_> {
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self::of_memory(Memory::new(data, len, device, Access::Exclusive))
+        Self::of_memory(LentMemory::new(data, len, device, Access::Exclusive))
     }
 }

@@ -10,7 +10,7 @@ use crate::array::rank::Rank;
 use crate::array::write::{ArrayMut, Place};
 use crate::element::Plain;
 use crate::layout::Dims;
-use crate::layout::views::{LayoutView, extent_of, range_of, single_index};
+use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
 use crate::tensor::items::Positions;
 
 /// A part of an array that somebody else keeps; reads as an [`Array`].
@@ -266,7 +266,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         &self,
         axis: usize,
     ) -> Result<impl ExactSizeIterator<Item = Part<'_, T, L::Less>>, Error> {
-        let indices = 0..extent_of(axis, self.shape.as_ref())?;
+        let indices = 0..axis_size(axis, self.shape.as_ref())?;
         Ok(indices.map(move |index| self.index(axis, index).expect("an index of the axis")))
     }
 }

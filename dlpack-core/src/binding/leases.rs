@@ -18,12 +18,12 @@ pub trait TableLock {
 /// The leases that have been taken and not returned.
 #[derive(Debug, Default)]
 pub struct Leases {
-    entries: Vec<Entry>,
+    entries: Vec<LeaseEntry>,
     last_token: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LeaseEntry {
     token: u64,
     span: Span,
     writes: bool,
@@ -60,7 +60,7 @@ impl Leases {
     /// [`Error::Borrowed`] if a lease of the same process may share a byte with the new one and one of the two writes;
     /// [`Error::OutOfMemory`].
     pub fn insert(&mut self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
-        let conflicts = |entry: &Entry| {
+        let conflicts = |entry: &LeaseEntry| {
             entry.process == process
                 && (entry.writes || writes)
                 && entry.span.may_share_bytes(&span)
@@ -68,11 +68,11 @@ impl Leases {
         if self.entries.iter().any(conflicts) {
             return Err(Error::Borrowed);
         }
-        let bytes = size_of::<Entry>();
+        let bytes = size_of::<LeaseEntry>();
         let reserved = self.entries.try_reserve(1);
         reserved.map_err(|_| Error::OutOfMemory { bytes })?;
         self.last_token += 1;
-        self.entries.push(Entry {
+        self.entries.push(LeaseEntry {
             token: self.last_token,
             span,
             writes,

@@ -8,7 +8,7 @@ use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, shape, shape::HOLE};
 use crate::tensor::{foreign::malformed, view::aligned_to};
-use crate::{Descriptor, Error, Order, error::list, loan::Memory, stream::Queue};
+use crate::{Descriptor, Error, Order, error::list, loan::LentMemory, stream::Queue};
 
 /// The stream that memory is written on, by what the annotation and the data say.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
@@ -31,8 +31,8 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
 impl Annotation {
     /// Describes any tensor, or says why there is none. [`Annotation::over`] is faster where nothing is wrong.
     #[cold]
-    pub(super) fn general<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        let reading = self.reading.unwrap_or(Reading::of(&memory));
+    pub(super) fn general<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
         if self.reading.is_some() && !reading.dtype.is_known() {
             return Err(Error::UnknownDataType {
                 found: reading.dtype,
@@ -84,7 +84,7 @@ impl Annotation {
 
     /// Where the first element begins, in bits from the start of the memory.
     #[inline]
-    fn start(&self, memory: &Memory, element_bits: usize) -> Result<usize, Error> {
+    fn start(&self, memory: &LentMemory, element_bits: usize) -> Result<usize, Error> {
         let first = memory.layout.as_ref().map_or(0, |layout| layout.first);
         if first == 0 && self.offset == 0 && self.byte_offset == 0 {
             return Ok(0);
@@ -106,7 +106,7 @@ impl Annotation {
     #[inline]
     fn leading_shape(
         &self,
-        memory: &Memory,
+        memory: &LentMemory,
         reading: &Reading,
         start: usize,
     ) -> Result<Dims, Error> {
@@ -139,7 +139,7 @@ impl Annotation {
     #[inline]
     fn leading_strides(
         &self,
-        memory: &Memory,
+        memory: &LentMemory,
         reading: &Reading,
         shape: &Dims,
         pitch: i64,
@@ -187,7 +187,7 @@ impl Annotation {
     fn place(
         &self,
         descriptor: &mut Descriptor<'_>,
-        memory: &Memory,
+        memory: &LentMemory,
         reading: &Reading,
         start: usize,
     ) -> Result<(), Error> {
@@ -283,7 +283,7 @@ fn to_i64(size: usize) -> i64 {
 }
 
 /// The elements from `start` to the end of the memory, which must be a whole number.
-fn whole_elements(memory: &Memory, reading: &Reading, start: usize) -> Result<usize, Error> {
+fn whole_elements(memory: &LentMemory, reading: &Reading, start: usize) -> Result<usize, Error> {
     let bytes = memory.bytes - start / 8;
     let whole = if reading.element_bits % 8 == 0 {
         let element = reading.element_bits / 8;

@@ -10,7 +10,7 @@ use core::{marker::PhantomData, mem::size_of};
 
 use crate::layout::shape::{NumberRole, check_offset};
 use crate::layout::{Dims, Int};
-use crate::loan::{Memory, axes_of};
+use crate::loan::{LentMemory, axes_of};
 use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
 use crate::{Shape, StreamRef, Strides, abi};
 use crate::{describe::descriptor::Descriptor, element::Axes, stream::Queue};
@@ -82,7 +82,7 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads the memory as the type of the loan.
     #[inline]
-    pub(super) fn of(memory: &Memory) -> Self {
+    pub(super) fn of_memory(memory: &LentMemory) -> Self {
         Self {
             dtype: memory.dtype,
             axes: memory.axes,
@@ -384,7 +384,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The policies for legacy consumers and for the release of device memory.
-    pub(crate) fn policies(self) -> Result<(LegacyPolicy, ReleasePolicy), Error> {
+    pub(crate) fn into_policies(self) -> Result<(LegacyPolicy, ReleasePolicy), Error> {
         let annotation = self.annotation?;
         Ok((annotation.legacy, annotation.release))
     }

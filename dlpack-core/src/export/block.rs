@@ -28,7 +28,7 @@ union Header {
 /// One export: the struct for the consumer, the owner of the memory, then shape and strides. The number of axes is not part of
 /// the type, so `dims` only marks where they begin.
 #[repr(C, align(16))]
-pub(crate) struct Block<O> {
+pub(crate) struct ExportBlock<O> {
     header: Header,
     owner: O,
     dims: [i64; 0],
@@ -36,7 +36,7 @@ pub(crate) struct Block<O> {
 
 /// A block and its capacity. C carries both as `manager_ctx`, with the capacity in the low bits of the address.
 struct ManagerContext<O> {
-    block: *mut Block<O>,
+    block: *mut ExportBlock<O>,
     capacity: Capacity,
 }
 
@@ -49,7 +49,7 @@ impl<O> Clone for ManagerContext<O> {
 impl<O> Copy for ManagerContext<O> {}
 
 impl<O> ManagerContext<O> {
-    const DIMS: usize = offset_of!(Block<O>, dims);
+    const DIMS: usize = offset_of!(ExportBlock<O>, dims);
 
     #[inline(always)]
     fn from_raw(context: *mut c_void) -> Self {
@@ -73,7 +73,7 @@ impl<O> ManagerContext<O> {
     #[inline(always)]
     fn layout_for(capacity: Capacity) -> Layout {
         let dims = 2 * size_of::<i64>() * capacity.max_axes();
-        let align = align_of::<Block<O>>();
+        let align = align_of::<ExportBlock<O>>();
         // SAFETY: the alignment is that of a type, and the size exceeds a type's size by at most a few dozen bytes.
         unsafe { Layout::from_size_align_unchecked(Self::DIMS + dims, align) }
     }
@@ -154,7 +154,8 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     #[inline(always)]
     pub(crate) fn try_new(owner: O, capacity: Capacity) -> Result<Self, ()> {
         // SAFETY: the layout's size is not 0, since a block begins with a header.
-        let block = unsafe { alloc(ManagerContext::<O>::layout_for(capacity)) }.cast::<Block<O>>();
+        let block =
+            unsafe { alloc(ManagerContext::<O>::layout_for(capacity)) }.cast::<ExportBlock<O>>();
         if block.is_null() {
             drop_out_of_line(owner);
             return Err(());
@@ -452,6 +453,6 @@ unsafe fn to_legacy<O>(
 }
 
 const _: () = {
-    assert!(offset_of!(Block<()>, header) == 0);
-    assert!(Capacity::BITS < align_of::<Block<()>>());
+    assert!(offset_of!(ExportBlock<()>, header) == 0);
+    assert!(Capacity::BITS < align_of::<ExportBlock<()>>());
 };

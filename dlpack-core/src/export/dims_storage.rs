@@ -39,7 +39,7 @@ impl ShapeStrides {
         // uninitialised values.
         let both = unsafe { slice::from_raw_parts_mut(place, 2 * rank) };
         let (shape, strides) = both.split_at_mut(rank);
-        let [extents, steps] = self.inline();
+        let [extents, steps] = self.inline_arrays();
         // One branch for each axis, which the CPU predicts well. A copy of `rank` values would be a call to `memcpy`.
         for axis in 0..INLINE {
             if axis == rank {

@@ -338,7 +338,7 @@ impl<'a> Parts<'a> {
     #[doc(hidden)]
     pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
         let mut descriptor = Descriptor::of_owned_tensor(tensor.into_dlpack()?)?;
-        (descriptor.legacy, descriptor.release) = self.policies()?;
+        (descriptor.legacy, descriptor.release) = self.into_policies()?;
         Ok(descriptor)
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     let plan = plan_sharing(descriptor)?;
     let capacity = Capacity::of_rank(descriptor.rank());
     if let Some(allocation) = allocation_of(descriptor) {
-        let block = UnfinishedExport::try_new(AllocationOwner::of(allocation), capacity).ok()?;
+        let block = UnfinishedExport::try_new(AllocationOwner::new(allocation), capacity).ok()?;
         return Some(RawExport::of(block, descriptor, &plan));
     }
     let block = UnfinishedExport::try_new(field.clone(), capacity).ok()?;

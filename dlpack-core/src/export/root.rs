@@ -21,7 +21,7 @@ pub(super) struct AllocationOwner(SharedAllocation);
 
 impl AllocationOwner {
     #[inline]
-    pub(super) fn of(allocation: &SharedAllocation) -> Self {
+    pub(super) fn new(allocation: &SharedAllocation) -> Self {
         Self(allocation.clone())
     }
 }
@@ -105,7 +105,7 @@ unsafe fn export_allocation(
     // tensor does.
     unsafe {
         finish_export(
-            || AllocationOwner::of(allocation),
+            || AllocationOwner::new(allocation),
             block,
             described,
             plan,

@@ -116,7 +116,7 @@ impl Managed {
 /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`], [`Error::TooManyAxes`]; [`Error::BadStride`] if a
 /// step is 0. After an error the description must not be used.
 pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
-    described.apply_view(|view| view.pick(picks))
+    described.apply_view(|view| view.apply_picks(picks))
 }
 
 /// Reinterprets the bytes of a tensor as items of another data type and shape, in row-major order: restores a tensor from

@@ -65,7 +65,7 @@ impl InlineDims {
 
     /// Applies `map` to each value. `None` if one is a placeholder or if `map` returns `None`.
     #[inline]
-    pub(crate) fn map(mut self, map: impl Fn(i64) -> Option<i64>) -> Option<Self> {
+    pub(crate) fn try_map(mut self, map: impl Fn(i64) -> Option<i64>) -> Option<Self> {
         for value in self.values.get_mut(..self.len)? {
             if *value == HOLE {
                 return None;
@@ -215,7 +215,7 @@ impl Dims {
 
     /// The values, if they are stored inline.
     #[inline]
-    pub(crate) fn inline(&self) -> InlineDims {
+    pub(crate) fn inline_dims(&self) -> InlineDims {
         if self.heap.is_empty() {
             self.inline
         } else {

@@ -29,14 +29,14 @@ pub trait Int: sealed::Number {
 
 /// Seals the traits: the crate would have to validate implementations by other crates.
 pub(crate) mod sealed {
-    use super::{Dims, Error, NumberRole, Rank};
+    use super::{Dims, Error, NumberRole, StaticRank};
 
     pub trait Number {}
 
     /// A list of integers, read as a shape or as strides.
     pub trait List {
         /// The rank, if the type determines it.
-        type Rank: Rank;
+        type Rank: StaticRank;
 
         fn read(&self, numbers: NumberRole) -> Result<Dims, Error>;
 
@@ -322,16 +322,16 @@ pub enum FixedRank<const N: usize> {}
 pub enum OpenRank {}
 
 /// A rank, fixed or open.
-pub trait Rank {
+pub trait StaticRank {
     /// The number of axes, if the type determines it.
     const RANK: Option<usize>;
 }
 
-impl<const N: usize> Rank for FixedRank<N> {
+impl<const N: usize> StaticRank for FixedRank<N> {
     const RANK: Option<usize> = Some(N);
 }
 
-impl Rank for OpenRank {
+impl StaticRank for OpenRank {
     const RANK: Option<usize> = None;
 }
 
@@ -362,5 +362,5 @@ pub struct RankOf<S: ?Sized>(PhantomData<S>);
 
 impl<S: Shape + ?Sized> RankOf<S> {
     /// The number of axes, if the type determines it.
-    pub const RANK: Option<usize> = <S::Rank as Rank>::RANK;
+    pub const RANK: Option<usize> = <S::Rank as StaticRank>::RANK;
 }

@@ -101,7 +101,7 @@ impl ShapeStrides {
 
     /// The inline arrays of shape and strides. They are meaningful unless the values are on the heap.
     #[inline(always)]
-    pub(crate) const fn inline(&self) -> &[[i64; INLINE]; 2] {
+    pub(crate) const fn inline_arrays(&self) -> &[[i64; INLINE]; 2] {
         &self.inline
     }
 

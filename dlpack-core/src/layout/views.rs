@@ -52,7 +52,7 @@ impl LayoutView {
     }
 
     /// Applies one pick to each axis, from the first on. Further axes stay as they are.
-    pub(crate) fn pick(&mut self, picks: &[Pick]) -> Result<(), Error> {
+    pub(crate) fn apply_picks(&mut self, picks: &[Pick]) -> Result<(), Error> {
         let mut axis = 0;
         for pick in picks {
             match pick {
@@ -62,7 +62,7 @@ impl LayoutView {
                 }
                 Pick::Slice(range, step) => {
                     self.slice(axis, range)?;
-                    self.step(axis, *step)?;
+                    self.step_axis(axis, *step)?;
                 }
                 Pick::NewAxis => {
                     self.shape = self.shape.with_axis(axis, 1)?;
@@ -75,7 +75,7 @@ impl LayoutView {
     }
 
     /// Selects every `step`-th index of an axis; a negative step starts at the last one.
-    fn step(&mut self, axis: usize, step: isize) -> Result<(), Error> {
+    fn step_axis(&mut self, axis: usize, step: isize) -> Result<(), Error> {
         let (extent, stride) = (self.shape[axis], self.strides[axis]);
         if step == 0 {
             return Err(Error::BadStride { axis, found: 0 });
@@ -139,7 +139,7 @@ pub(crate) fn range_of(
     shape: &[i64],
     strides: &[i64],
 ) -> Result<(isize, i64), Error> {
-    let extent = extent_of(axis, shape)?;
+    let extent = axis_size(axis, shape)?;
     if range.start > range.end || range.end > extent {
         return Err(Error::OutOfRange {
             axis,
@@ -158,7 +158,7 @@ pub(crate) fn range_of(
 }
 
 /// The size of an axis.
-pub(crate) fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
+pub(crate) fn axis_size(axis: usize, shape: &[i64]) -> Result<usize, Error> {
     let extent = shape.get(axis).map(|&extent| extent_to_usize(extent));
     extent.ok_or(Error::NoSuchAxis {
         axis,

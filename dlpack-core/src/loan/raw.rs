@@ -3,7 +3,7 @@
 
 use core::ptr::NonNull;
 
-use crate::loan::{Loan, Memory, access::Access};
+use crate::loan::{LentMemory, Loan, access::Access};
 use crate::{Device, Element};
 
 /// A type that `unsafe(data = .., len = ..)` accepts as an address.
@@ -44,7 +44,7 @@ addresses! {
 
 /// An address without a length, on the device that the annotation names.
 #[derive(Debug)]
-pub struct Start(Memory);
+pub struct Start(LentMemory);
 
 /// Wraps the address of `unsafe(data = ..)`.
 #[inline]
@@ -54,7 +54,7 @@ pub fn address<A: Address>(address: A) -> Start {
     } else {
         Access::Read
     };
-    let mut memory = Memory::new(address.into_pointer().cast_const(), 0, Device::CPU, access);
+    let mut memory = LentMemory::new(address.into_pointer().cast_const(), 0, Device::CPU, access);
     memory.any_device = true;
     Start(memory)
 }
