@@ -170,8 +170,8 @@ impl<const N: usize> List for Layout<N> {
 impl<const N: usize> Shape for Layout<N> {}
 impl<const N: usize> Strides for Layout<N> {}
 
-/// Whether a field stores shape and strides as DLPack does, so that they can be lent. Only [`Layout`] has these items. Naming
-/// them reports no second error if the field is no shape, since another call does.
+/// Whether a field of type `L` stores shape and strides as DLPack does, so that they can be lent. Only a [`Layout`] does: for
+/// other types the default of `private::probe::Unsaid` applies.
 #[doc(hidden)]
 pub struct LentLists<L: ?Sized>(PhantomData<L>);
 

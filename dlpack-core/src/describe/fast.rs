@@ -353,7 +353,7 @@ mod tests {
         fn compare_over<T: Element>(&mut self, annotation: &Annotation, elements: &[T]) {
             let memory = Loan::from(elements).memory;
             self.compare(annotation, &memory);
-            let access = Access::Exclusive.over::<T>();
+            let access = Access::Exclusive.for_elements::<T>();
             let memory = LentMemory { access, ..memory };
             self.compare(annotation, &memory);
             let access = Access::Exclusive;

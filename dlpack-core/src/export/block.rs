@@ -199,7 +199,8 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     /// to other code, nor while the result of another method borrows the owner.
     #[inline]
     pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
-        // SAFETY: `try_new` initialised the owner; by this function's contract the reference is not used for too long.
+        // SAFETY: `try_new` initialised the owner. By this function's contract the reference is not used after the owner is
+        // gone, nor beside another one.
         unsafe { &mut (*self.0.block).owner }
     }
 
@@ -226,7 +227,8 @@ impl<O: Send + 'static> UnfinishedExport<O> {
         let header = self.into_versioned(tensor, plan);
         let tensor = match plan.abi {
             Abi::Versioned => Struct::Versioned(header),
-            // SAFETY: `into_versioned` returned the header of this block, with an owner of type `O`, and no other code has it yet.
+            // SAFETY: `into_versioned` returned the header of this block, with an owner of type `O`, and no other code has it
+            // yet.
             Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
         let ours = Ours {
@@ -303,8 +305,8 @@ pub(super) fn narrow_in_place(
         unsafe { free_heap(place) };
     }
     let (head, context, _) = tensor.block_mut();
-    // SAFETY: `place` is this block's storage for `capacity.max_axes()` axes, which only its `Managed` reaches. A heap pointer that
-    // was stored there has been freed.
+    // SAFETY: `place` is this block's storage for `capacity.max_axes()` axes, which only its `Managed` reaches. A heap pointer
+    // that was stored there has been freed.
     let places = unsafe { new.store_in_block(place, &mut block.capacity) };
     [head.shape, head.strides] = places;
     *context = block.to_raw();
@@ -332,9 +334,11 @@ pub(super) unsafe fn owner_of<'a, O: Send + 'static>(
     if plain.is_some() || device.device_type.api().is_none() {
         return plain;
     }
-    // SAFETY: same contract as this function's: an owner that contains an `O` is a wrapper of this crate.
+    // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
+    // it.
     let shared = || unsafe { owner_if_exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
-    // SAFETY: same contract as this function's: an owner that contains an `O` is a wrapper of this crate.
+    // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
+    // it.
     let moved = || {
         unsafe { owner_if_exactly::<StreamOwner<UnfinishedExport<O>>>(tensor) }?
             .owner(device, stream)

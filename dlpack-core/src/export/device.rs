@@ -92,7 +92,7 @@ pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) ->
 }
 
 #[cfg(feature = "std")]
-/// Waits until the host may read a tensor whose export was ordered for the default stream.
+/// Waits until the host may read an imported tensor that its producer ordered for the default stream.
 ///
 /// # Errors
 ///

@@ -47,13 +47,13 @@ impl<T: ?Sized> Extras<T> {
         share: None,
     };
 
-    /// Sets [`exclusive`](Self::exclusive).
+    /// Declares that a consumer may write the data, so that a shared export needs exclusive access.
     pub const fn exclusive(mut self) -> Self {
         self.exclusive = true;
         self
     }
 
-    /// Sets [`transparent`](Self::transparent).
+    /// Declares that the value only wraps an imported tensor.
     pub const fn transparent(mut self) -> Self {
         self.transparent = true;
         self

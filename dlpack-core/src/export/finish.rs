@@ -217,11 +217,12 @@ pub(super) fn finish_without_owner(
         unreachable!("only called for a copy");
     };
     if let Some(origin) = descriptor.stream_origin() {
-        // The owner goes into a `StreamOwner`, since a captured graph that reads the memory may outlive the tensor.
+        // The work of the consumer decides when the copy can be freed: a captured graph that reads it may outlive the tensor.
         return device::finish_in_stream_order(copy, origin, descriptor, plan, request);
     }
     if plan.abi == Abi::Legacy && copy.flags_matter() {
-        // The plan shares only tensors that the legacy struct can express, so this request cannot fail for the flags.
+        // The flags describe nothing that the legacy struct cannot express, since the plan shares the tensor. So this request
+        // is granted.
         return reexport_tensor(copy, Some(&ExportRequest::default()));
     }
     Ok(copy.stamped(plan))

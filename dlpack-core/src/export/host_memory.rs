@@ -99,9 +99,9 @@ pub(crate) fn copy_on_host(
                 unsafe { tensor.copy_items(itemsize, data) };
             }
             None if tensor.is_contiguous() => {
-                // SAFETY: packed items that are contiguous occupy whole bytes, `bytes` of them. They lie in memory that is
-                // borrowed for this call, and `data` is new memory of that size. `load` allows other threads to write the
-                // source.
+                // SAFETY: items that share bytes are contiguous here, so they occupy whole bytes, `bytes` of them. They lie in
+                // memory that is borrowed for this call, and `data` is new memory of that size. `load` allows other threads to
+                // write the source.
                 unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
             }
             None => return Err(tensor.not_contiguous()),

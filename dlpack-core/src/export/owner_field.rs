@@ -14,7 +14,7 @@ use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, l
 /// Exports a tensor with a clone of `field` as its owner, as a consumer requests it, or as it is without a request.
 ///
 /// The clone is first moved to its final address. Then its loan is compared with the description: the tensor is exported only
-/// if the clone [`covers_items`] its memory. A clone that copied its elements does not.
+/// if the loan covers every item ([`covers_items`]). The loan of a clone that copied its elements does not.
 #[cold]
 pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,
@@ -33,7 +33,7 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     if !covers_items(lend(block.owner()), descriptor) {
         return Err(Error::OwnerElsewhere);
     }
-    // SAFETY: the clone stays in the block, and `keeps` found that its loan covers every item of the tensor.
+    // SAFETY: the clone stays in the block, and `covers_items` found that its loan covers every item of the tensor.
     unsafe { finish_export(|| block, Ok, descriptor, &plan, request) }
 }
 

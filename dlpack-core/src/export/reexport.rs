@@ -1,4 +1,4 @@
-//! Re-exports: exports with a tensor as their owner, which was exported or imported before.
+//! Re-exports: exports that have another tensor, exported or imported before, as their owner.
 #![expect(unsafe_code, reason = "looks at the owners of exports")]
 
 use core::sync::atomic::AtomicBool;

@@ -84,7 +84,7 @@ pub fn share_root(
     if transfer_path(described, &plan) != TransferPath::Share {
         return None;
     }
-    // SAFETY: `allocation_of` returns an allocation that `contains_items` the tensor.
+    // SAFETY: `allocation_of` checked with `contains_items` that the allocation contains every item.
     Some(unsafe { export_allocation(allocation, described, &plan, request) })
 }
 
@@ -92,7 +92,7 @@ pub fn share_root(
 ///
 /// # Safety
 ///
-/// The allocation [`contains_items`] the tensor.
+/// [`contains_items`] is true for the allocation and the tensor.
 unsafe fn export_allocation(
     allocation: &SharedAllocation,
     described: &mut Descriptor<'_>,
@@ -139,7 +139,7 @@ pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
             return None;
         }
         let plan = plan_export(&described, None).ok()?;
-        // SAFETY: `contains_items` was checked just before.
+        // SAFETY: `contains_items` returned true for them.
         unsafe { export_allocation(allocation, &mut described, &plan, None) }.ok()
     };
     match keep(&mut tensor) {

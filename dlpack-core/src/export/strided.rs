@@ -72,8 +72,8 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     });
     let mut tensor = Descriptor::for_host_memory(array.data, lists, array.dtype, Access::Shared);
     // `from_raw` runs all checks that an imported tensor needs.
-    // SAFETY: `into_versioned` returns a valid struct that is used only here; by this function's contract its items may be read, and
-    // written unless it is read-only.
+    // SAFETY: `into_versioned` returns a valid struct that is used only here; by this function's contract its items may be
+    // read, and written unless it is read-only.
     let tensor = unsafe { Managed::from_raw(block.into_versioned(&mut tensor, &plan)) };
     tensor.map(Managed::shared).map_err(failed)
 }

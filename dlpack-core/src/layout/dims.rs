@@ -75,8 +75,8 @@ impl InlineDims {
         Some(self)
     }
 
-    /// The strides that pack these extents. Returns `None` if a product overflows or the values are not inline. Unlike
-    /// [`packed_strides`](Self::packed_strides), the result keeps its length.
+    /// The strides that pack these extents. Returns `None` if a product overflows or the values are not inline. The result has
+    /// as many values as this list, and, unlike in [`packed_strides`](Self::packed_strides), extents are not checked.
     #[inline]
     pub(crate) fn packed_dims(&self, order: Order, unit: i64) -> Option<Self> {
         let mut packed = Self {
@@ -249,7 +249,7 @@ impl Dims {
         Err(Error::OutOfMemory { bytes })
     }
 
-    /// Reserves memory for `more` values. If that fails, the list is replaced by the error.
+    /// Reserves memory for `more` values. Returns whether that succeeded; otherwise the list is replaced by the error.
     #[cold]
     fn reserve_more(&mut self, more: usize) -> bool {
         let room = self.heap.try_reserve(more).is_ok();

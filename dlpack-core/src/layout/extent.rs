@@ -2,8 +2,8 @@
 
 use crate::{DataType, Error, Order, layout::dims::Dims};
 
-/// An extent as a `usize`. Memory holds that many elements, so the value fits; unless another axis is empty, in which case the
-/// result is not used as a size.
+/// An extent as a `usize`. The value fits, since memory holds that many elements. If another axis is empty it may not fit, but
+/// is not used then.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -14,7 +14,8 @@ pub(crate) fn extent_to_usize(extent: i64) -> usize {
     extent as usize
 }
 
-/// A stride as an `isize`. The tensor lies in memory, so the value fits, unless the stride is never applied.
+/// A stride as an `isize`. The value fits, since the tensor lies in memory. The stride of an axis that is never stepped along
+/// may not fit, but is not used.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -224,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Reading every item of a tensor with stride-0 axes is reduced to reading each distinct item (own fault 13).
+    /// Own faults 13: reading every item of a tensor with stride-0 axes is reduced to reading each distinct item.
     #[test]
     fn repeats_are_left_out() {
         for (shape, strides, items) in [

@@ -1,6 +1,6 @@
 //! The types that can be shapes and strides: any list of any integers, read once and validated.
 //!
-//! The rank of a list is a type, if the list's type determines it. So strides of the wrong rank are a compile error.
+//! If the type of a list determines its rank, the rank is a type too. So strides of the wrong rank are a compile error.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::marker::PhantomData;
@@ -27,7 +27,7 @@ pub trait Int: sealed::Number {
     fn to_i128(&self) -> i128;
 }
 
-/// Seals the traits: the crate would have to validate implementations by other crates.
+/// Seals the traits. Implementations by other crates could return any numbers, which this crate would have to validate.
 pub(crate) mod sealed {
     use super::{Dims, Error, NumberRole, StaticRank};
 
@@ -356,7 +356,8 @@ impl<S: Shape + ?Sized, T: Strides + sealed::List<Rank: Fits<S::Rank>> + ?Sized>
 {
 }
 
-/// The rank of a shape. Naming it reports no second error if `S` is no shape, since another call does.
+/// The rank of a shape. If `S` is no shape, the default of `private::probe::Unsaid` applies, so that the error is only reported
+/// once, by the call that needs the shape.
 #[derive(Debug)]
 pub struct RankOf<S: ?Sized>(PhantomData<S>);
 

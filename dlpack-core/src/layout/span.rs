@@ -19,7 +19,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of an array with its first element at `data`. Each element occupies `width` bytes. Strides count units of `unit` bytes.
+    /// The span of an array with its first element at `data`. Each element occupies `width` bytes. Strides count units of
+    /// `unit` bytes.
     ///
     /// All elements must lie inside one allocation: overflow is not checked here.
     #[inline]

@@ -51,9 +51,11 @@ pub(crate) struct SharedAllocation {
     keeper: Counted,
 }
 
-// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and `Sync`.
+// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and
+// `Sync`.
 unsafe impl Send for SharedAllocation {}
-// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and `Sync`.
+// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and
+// `Sync`.
 unsafe impl Sync for SharedAllocation {}
 
 impl SharedAllocation {
@@ -138,8 +140,8 @@ impl<T: Plain> SharedBuffer<T> {
         })
     }
 
-    /// A buffer over a range of an existing shared allocation: `len` aligned, initialised elements inside `allocation`. Other code
-    /// may access them as `access` says, and may also write if the allocation already permits it.
+    /// A buffer over a range of an existing shared allocation: `len` aligned, initialised elements inside `allocation`. Other
+    /// code may access them as `access` says, and may also write if the allocation already permits it.
     pub(crate) fn from_allocation(
         allocation: &SharedAllocation,
         data: *mut T,
@@ -379,9 +381,9 @@ impl<T: Plain> SharedBuffer<T> {
                 self.set(index, self.get(index));
             }
         }
-        // SAFETY: the address holds `len` aligned, initialised elements. Every export and every clone has its own hold on
-        // `keeper`, and the count shows that there is none; `&mut self` prevents new ones. Invalid `bool`s were replaced in the
-        // loop above.
+        // SAFETY: the address holds `len` aligned, initialised elements. Every export and every clone has its own reference to
+        // `keeper`, and the count shows that there is no other; `&mut self` prevents new ones. Invalid `bool`s were replaced in
+        // the loop above.
         Some(unsafe { slice::from_raw_parts_mut(self.as_ptr(), self.len) })
     }
 
@@ -459,8 +461,8 @@ impl<T: Plain> SharedBuffer<T> {
             "the memory belongs to a read-only tensor"
         );
         let to = self.range_address(index, count).cast();
-        // SAFETY: `from` is readable by this function's contract. `range_address` checked the range, and its elements are kept alive by
-        // `self`. All Rust code accesses them atomically while other code may read or write.
+        // SAFETY: `from` is readable by this function's contract. `range_address` checked the range, and its elements are kept
+        // alive by `self`. All Rust code accesses them atomically while other code may read or write.
         unsafe { atomic::store(from.cast(), to, count * size_of::<T>(), align_of::<T>()) };
     }
 }
@@ -490,8 +492,9 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
 
     fn lend(&self) -> Loan<'_> {
         // SAFETY: the address holds `len` elements that the handle keeps alive while `self` is borrowed. If the memory was
-        // adopted for reading, no code writes it, by the contract of the adoption, and `store_range` panics. Otherwise other code may
-        // write it: the access set below says so, and Rust code accesses it only atomically, as `from_raw_parts_mut` requires.
+        // adopted for reading, no code writes it, by the contract of the adoption, and `store_range` panics. Otherwise other
+        // code may write it: the access set below says so, and Rust code accesses it only atomically, as `from_raw_parts_mut`
+        // requires.
         let mut loan = unsafe { Loan::from_raw_parts(self.as_ptr(), self.len, Device::CPU) };
         // `bool`s may be written too, since `load_range` makes every byte a valid value.
         loan.memory.access = self.allocation.access;

@@ -68,7 +68,7 @@ pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Err
             Some(found) => bad(found),
         };
     };
-    // DEV-09: data for the host is waited for, so a stream makes no sense.
+    // DEV-09: the host waits for data that it requests, so the request must not name a stream.
     if request.dl_device == Some(Device::CPU) {
         return match request.stream {
             None => Ok(Consumer::Host),
