@@ -83,7 +83,7 @@ pub(crate) fn copy_device_tensor(
     }
 }
 
-/// Orders the consumer's work after the producer's, for memory whose release does not depend on this consumer.
+/// Orders the consumer's work after the producer's. The release of the memory does not depend on this consumer.
 pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
     if descriptor.data.is_null() {
         return Ok(());

@@ -40,8 +40,8 @@ struct CopiedBytes(#[expect(dead_code, reason = "owns the bytes")] AlignedBytes)
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl Drop for CopiedBytes {
-    /// Reads `MARK`. That gives the deleter of a copy code that no other function has, so the linker cannot fold it with
-    /// another: its address identifies copies.
+    /// Reads `MARK`, which makes the code of the deleter unique. So the linker cannot merge it with another function, and its
+    /// address identifies copies.
     fn drop(&mut self) {
         // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };

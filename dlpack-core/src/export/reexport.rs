@@ -18,7 +18,7 @@ pub(crate) struct ReexportOwner<T>(pub(crate) T);
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl<T> Drop for ReexportOwner<T> {
-    /// Reads `MARK`. That gives the deleter code that no other function has, so its address identifies re-exports.
+    /// Reads `MARK`, which makes the code of the deleter unique. So its address identifies re-exports.
     fn drop(&mut self) {
         // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };

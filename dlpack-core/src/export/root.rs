@@ -30,7 +30,7 @@ impl AllocationOwner {
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl Drop for AllocationOwner {
-    /// Reads `MARK`. That gives the deleter code that no other function has, so its address identifies exports with this owner.
+    /// Reads `MARK`, which makes the code of the deleter unique. So its address identifies exports with this owner.
     fn drop(&mut self) {
         // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };

@@ -156,8 +156,8 @@ pub(crate) fn address_same_items(shape: &[i64], strides: &[i64], others: &[i64])
 
 /// Whether two indices may address the same item.
 ///
-/// Never `false` if they do. It is also `true` for some unusual layouts whose axes interleave without overlap; such tensors are
-/// only exported read-only.
+/// Never `false` if they do. It is also `true` for some unusual layouts with axes that interleave without overlap. Their
+/// tensors are exported read-only.
 pub(crate) fn may_overlap(shape: &[i64], strides: &[i64]) -> bool {
     // From the axis with the shortest stride on: each stride must exceed everything that the axes before it reach.
     steps_outwards(shape, strides, |stride, inner| stride > inner).is_none()
@@ -165,7 +165,7 @@ pub(crate) fn may_overlap(shape: &[i64], strides: &[i64]) -> bool {
 
 /// Whether a place between the lowest and the highest item may be addressed by no index.
 ///
-/// Never `false` if there is one. It is also `true` for some unusual layouts whose axes interleave and fill every place.
+/// Never `false` if there is one. It is also `true` for some unusual layouts with axes that interleave and fill every place.
 pub(crate) fn may_leave_gaps(shape: &[i64], strides: &[i64]) -> bool {
     // Each stride must end inside what the axes before it reach, or directly after.
     let lands = |stride, inner: i64| stride <= inner.saturating_add(1);

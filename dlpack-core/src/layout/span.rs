@@ -22,7 +22,7 @@ impl Span {
     /// The span of an array with its first element at `data`. Each element occupies `width` bytes. Strides count units of
     /// `unit` bytes.
     ///
-    /// All elements must lie inside one allocation: overflow is not checked here.
+    /// All elements must lie in memory: overflow is not checked again.
     #[inline]
     #[must_use]
     pub fn new(data: usize, shape: &[i64], strides: &[i64], unit: usize, width: usize) -> Self {

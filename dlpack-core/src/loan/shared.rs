@@ -71,11 +71,11 @@ impl SharedAllocation {
     }
 }
 
-// SAFETY: the memory is accessed atomically, or by unsafe functions whose contracts exclude data races; the elements are plain
-// numbers.
+// SAFETY: the memory is accessed atomically, or by unsafe functions with contracts that exclude data races; the elements are
+// plain numbers.
 unsafe impl<T: Plain> Send for SharedBuffer<T> {}
-// SAFETY: the memory is accessed atomically, or by unsafe functions whose contracts exclude data races; the elements are plain
-// numbers.
+// SAFETY: the memory is accessed atomically, or by unsafe functions with contracts that exclude data races; the elements are
+// plain numbers.
 unsafe impl<T: Plain> Sync for SharedBuffer<T> {}
 
 impl<T: Plain> SharedBuffer<T> {
