@@ -18,7 +18,7 @@
 //! | this one | `Array`, and how one is made of a tensor: type, rank and the axes of an element are checked |
 //! | `rank` | the lists in which a rank keeps its extents, and what an index is |
 //! | `read` | what any array can be asked |
-//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::cut` |
+//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::views` |
 //! | `write` | arrays that may be written |
 //! | `view` | the two that own their tensor, or what else keeps the memory |
 //! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
@@ -99,7 +99,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
         let own = const { T::TRAILING.len() - T::Scalar::TRAILING.len() };
         let (shape, tail) = shape.split_at(shape.len() - own);
         let (strides, steps) = strides.split_at(shape.len());
-        if own > 0 && !extent::same_places(tail, steps, &extent::packed(Order::C, tail, 1)?) {
+        if own > 0
+            && !extent::address_same_items(tail, steps, &extent::packed_strides(Order::C, tail, 1)?)
+        {
             return Err(tensor.not_contiguous());
         }
         let (lists, strides) = (L::of(shape)?, L::of(strides)?);

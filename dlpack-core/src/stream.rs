@@ -51,7 +51,7 @@
 //! - *A consumer's stream is not kept until its deleter is called*, though that would tell exactly when it is done:
 //!   [`soundness`](crate::soundness) says why.
 //!
-//! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::copies`.
+//! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::device_copies`.
 //!
 //! Nothing of this is linked. The libraries are looked for when an export needs them for the first time, and the
 //! environment can name others: `DLPACK_LIBCUDA`, `DLPACK_LIBAMDHIP64`.

@@ -10,7 +10,7 @@ use crate::array::rank::Rank;
 use crate::array::write::{ArrayMut, Place};
 use crate::element::Plain;
 use crate::layout::Dims;
-use crate::layout::cut::{Cut, extent_of, one, range_of};
+use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
 use crate::tensor::items::Positions;
 
 /// A part of an array that somebody else keeps; reads as an [`Array`].
@@ -68,9 +68,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     /// The lists under one index of an axis.
     fn indexed(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
-        // One after another along an axis: so none of the longer lists of a `Cut` is made.
+        // One after another along an axis: so none of the longer lists of a `LayoutView` is made.
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        let (first, _) = range_of(axis, &one(index), shape, strides)?;
+        let (first, _) = range_of(axis, &single_index(index), shape, strides)?;
         Ok((
             first,
             self.shape.without(axis)?,
@@ -85,8 +85,8 @@ impl<T: Plain, L: Rank> Array<T, L> {
         Ok((L::of(&cut.shape)?, L::of(&cut.strides)?))
     }
 
-    fn whole(&self) -> Result<Cut, Error> {
-        Cut::of(self.shape.as_ref(), self.strides.as_ref())
+    fn whole(&self) -> Result<LayoutView, Error> {
+        LayoutView::whole_layout(self.shape.as_ref(), self.strides.as_ref())
     }
 
     /// The elements under a range of one axis.
@@ -266,7 +266,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         &self,
         axis: usize,
     ) -> Result<impl ExactSizeIterator<Item = Part<'_, T, L::Less>>, Error> {
-        let indices = 0..extent_of(axis, self.shape.as_ref())?;
+        let indices = 0..axis_size(axis, self.shape.as_ref())?;
         Ok(indices.map(move |index| self.index(axis, index).expect("an index of the axis")))
     }
 }

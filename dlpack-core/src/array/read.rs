@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::array::rank::{Index, Rank};
 use crate::element::{Plain, make_values};
 use crate::layout::Dims;
-use crate::layout::extent::{distance, size};
+use crate::layout::extent::{extent_to_usize, stride_to_isize};
 use crate::memory::aligned::room;
 use crate::tensor::items::{self, Items, Positions};
 use crate::tensor::view::aligned_to;
@@ -31,7 +31,7 @@ impl<T: Plain, const N: usize> Array<T, [i64; N]> {
     #[must_use]
     #[inline]
     pub fn shape(&self) -> [usize; N] {
-        self.shape.map(size)
+        self.shape.map(extent_to_usize)
     }
 
     /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them.
@@ -46,7 +46,7 @@ impl<T: Plain, const N: usize> Array<T, [i64; N]> {
     #[must_use]
     #[inline]
     pub fn strides(&self) -> [isize; N] {
-        self.strides.map(distance)
+        self.strides.map(stride_to_isize)
     }
 }
 
@@ -109,7 +109,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
     pub fn len(&self) -> usize {
         // Their bytes were counted, so none of these overflows but next to an extent of 0.
         let extents = self.shape.as_ref().iter();
-        extents.fold(1, |len: usize, &extent| len.wrapping_mul(size(extent)))
+        extents.fold(1, |len: usize, &extent| {
+            len.wrapping_mul(extent_to_usize(extent))
+        })
     }
 
     /// Whether there are none.
@@ -222,11 +224,11 @@ impl<T: Plain, L: Rank> Array<T, L> {
         }
         let mut place = 0_isize;
         for (&at, (&extent, &stride)) in index.iter().zip(shape.iter().zip(strides)) {
-            if at >= size(extent) {
+            if at >= extent_to_usize(extent) {
                 return None;
             }
             // Wraps only next to an extent of 0, which is refused.
-            place = place.wrapping_add((at as isize).wrapping_mul(distance(stride)));
+            place = place.wrapping_add((at as isize).wrapping_mul(stride_to_isize(stride)));
         }
         Some(self.data.wrapping_offset(place.wrapping_mul(Self::UNIT)))
     }
@@ -323,8 +325,10 @@ impl<T: Plain, L: Rank> Array<T, L> {
         if Self::SCALARS == 1 {
             copy(shape, strides);
         } else {
-            let (mut shape, mut strides) =
-                (Dims::from(shape).whole()?, Dims::from(strides).whole()?);
+            let (mut shape, mut strides) = (
+                Dims::from(shape).check_allocated()?,
+                Dims::from(strides).check_allocated()?,
+            );
             shape.append(&[Self::SCALARS])?;
             strides.append(&[1])?;
             copy(&shape, &strides);
@@ -429,10 +433,10 @@ impl<T: Plain, L: Rank> Array<T, L> {
             return Err(Error::MayChange);
         }
         let shape = self.shape.as_ref();
-        let mut strides = Dims::from(self.strides.as_ref()).whole()?;
+        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
         if self.is_empty() {
             // Nothing is reached; what is there need not make sense to others.
-            return Ok((shape, extent::packed(Order::C, shape, 1)?));
+            return Ok((shape, extent::packed_strides(Order::C, shape, 1)?));
         }
         for stride in strides.iter_mut() {
             // An element of no bytes lies anywhere.

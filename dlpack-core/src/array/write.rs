@@ -9,7 +9,7 @@ use crate::Error;
 use crate::array::Array;
 use crate::array::rank::{Index, Rank};
 use crate::element::{Plain, make_values};
-use crate::layout::extent::size;
+use crate::layout::extent::extent_to_usize;
 use crate::memory::atomic;
 use crate::tensor::items::{Block, Positions};
 use crate::tensor::view::same_extent;
@@ -210,7 +210,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         let (outer, run) = match (shape.split_last(), strides.last()) {
             _ if self.is_contiguous() => (0, self.len()),
             (Some((&last, outer)), Some(&stride)) if stride == Array::<T, L>::SCALARS => {
-                (outer.len(), size(last))
+                (outer.len(), extent_to_usize(last))
             }
             _ => (shape.len(), 1),
         };

@@ -36,7 +36,7 @@ impl Corner {
         (array.shape().iter()).for_each(|&extent| corner.shape.push(small(extent)));
         (array.strides().iter()).for_each(|&stride| corner.strides.push(small(stride)));
         if !array.is_empty() {
-            let reach = extent::reach(&corner.shape, &corner.strides)
+            let reach = extent::reached_items(&corner.shape, &corner.strides)
                 .expect("the elements of an array lie in memory");
             corner.len = small(reach.max - reach.min + 1);
             corner.first = small(-reach.min);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use crate::element::{Axes, Plain};
-use crate::export::root::home_of;
+use crate::export::root::allocation_of;
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
@@ -132,9 +132,9 @@ impl Import {
         let view = self.tensor.view();
         let pitch = i64::try_from(self.pitch()).unwrap_or(i64::MAX);
         let mut strides = if self.adopts {
-            Dims::from(&view.strides()[..self.leading()]).whole()?
+            Dims::from(&view.strides()[..self.leading()]).check_allocated()?
         } else {
-            extent::packed(self.order, &view.shape()[..self.leading()], pitch)?
+            extent::packed_strides(self.order, &view.shape()[..self.leading()], pitch)?
         };
         let pitch = pitch.max(1);
         for (axis, stride) in strides.iter_mut().enumerate() {
@@ -210,7 +210,7 @@ impl Import {
 
     /// That there are so many elements in all.
     pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
-        let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
+        let items = extent::count_items(self.tensor.view().shape()).unwrap_or(i64::MAX);
         let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         same_extent(0, counted(elements::<T>(items)), counted(needed))
     }
@@ -233,8 +233,8 @@ impl Import {
             return view.copy_to_vec(target);
         }
         let leading = self.leading();
-        let mut shape = Dims::from(view.shape()).whole()?;
-        let mut strides = Dims::from(view.strides()).whole()?;
+        let mut shape = Dims::from(view.shape()).check_allocated()?;
+        let mut strides = Dims::from(view.strides()).check_allocated()?;
         shape[..leading].reverse();
         strides[..leading].reverse();
         view.with_axes(&shape, &strides).copy_to_vec(target)
@@ -248,15 +248,15 @@ impl Import {
         let items = if shape.contains(&0) {
             0
         } else if self.is_packed(&view) {
-            extent::count(shape).unwrap_or(0)
+            extent::count_items(shape).unwrap_or(0)
         } else {
             // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
             // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
             // the middle leaves items in front.
             let leading = self.leading();
             let (tail, steps) = (&shape[leading..], &view.strides()[leading..]);
-            let whole_elements = extent::same_places(tail, steps, self.axes.strides());
-            let reach = extent::reach(shape, view.strides())
+            let whole_elements = extent::address_same_items(tail, steps, self.axes.strides());
+            let reach = extent::reached_items(shape, view.strides())
                 .filter(|reach| {
                     reach.min == 0
                         && self.strides_read.get()
@@ -281,10 +281,10 @@ impl Import {
             (true, false) => Access::Read,
         };
         aligned_to(data.addr(), align_of::<T>(), view.dtype)?;
-        if let Some(home) = home_of(&Descriptor::of(&self.tensor)?) {
+        if let Some(allocation) = allocation_of(&Descriptor::of_tensor(&self.tensor)?) {
             // An export of a buffer: the new one is another handle on its memory.
-            return Ok(SharedBuffer::within(home, data, len, access));
+            return Ok(SharedBuffer::from_allocation(allocation, data, len, access));
         }
-        SharedBuffer::kept_by(self.tensor, data, len, access)
+        SharedBuffer::from_keeper(self.tensor, data, len, access)
     }
 }

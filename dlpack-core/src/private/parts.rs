@@ -96,13 +96,13 @@ pub fn number<I: Int>(number: I) -> Option<i128> {
 /// Extents that were listed one by one.
 #[inline]
 pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> List {
-    List(checked(numbers, shape::extent))
+    List(checked(numbers, shape::check_extent))
 }
 
 /// Strides that were listed one by one.
 #[inline]
 pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> List {
-    List(checked(numbers, shape::stride))
+    List(checked(numbers, shape::check_stride))
 }
 
 #[inline]
@@ -116,7 +116,7 @@ fn checked<const N: usize>(
             values[axis] = check(axis, number)?;
         }
     }
-    Dims::from(values).whole()
+    Dims::from(values).check_allocated()
 }
 
 /// How many elements lie there.

@@ -123,10 +123,10 @@ fn unreadable<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
 #[inline]
 fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
     let fits = || {
-        let reach = extent::reach(shape, strides)?;
+        let reach = extent::reached_items(shape, strides)?;
         let bits = dtype.itemsize_bits();
-        let first = extent::bytes(reach.min, bits, 0)?;
-        let end = extent::bytes(reach.max, bits, bits + 7)?;
+        let first = extent::bytes_of_items(reach.min, bits, 0)?;
+        let end = extent::bytes_of_items(reach.max, bits, bits + 7)?;
         isize::try_from(end.checked_sub(first)?).ok()?;
         let offset = isize::try_from(tensor.byte_offset).ok()?;
         let start = tensor.data.addr().checked_add_signed(offset)?;

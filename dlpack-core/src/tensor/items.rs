@@ -172,7 +172,7 @@ struct Runs<'a> {
 impl<'a> Positions<'a> {
     /// Those of a tensor with strides in units of so many bytes.
     pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
-        let items = extent::count(shape).unwrap_or(0);
+        let items = extent::count_items(shape).unwrap_or(0);
         let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
         // Without items, the extents mean nothing.
         while let Some(axis) = axes.checked_sub(1).filter(|_| items > 0) {

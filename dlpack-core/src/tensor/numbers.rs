@@ -64,7 +64,8 @@ pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
             needed: dtype.padded(),
         });
     };
-    let items = usize::try_from(extent::count(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
+    let items =
+        usize::try_from(extent::count_items(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
     let mut numbers = Numbers {
         len: items.saturating_mul(itemsize),
         inline: [0; INLINE],

@@ -188,7 +188,7 @@ impl<'a> TensorRef<'a> {
             return self.with_axes(&shape, &strides).copy_to_vec(target);
         }
         self.check_type::<T>()?;
-        let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
+        let len = elements::<T>(extent::count_items(self.shape).unwrap_or(0));
         if len == 0 {
             *target = Vec::new();
             return Ok(());
@@ -295,9 +295,10 @@ impl<'a> TensorRef<'a> {
         }
         let leading = self.shape.len().saturating_sub(own.len());
         let pitch = i64::try_from(own.items()).unwrap_or(i64::MAX);
-        let mut strides = Dims::from(&self.strides[..leading]).whole()?;
+        let mut strides = Dims::from(&self.strides[..leading]).check_allocated()?;
         let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
-        let mut whole = tail == own.extents() && extent::same_places(tail, steps, own.strides());
+        let mut whole =
+            tail == own.extents() && extent::address_same_items(tail, steps, own.strides());
         for (stride, &extent) in strides.iter_mut().zip(self.shape) {
             whole = whole && (*stride % pitch == 0 || extent == 1);
             *stride /= pitch;
@@ -305,7 +306,10 @@ impl<'a> TensorRef<'a> {
         if !whole {
             return Err(self.not_contiguous());
         }
-        Ok(Some((Dims::from(&self.shape[..leading]).whole()?, strides)))
+        Ok(Some((
+            Dims::from(&self.shape[..leading]).check_allocated()?,
+            strides,
+        )))
     }
 
     /// Why such a tensor is no slice.

@@ -39,11 +39,12 @@ impl<T: Plain, D: Dimension> Frame<T, D> {
         if array.is_empty() {
             start = NonNull::dangling().as_ptr();
             // ndarray counts an empty shape without its zeros.
-            let mut others = Dims::from(shape).whole()?;
+            let mut others = Dims::from(shape).check_allocated()?;
             others
                 .iter_mut()
                 .for_each(|extent| *extent = (*extent).max(1));
-            let elements = extent::count(&others).filter(|count| isize::try_from(*count).is_ok());
+            let elements =
+                extent::count_items(&others).filter(|count| isize::try_from(*count).is_ok());
             elements.ok_or_else(|| Error::too_large(shape))?;
         }
         Ok(Self {
