@@ -1,4 +1,4 @@
-//! Checks a struct that somebody else filled, before anything is read by it.
+//! Checks a foreign struct before its shape, strides or elements are used.
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;
@@ -8,12 +8,12 @@ use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
 use crate::{DataType, Device, Error, abi, error};
 
-/// Everything that later reads rely on.
-/// Gives the strides if the producer left them out.
+/// Checks everything that later reads rely on.
+/// Returns C-order strides if the producer left `strides` null.
 // LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14
 pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
     let shape = shape_of(tensor)?;
-    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
     let device = Device::from(tensor.device);
     if !device.device_type.is_known() {
@@ -53,7 +53,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     Ok(computed)
 }
 
-/// That a struct can be read where it is: nothing of one elsewhere is, its deleter included.
+/// Checks that a struct is aligned, so that its fields can be read. A misaligned struct cannot even be released.
 ///
 /// # Errors
 ///
@@ -75,9 +75,9 @@ pub(crate) fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Resu
     Err(Error::Malformed { what, found })
 }
 
-/// The extents that a tensor names, of any number: nothing else of it is read.
+/// Returns the shape of a tensor, with entries of any value. Reads only `shape` and `ndim`.
 pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
-    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
     let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
     shape.map_or_else(
         || malformed("shape is null although ndim is not 0", tensor.ndim),
@@ -85,15 +85,15 @@ pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
     )
 }
 
-/// The list behind a pointer of a tensor, if there is one.
+/// Returns the shape or strides behind a pointer of a tensor, or `None` if the pointer is null and `ndim` is not 0.
 ///
 /// # Errors
 ///
-/// So many axes as no tensor has, or a list that cannot be read where it is.
+/// `ndim` is negative or above the supported maximum, or `start` is misaligned.
 ///
 /// # Safety
 ///
-/// `start` is null or has `ndim` entries, which nobody changes.
+/// `start` is null or has `ndim` entries, which do not change during `'a`.
 #[inline]
 pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
     let rank = usize::try_from(ndim).unwrap_or(usize::MAX);
@@ -119,7 +119,7 @@ fn unreadable<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
     }
 }
 
-/// Whether every item has an address, counted from that of the first.
+/// Whether every item lies inside the address space.
 #[inline]
 fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
     let fits = || {
@@ -136,12 +136,12 @@ fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: Da
     fits().is_some()
 }
 
-/// The list behind a pointer of a tensor; empty where there is none.
+/// Returns the shape or strides behind a pointer of a tensor; empty if the pointer is null.
 pub(super) fn list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
     match usize::try_from(ndim) {
         Ok(len) if len > 0 && !start.is_null() => {
-            // SAFETY: a tensor's lists are null or have `ndim` entries, which nobody changes while
-            // its owner lives (`from_raw`); alignment was checked before the first call.
+            // SAFETY: a tensor's shape and strides are null or have `ndim` entries, which do not change while its owner
+            // lives (`Managed::from_raw`); `list_at` checked the alignment before the first call.
             unsafe { slice::from_raw_parts(start, len) }
         }
         _ => &[],

@@ -1,4 +1,4 @@
-//! The items of a tensor as numbers, whatever their type: for a language that has one kind of float.
+//! Converts the items of a tensor to numbers, whatever their type, for a language that has one float type.
 #![expect(unsafe_code, reason = "copies the items of a checked tensor")]
 
 use alloc::vec::Vec;
@@ -6,33 +6,33 @@ use alloc::vec::Vec;
 use crate::layout::extent;
 use crate::{DataType, Error, TensorRef, abi};
 
-/// A scalar of a tensor, as exact as it is there.
+/// A scalar of a tensor, converted without loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
     /// A `bool`.
     Bool(bool),
-    /// An integer with a sign.
+    /// A signed integer.
     Signed(i128),
-    /// An integer without one, or a handle.
+    /// An unsigned integer, or a handle.
     Unsigned(u128),
     /// A float of 64 bits or fewer.
     Float(f64),
-    /// A complex number: the real part and the imaginary one.
+    /// A complex number: real part and imaginary part.
     Complex(f64, f64),
 }
 
-/// All scalars of a tensor.
+/// An iterator over all scalars of a tensor, from a copy of its memory.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     bytes: Vec<u8>,
-    /// Where the next one begins.
+    /// The offset of the next scalar in `bytes`.
     at: usize,
     dtype: DataType,
-    /// The bytes of a scalar.
+    /// The size of a scalar in bytes.
     size: usize,
 }
 
-/// Every scalar, in row-major order of the indices, the lanes of an item one after another: a copy of what is there now.
+/// Copies a tensor and returns an iterator over its scalars, in C order of the indices. Lanes of an item are consecutive.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -45,7 +45,7 @@ pub struct Numbers {
 ///
 /// # Errors
 ///
-/// Memory that the processor cannot read, items that share bytes, or no memory for the copy.
+/// Memory that the CPU cannot read, items that share bytes, or no memory for the copy.
 pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
     tensor.check_host_readable()?;
     let dtype = tensor.dtype();
@@ -60,9 +60,9 @@ pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
     let (len, mut bytes) = (items.saturating_mul(itemsize), Vec::new());
     let room = bytes.try_reserve_exact(len);
     room.map_err(|_| Error::OutOfMemory { bytes: len })?;
-    // SAFETY: the processor can read the items, each of so many bytes; there is room for all, and nobody else has it.
+    // SAFETY: the memory is host-readable and each item has `itemsize` bytes; the vector has capacity for all of them.
     unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
-    // SAFETY: so many bytes were just written.
+    // SAFETY: `copy_items` has just written `len` bytes.
     unsafe { bytes.set_len(len) };
     Ok(Numbers {
         bytes,
@@ -83,7 +83,7 @@ impl Iterator for Numbers {
     }
 }
 
-/// The number that so many bytes are.
+/// Converts the bytes of one scalar.
 fn number(dtype: DataType, bytes: &[u8]) -> Number {
     let code = dtype.code();
     match code {
@@ -103,9 +103,9 @@ fn number(dtype: DataType, bytes: &[u8]) -> Number {
     }
 }
 
-/// Bytes as the integer that they are on this machine.
+/// Reads bytes as an integer in native byte order.
 fn bits(bytes: &[u8]) -> u128 {
-    // Of the sizes that there are, each by one load.
+    // One load for each of the sizes that occur.
     match bytes.len() {
         1 => bytes[0].into(),
         2 => u16::from_ne_bytes(whole(bytes)).into(),
@@ -115,24 +115,24 @@ fn bits(bytes: &[u8]) -> u128 {
     }
 }
 
-/// All bytes, of a slice of which the size was compared.
+/// Converts a slice to an array. The caller has checked its length.
 fn whole<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes")
 }
 
-/// What a float has besides numbers.
+/// The values of a float format that are not finite numbers.
 #[derive(Clone, Copy, PartialEq)]
 enum Special {
-    /// Infinities and NaNs, as in IEEE 754.
+    /// Infinities and NaNs as in IEEE 754.
     Ieee,
-    /// A NaN, which is all ones behind the sign.
+    /// One NaN pattern for each sign: all bits after the sign are ones.
     Ones,
-    /// A NaN, in place of the negative zero.
+    /// One NaN, whose pattern is that of negative zero.
     NegativeZero,
     Nothing,
 }
 
-/// A float of any format, exactly.
+/// Converts a float of any format, without loss.
 #[inline]
 fn float(code: u8, bytes: &[u8]) -> f64 {
     match (code, bytes.len()) {
@@ -142,13 +142,13 @@ fn float(code: u8, bytes: &[u8]) -> f64 {
     }
 }
 
-/// One of a format that Rust does not know.
+/// Converts a float of a format that Rust has no type for.
 #[inline(never)]
 fn small_float(code: u8, bytes: &[u8]) -> f64 {
     use Special::{Ieee, NegativeZero, Nothing, Ones};
 
     let bits = u64::try_from(bits(bytes)).unwrap_or(0);
-    // The bits of the exponent and of the fraction, the bias, and what there is besides.
+    // The width of exponent and fraction, the bias, and the values that are not finite.
     let (exponent_bits, fraction_bits, bias, special) = match code {
         abi::kDLFloat => (5, 10, 15, Ieee),
         abi::kDLBfloat => (8, 7, 127, Ieee),
@@ -186,7 +186,7 @@ fn small_float(code: u8, bytes: &[u8]) -> f64 {
     } else if special == Ieee && is_full {
         f64::INFINITY
     } else {
-        // Without an exponent there is no one before the point.
+        // A subnormal number has no implicit leading one.
         let one = if exponent == 0 { 0 } else { 1 << fraction_bits };
         let exponent = exponent.max(1) as i64 - bias - i64::from(fraction_bits);
         (one + fraction) as f64 * power(exponent)
@@ -194,7 +194,7 @@ fn small_float(code: u8, bytes: &[u8]) -> f64 {
     if is_negative { -size } else { size }
 }
 
-/// Two to that power, which an `f64` has.
+/// Two to the power `exponent`, which must be in the range of normal `f64` numbers.
 fn power(exponent: i64) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
@@ -203,8 +203,8 @@ fn power(exponent: i64) -> f64 {
 mod tests {
     use super::*;
 
-    /// As a format is written down: its greatest number, its least, the distance of the numbers from 1 on, and whether all
-    /// ones is an infinity (none of these has one), a NaN, or its greatest number.
+    /// Compares each format with its specification: its greatest number, its least positive number, the distance of the
+    /// numbers above 1, and the number of NaNs and infinities.
     #[test]
     fn small_floats_are_those_of_their_formats() {
         for (dtype, greatest, least, behind_one) in [
