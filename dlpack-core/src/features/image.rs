@@ -1,4 +1,4 @@
-//! The images of `image`: rows, columns, channels.
+//! The images of `image`, with axes height, width and channels.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::import::{FromTensor, reader::Import, sealed};
 use crate::{Buffer, Element, Error, FromDLPack, Loan, LoanMut, Managed, TensorRef, Writable};
 use crate::{element::AnyBits, layout::Dims, loan::facts::Facts};
 
-/// Shape and strides of an image in memory that may go on behind it.
+/// Shape and strides of an image. Its buffer may be longer than the image.
 fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
     let (width, height, channels) = (i64::from(width), i64::from(height), i64::from(channels));
     let row = width * channels; // less than 2^40
@@ -16,10 +16,10 @@ fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
     (shape, Dims::from([row, channels, 1]))
 }
 
-/// An image is exported as (height, width, channels), in row-major order; a gray one has 1 channel.
+/// An image is exported with shape (height, width, channels) in C order; a gray image has 1 channel.
 ///
-/// The image also dereferences to a slice of its samples, so a field of this type can be `data`
-/// without the feature too, as a list that needs a `shape`. One that is given has to agree.
+/// The type also dereferences to a slice of its samples. So without this feature a field of this type can be `data` too,
+/// as a list that needs the key `shape`. With this feature, a `shape` must agree with the image.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -45,7 +45,7 @@ impl<P: Pixel<Subpixel: Element> + Send> Buffer for ImageBuffer<P, Vec<P::Subpix
 
 impl<P: Pixel<Subpixel: AnyBits> + Send> Writable for ImageBuffer<P, Vec<P::Subpixel>> {}
 
-/// The samples are copied. Three axes are needed, the last one as long as a pixel of this type.
+/// The samples are copied. The tensor needs three axes, and the size of the last one must be the number of channels.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -80,7 +80,7 @@ impl<P: Pixel> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>> {}
 
 macro_rules! variants {
     ($($variant:ident)*) => {
-        /// The data type and the number of channels are those that the image has at run time.
+        /// Data type and number of channels are those of the image at run time.
         ///
         /// ```
         /// use dlpack_core::{DLPack, DataType};
@@ -92,8 +92,8 @@ macro_rules! variants {
         /// # Ok::<(), dlpack_core::Error>(())
         /// ```
         ///
-        /// An image of a kind that was added to `image` later is lent as its bytes, for reading, the
-        /// bytes of each pixel along the last axis.
+        /// If a later version of `image` adds a variant, such an image is exported read-only as bytes; the last axis has the
+        /// bytes of each pixel.
         impl Buffer for DynamicImage {
             fn lend(&self) -> Loan<'_> {
                 match self {
@@ -114,7 +114,7 @@ macro_rules! variants {
             }
         }
 
-        /// The samples are copied into the kind of image that has such samples, and as many of them.
+        /// The samples are copied into the variant with this sample type and number of channels.
         ///
         /// ```
         /// use dlpack_core::{DLPack, FromDLPack};
@@ -150,7 +150,7 @@ variants! {
     ImageRgb32F ImageRgba32F
 }
 
-/// Whether a tensor fits the image that this variant holds.
+/// Whether a tensor fits the image type of this variant.
 fn fits<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
     I::fits(tensor)
 }

@@ -1,4 +1,4 @@
-//! The arrays of `ndarray`, which know their shape and strides. Typed arrays as views of `ndarray` are in `views`.
+//! The arrays of `ndarray`, with their shape and strides. The module `views` borrows typed arrays as `ndarray` views.
 #![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
 
 mod views;
@@ -15,13 +15,13 @@ use crate::layout::{Dims, extent};
 use crate::{Buffer, Device, Element, Error, Loan, LoanMut, Order, TensorRef, Writable};
 use crate::{element::AnyBits, loan::facts::Facts};
 
-/// Where the elements of an array lie, in elements.
+/// The position of an array's elements in memory; all fields are in elements.
 struct Corner {
     shape: Dims,
     strides: Dims,
-    /// From the first to the last in memory, both included.
+    /// The distance from the lowest to the highest address, both included.
     len: usize,
-    /// From the first in memory to the one whose index is zero everywhere.
+    /// The distance from the lowest address to the element at index zero.
     first: usize,
 }
 
@@ -44,21 +44,22 @@ impl Corner {
         corner
     }
 
-    /// Lends the elements of an array that begins at `start`. Nothing is said of the places in between: no offset fits
-    /// into so narrow a frame, so no tensor over the loan ever reaches them.
+    /// Lends the elements of an array whose element at index zero is at `start`. Memory in gaps may be uninitialised, but no
+    /// tensor over the loan reaches it: the loan is just long enough for its layout, so any other offset is rejected.
     ///
     /// # Safety
     ///
+    /// The contract of [`Loan::from_raw_parts`] holds for the elements that shape and strides reach.
     /// As [`Loan::from_raw_parts`], for the elements that the corner's shape and strides reach.
     unsafe fn lend<'a, T: Element>(self, start: *const T) -> Loan<'a> {
         let lowest = start.wrapping_sub(self.first);
-        // SAFETY: the layout keeps to the elements that the caller vouches for, which lie from `lowest` on.
+        // SAFETY: by this function's contract the elements are valid, and the layout reaches only them, from `lowest` on.
         let loan = unsafe { Loan::from_raw_parts(lowest, self.len, Device::CPU) };
         loan.with_layout(self.shape, self.strides, self.first)
     }
 }
 
-/// A number of elements within one allocation.
+/// Converts a number of elements within one allocation.
 fn small<I: TryInto<J>, J>(number: I) -> J {
     let Ok(number) = number.try_into() else {
         unreachable!("an array of ndarray has fewer than isize::MAX elements");
@@ -72,13 +73,12 @@ fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) ->
             T::verify(slice::from_ref(element));
         }
     }
-    // SAFETY: an element of the array is at `as_ptr` and its index times the strides (documentation of
-    // `as_ptr`), of which `Corner` is made. They are initialised, and neither move nor change while the
-    // array is borrowed.
+    // SAFETY: the address of an element is `as_ptr` plus its index times the strides (documentation of `as_ptr`), from
+    // which `ElementSpan` is computed. The elements are initialised, and neither move nor change while the array is borrowed.
     unsafe { Corner::of(array).lend(array.as_ptr()) }
 }
 
-/// An array is exported as it lies in memory: transposed, sliced or reversed, without a copy.
+/// An array is exported without a copy, also if it is transposed, sliced or reversed.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -92,7 +92,7 @@ fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) ->
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 ///
-/// A view borrows, so it cannot be exported: export the array that it looks at.
+/// A view borrows its elements, so it cannot be exported: export the array itself.
 ///
 /// ```compile_fail
 /// use dlpack_core::DLPack;
@@ -116,14 +116,15 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
         let pointer = self.as_mut_ptr();
         let corner = Corner::of(self);
         let lowest = pointer.wrapping_sub(corner.first);
-        // SAFETY: as in `lend`; and the array is the only owner of its memory, and exclusively borrowed.
+        // SAFETY: an element's address is `as_mut_ptr` plus its index times the strides. The array is the only owner of its
+        // memory, and is exclusively borrowed.
         let loan = unsafe { LoanMut::from_raw_parts(lowest, corner.len, Device::CPU) };
         loan.with_layout(corner.shape, corner.strides, corner.first)
     }
 }
 impl<T: AnyBits, D: Dimension> Writable for Array<T, D> {}
 
-/// An array that is shared with others is read-only, even while there are none.
+/// An `ArcArray` is exported read-only, even if it is the only reference to its elements.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -143,7 +144,7 @@ impl<T: Element, D: Dimension> Buffer for ArcArray<T, D> {
     }
 }
 
-/// An array that may be borrowed is read-only, even if it is not.
+/// A `CowArray` is exported read-only, even if it owns its elements.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -167,7 +168,7 @@ fn fits<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> bool {
         && leading.is_some_and(|found| D::NDIM.is_none_or(|needed| found == needed))
 }
 
-/// The elements are copied, in row-major order.
+/// The elements are copied, in C order.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -186,7 +187,7 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
         }
         let extents: Vec<usize> = import.shape()?;
         let shape = IxDyn(&extents).set_f(import.order() == Order::F);
-        // Where there are elements, memory holds them; an empty shape can be larger than ndarray allows.
+        // The elements fit in memory, but `ndarray` may reject an empty shape with sizes that are too large.
         let Ok(array) = ArrayD::from_shape_vec(shape, import.elements()?) else {
             return Err(Error::TooLarge {
                 shape: import.shape()?,
@@ -202,7 +203,7 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
 
 impl<T: Element, D: Dimension> sealed::Sealed for Array<T, D> {}
 
-/// As an [`Array`] that nobody shares yet.
+/// The elements are copied to an array that is not shared yet, in C order.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
