@@ -1,19 +1,20 @@
-//! `assert_exports!`: what somebody claims of a type, against what its types say.
+//! `assert_exports!`: compares what a user asserts about an export with the facts of the type.
 
 use core::marker::PhantomData;
 
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{DataType, Element};
 
-/// What is known of a type if it is an element; read where another call already complains that it is not.
+/// The facts of a list of `E`. [`Unsaid::FACTS`](crate::private::Unsaid::FACTS) replaces them if `E` is no element, because
+/// another call reports that error.
 pub struct Elem<E>(PhantomData<E>);
 
 impl<E: Element> Elem<E> {
-    /// What a list of them exports.
+    /// The facts of a list of these elements.
     pub const FACTS: Facts = Facts::list::<E>();
 }
 
-/// What `assert_exports!` states.
+/// The assertion of `assert_exports!`.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim {
@@ -25,7 +26,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// That a type exports such items.
+    /// Asserts that the type `ty` exports items of `E`.
     pub const fn new<E: Element>(ty: &'static str, elem: &'static str) -> Self {
         Self {
             ty,
@@ -36,20 +37,20 @@ impl Claim {
         }
     }
 
-    /// That there are so many axes.
+    /// Asserts the number of axes.
     pub const fn rank(mut self, rank: usize) -> Self {
         self.rank = Some(rank);
         self
     }
 
-    /// That an export may be written, or that none may.
+    /// Asserts that every export may be written, or that none may.
     pub const fn writable(mut self, writable: bool) -> Self {
         self.writable = Some(writable);
         self
     }
 
-    /// Why the claim does not hold for the tensor of this name; empty where it does. What is a tensor itself is one
-    /// without a name. `exclusive` says whether Python gets it to write (key `writable`).
+    /// Compares the assertion with the tensor named `name`; a type that is a tensor itself has the empty name. Returns the
+    /// error message, or an empty text if the assertion holds. `exclusive` is whether Python may write (key `writable`).
     pub const fn against(&self, name: &str, groups: &[NamedFacts], exclusive: bool) -> Text {
         let mut known = Text::EMPTY;
         let mut group = 0;
@@ -114,7 +115,7 @@ impl Claim {
     }
 }
 
-/// A message that is put together by the compiler; what does not fit is cut off.
+/// A message that is built at compile time. Text beyond the capacity is truncated.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Text {
@@ -128,19 +129,19 @@ impl Text {
         len: 0,
     };
 
-    /// Whether nothing is wrong.
+    /// Whether the message is empty, so the assertion holds.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The message.
+    /// The message as a string.
     #[must_use]
     pub const fn as_str(&self) -> &str {
         let (text, _) = self.bytes.split_at(self.len);
         match core::str::from_utf8(text) {
             Ok(text) => text,
-            // Cut in the middle of a letter.
+            // Truncation split a character.
             Err(_) => "the types say something else",
         }
     }
@@ -191,7 +192,7 @@ const fn same(a: DataType, b: DataType) -> bool {
         && a.is_padded() == b.is_padded()
 }
 
-/// Whether two names are one.
+/// Whether two names are equal.
 pub(super) const fn equal(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut byte = 0;
@@ -201,11 +202,11 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
     byte == a.len() && byte == b.len()
 }
 
-/// States what a type exports; the build fails where that is not so.
+/// Asserts at compile time what a type exports.
 ///
-/// What is named has to be known from the types: the data type of the items, the rank, and whether every export may be
-/// written to, as Python sees it too (`writable`), or none (`readonly`). A `Vec` without either key is between the two:
-/// [`into_dlpack`](crate::DLPack::into_dlpack) gives it to be written, and Python gets it read-only.
+/// The asserted facts must be known from the types: the dtype of the items, the rank, and whether every export may be
+/// written, also from Python (`writable`), or none (`readonly`). A `Vec` without either key satisfies neither:
+/// [`into_dlpack`](crate::DLPack::into_dlpack) exports it writable, and Python gets it read-only.
 ///
 /// ```
 /// use dlpack_core::{DLPack, assert_exports};
@@ -221,8 +222,8 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
 /// assert_exports!(Image: f32, rank 3, writable);
 /// ```
 ///
-/// A tensor among several is called by its name; it is always shared, and so it is writable only where the data may be
-/// written through a shared reference:
+/// For a type with several tensors, name the tensor. Such a tensor is always shared with the struct, so it is writable only
+/// if its data may be written through a shared reference:
 ///
 /// ```
 /// use dlpack_core::{DLPack, assert_exports};
@@ -239,7 +240,7 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
 /// assert_exports!(Batch, "rewards": f64, rank 1, readonly);
 /// ```
 ///
-/// The refusal says what is exported:
+/// The error message says what the type exports:
 ///
 /// ```compile_fail
 /// # use dlpack_core::{DLPack, assert_exports};

@@ -1,38 +1,38 @@
-//! A tensor that is an expression: `data =`, `via =`.
+//! Tensors that are given by an expression: the keys `data =` and `via =`.
 //!
-//! The expression stands in a method of its own, whose result is of an unnamed type. So what that type says, as on which
-//! device the memory is, is known without a value: nothing is borrowed for it, or computed.
+//! The derive puts the expression into a method that returns an unnamed type. Facts about that type, such as the device of
+//! its memory, are known at compile time without evaluating the expression.
 
 use crate::loan::{buffer::Lent, facts::Facts};
 use crate::{DLPack, Descriptor, Error, Parts};
 
-/// A type whose tensor is an expression.
+/// A type whose tensor is given by an expression.
 pub trait Expression {
-    /// What the expression gives.
+    /// Evaluates the expression.
     fn value(&self) -> Result<impl Given<'_>, Error>;
 }
 
-/// What an expression gives.
+/// The value of an expression that gives a tensor.
 pub trait Given<'a> {
-    /// What the type alone says.
+    /// The facts that the type determines.
     const FACTS: Facts;
 
-    /// The tensor that it is, as `parts` says.
+    /// Describes the tensor, with the layout in `parts`.
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error>;
 }
 
-/// The value of `data =`; with [`Unfit`] in scope it is asked what it gives.
+/// The value of `data =`. Its method `given` returns it; [`Unfit::given`] replaces that method if its bound fails.
 #[derive(Debug)]
 pub struct Data<D>(D);
 
-/// The data that an expression lends.
+/// Wraps the value of `data =`. Compiles only if it lends elements.
 #[inline]
 pub fn data_given<'a, D: Lent<'a>>(data: D) -> Data<D> {
     Data(data)
 }
 
 impl<'a, D: Lent<'a>> Data<D> {
-    /// What it gives: itself.
+    /// Returns `self`. This inherent method takes precedence over [`Unfit::given`].
     #[inline]
     #[must_use]
     pub fn given(self) -> Self {
@@ -49,7 +49,7 @@ impl<'a, D: Lent<'a>> Given<'a> for Data<D> {
     }
 }
 
-/// What the expression behind `via =` gives.
+/// The bound of the expression in `via = ..`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor that owns its elements",
     label = "expected an owned tensor, such as `Vec<T>`",
@@ -60,18 +60,18 @@ pub trait Computed: DLPack + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DLPack + 'static> Computed for T {}
 
-/// The value of `via =`, likewise.
+/// The value of `via =`. Its method `given` returns it; [`Unfit::given`] replaces that method if its bound fails.
 #[derive(Debug)]
 pub struct Via<T>(T);
 
-/// A tensor that is computed on request: the descriptor owns it.
+/// Wraps the value of `via =`, which the descriptor will own. Compiles only if it is an owned tensor.
 #[inline]
 pub fn via<T: Computed>(tensor: T) -> Via<T> {
     Via(tensor)
 }
 
 impl<T: Computed> Via<T> {
-    /// What it gives: itself.
+    /// Returns `self`. This inherent method takes precedence over [`Unfit::given`].
     #[inline]
     #[must_use]
     pub fn given(self) -> Self {
@@ -88,9 +88,9 @@ impl<'a, T: Computed> Given<'a> for Via<T> {
     }
 }
 
-/// What a value gives that the calls above refused, so that one mistake is reported once.
+/// The fallback for a value that `data_given` or `via` rejects. It keeps rustc from reporting the same mistake again.
 pub trait Unfit: Sized {
-    /// Nothing.
+    /// Returns a value without facts.
     fn given(self) -> Nothing {
         Nothing
     }
@@ -99,7 +99,7 @@ pub trait Unfit: Sized {
 impl<D> Unfit for Data<D> {}
 impl<T> Unfit for Via<T> {}
 
-/// Nothing that was of use.
+/// The value of a rejected expression. Code that uses it never compiles.
 #[derive(Debug)]
 pub struct Nothing;
 
@@ -111,7 +111,7 @@ impl<'a> Given<'a> for Nothing {
     }
 }
 
-/// What the expression of a type is known to give. It is not evaluated.
+/// The facts about the value of an expression. The expression is not evaluated.
 pub const fn facts_given<S: Expression>() -> Facts {
     const fn of<'a, S, G: Given<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
         G::FACTS
@@ -120,7 +120,7 @@ pub const fn facts_given<S: Expression>() -> Facts {
     of(S::value)
 }
 
-/// The tensor that the expression gives.
+/// Evaluates the expression and describes its tensor.
 #[inline]
 pub fn described_given<'a, S: Expression>(
     value: &'a S,
