@@ -11,8 +11,8 @@ use crate::element::{Plain, make_values};
 use crate::layout::Dims;
 use crate::layout::extent::{distance, size};
 use crate::memory::aligned::room;
-use crate::tensor::items::{self, Items, Positions};
-use crate::tensor::view::aligned_to;
+use crate::tensor::items::{self, ItemOffsets, Items};
+use crate::tensor::view::check_alignment;
 use crate::{DataType, Device, Error, TensorRef};
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
 use crate::{Order, layout::extent};
@@ -177,7 +177,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     pub fn get(&self, index: impl Index<L>) -> Option<T> {
         let place = self.place(index.as_ref())?;
         // SAFETY: the address of an element.
-        Some(unsafe { items::read(place.cast(), self.shared) })
+        Some(unsafe { items::read_item(place.cast(), self.shared) })
     }
 
     /// The element at an index.
@@ -201,7 +201,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             self.outside(index)
         };
         // SAFETY: the address of an element.
-        unsafe { items::read(place.cast(), self.shared) }
+        unsafe { items::read_item(place.cast(), self.shared) }
     }
 
     #[cold]
@@ -250,9 +250,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
         }
     }
 
-    pub(super) fn positions(&self) -> Positions<'_> {
+    pub(super) fn positions(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        Positions::new(shape, strides, size_of::<T::Scalar>())
+        ItemOffsets::new(shape, strides, size_of::<T::Scalar>())
     }
 
     /// The elements in a vector, in row-major order.
@@ -409,7 +409,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         if !self.is_contiguous() {
             return Err(self.not_contiguous());
         }
-        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
             self.tensor(&[bytes], &[1]).check_bools()?;
@@ -441,7 +441,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             }
             *stride /= Self::SCALARS.max(1);
         }
-        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             self.tensor(shape, self.strides.as_ref()).check_bools()?;
         }

@@ -6,7 +6,7 @@ use crate::layout::cut::Cut;
 use crate::layout::extent::{self, distance, packed_bytes};
 use crate::layout::{Dims, shape_strides::ShapeStrides};
 use crate::stream::{Queue, rules::Origin};
-use crate::tensor::{accessors::accessors, view::aligned_to};
+use crate::tensor::{accessors::accessors, view::check_alignment};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
 use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
 
@@ -251,7 +251,7 @@ impl Descriptor<'_> {
             return Err(Error::not_contiguous(old, strides));
         }
         if self.device.device_type.is_addressable() {
-            aligned_to(self.data.addr(), dtype.alignment(), dtype)?;
+            check_alignment(self.data.addr(), dtype.alignment(), dtype)?;
         }
         self.dims = ShapeStrides::row_major(&shape)?;
         self.dtype = dtype;
@@ -306,7 +306,7 @@ impl<'a> Descriptor<'a> {
             dims: ShapeStrides::new(view.shape, view.strides)?,
             dtype: view.dtype,
             device: view.device,
-            stream: tensor.stream(),
+            stream: tensor.owner_stream(),
             // What all may write to can also be written by whoever gets it from a shared reference.
             read_only: view.is_read_only() || access != Access::Shared,
             access: if view.is_read_only() {

@@ -15,7 +15,7 @@ use crate::export::dims_storage::{Capacity, free_heap};
 use crate::layout::cut::Cut;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
+use crate::tensor::{c_struct::ManagedStruct, managed::BlockVtable, managed::ExportFacts};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either version; which one is fixed by the deleter in it.
@@ -207,7 +207,7 @@ impl<O: Send + 'static> Unfinished<O> {
         self.finish_as(Self::PLAIN, tensor, plan)
     }
 
-    const PLAIN: &'static BlockTable = &BlockTable {
+    const PLAIN: &'static BlockVtable = &BlockVtable {
         dims: Context::<O>::DIMS,
         to_legacy: to_legacy::<O>,
         stream: |_| None,
@@ -216,23 +216,23 @@ impl<O: Send + 'static> Unfinished<O> {
     #[inline(always)]
     fn finish_as(
         self,
-        block: &'static BlockTable,
+        block: &'static BlockVtable,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
         let header = self.fill(tensor, plan);
         let tensor = match plan.abi {
-            Abi::Versioned => Struct::Versioned(header),
+            Abi::Versioned => ManagedStruct::Versioned(header),
             // SAFETY: it is the header of this very block, which nobody else knows yet.
-            Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
+            Abi::Legacy => ManagedStruct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
-        let ours = Ours {
+        let ours = ExportFacts {
             block,
             legacy,
-            sole: true,
+            is_unique: true,
         };
-        Managed::ours(tensor, ours, access)
+        Managed::from_export(tensor, ours, access)
     }
 
     /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
@@ -355,7 +355,7 @@ fn ndim(rank: usize) -> i32 {
 fn drop_aside<O>(_: O) {}
 
 impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
-    const STREAMED: &'static BlockTable = &BlockTable {
+    const STREAMED: &'static BlockVtable = &BlockVtable {
         dims: Context::<StreamOwner<O>>::DIMS,
         to_legacy: to_legacy::<StreamOwner<O>>,
         stream: stream::<O>,

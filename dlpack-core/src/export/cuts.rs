@@ -87,7 +87,7 @@ impl Managed {
 
     /// A tensor of ours is changed where it stands; over any other lies one more.
     fn cut(mut self, cut: impl FnOnce(&mut Cut) -> Result<(), Error>) -> Result<Self, Error> {
-        if !self.is_ours() {
+        if !self.is_own_export() {
             return part(self, cut, None);
         }
         narrow(&mut self, cut)?;

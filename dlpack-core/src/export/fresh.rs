@@ -140,7 +140,7 @@ pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     if requested != data {
         return Err(Error::UnreachableDevice { data, requested });
     }
-    let shape = foreign::shape_of(prototype)?;
+    let shape = foreign::read_shape(prototype)?;
     zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 

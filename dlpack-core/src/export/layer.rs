@@ -47,7 +47,7 @@ pub(super) fn changed(
 ) -> Result<Managed, Error> {
     // A statement of a producer is not repeated where others are known to have the memory.
     let copied = tensor.view().is_copied() && !tensor.access.is_shared();
-    let sole = tensor.is_sole();
+    let sole = tensor.is_unique();
     let owner = Layer(tensor);
     let layer = export_moved(
         owner,
@@ -58,7 +58,7 @@ pub(super) fn changed(
         },
         request,
     )?;
-    Ok(layer.over(sole, copied && request.is_none()))
+    Ok(layer.with_base_facts(sole, copied && request.is_none()))
 }
 
 /// What keeps the memory that is described, if that is a value of this type: as the owner of the tensor that was

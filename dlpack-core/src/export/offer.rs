@@ -47,7 +47,7 @@ impl Offer {
         match Counted::new(tensor) {
             Ok(tensor) => Ok(Self(Some(tensor))),
             Err((tensor, bytes)) => {
-                tensor.forget();
+                tensor.forget_struct();
                 Err(Error::OutOfMemory { bytes })
             }
         }
@@ -81,7 +81,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(Ok(tensor)) = self.0.take().map(Counted::into_value) {
-            tensor.forget();
+            tensor.forget_struct();
         }
     }
 }

@@ -118,7 +118,7 @@ unsafe fn export_root(
 /// ```
 #[must_use]
 pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
-    let (sole, copied) = (tensor.is_sole(), tensor.view().is_copied());
+    let (sole, copied) = (tensor.is_unique(), tensor.view().is_copied());
     let keep = |tensor: &mut Managed| {
         let keeper = Descriptor::of(keeper).ok()?;
         let home = home_of(&keeper)?;
@@ -131,7 +131,7 @@ pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
         unsafe { export_root(home, &mut described, &plan, None) }.ok()
     };
     match keep(&mut tensor) {
-        Some(kept) => kept.over(sole, copied),
+        Some(kept) => kept.with_base_facts(sole, copied),
         None => tensor,
     }
 }

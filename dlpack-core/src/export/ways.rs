@@ -22,7 +22,7 @@ pub(crate) fn subject(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A tensor that others hold too was not made for this request, wherever it came from.
-        copied: descriptor.own().is_some_and(Managed::is_sole),
+        copied: descriptor.own().is_some_and(Managed::is_unique),
         legacy: descriptor.legacy,
     }
 }
@@ -215,11 +215,11 @@ pub(super) fn without_owner(
         // Who reads it also decides when it can be freed: a graph may outlive it.
         return device::finish_streamed(copy, origin, descriptor, plan, request);
     }
-    if plan.abi == Abi::Legacy && copy.flags_matter() {
+    if plan.abi == Abi::Legacy && copy.needs_flags() {
         // The plan shares only what the legacy struct can say.
         return again(copy, Some(&ExportRequest::default()));
     }
-    Ok(copy.stamped(plan))
+    Ok(copy.with_plan(plan))
 }
 
 impl Managed {
@@ -247,7 +247,7 @@ impl Managed {
             self.unmark_copied();
         }
         let tensor = if self.is_complete() {
-            match self.give_up() {
+            match self.into_versioned_struct() {
                 Ok(tensor) => return tensor,
                 Err(tensor) => tensor,
             }
@@ -278,15 +278,15 @@ impl Managed {
         let tensor = if self.abi() == Abi::Versioned {
             self
         } else if self.is_complete() {
-            match self.give_up_legacy() {
+            match self.into_legacy_struct() {
                 Ok(tensor) => return Ok(tensor),
                 Err(tensor) => tensor,
             }
         } else {
-            return again(self, None)?.legacy_in_place().into_legacy();
+            return again(self, None)?.into_legacy_in_place().into_legacy();
         };
-        if tensor.is_ours() && !tensor.flags_matter() {
-            return tensor.legacy_in_place().into_legacy();
+        if tensor.is_own_export() && !tensor.needs_flags() {
+            return tensor.into_legacy_in_place().into_legacy();
         }
         let request = ExportRequest {
             stream: unordered(tensor.view().device()),

@@ -103,7 +103,7 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
             array,
             len,
             device: tensor.view().device(),
-            producer: tensor.stream(),
+            producer: tensor.owner_stream(),
             lent: None,
             unordered: false,
             tensor: Some(tensor),

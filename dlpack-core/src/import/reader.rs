@@ -9,7 +9,7 @@ use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
 use crate::loan::access::Access;
-use crate::tensor::view::{aligned_to, elements, same_extent};
+use crate::tensor::view::{check_alignment, check_axis_size, count_elements};
 use crate::{
     DataType, Descriptor, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef,
 };
@@ -108,7 +108,7 @@ impl Import {
 
     /// Checks the size of one axis.
     pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
-        same_extent(axis, self.tensor.view().shape()[axis], needed)
+        check_axis_size(axis, self.tensor.view().shape()[axis], needed)
     }
 
     /// Reads the shape.
@@ -207,7 +207,7 @@ impl Import {
     pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
         let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
         let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        same_extent(0, counted(elements::<T>(items)), counted(needed))
+        check_axis_size(0, counted(count_elements::<T>(items)), counted(needed))
     }
 
     /// Copies the elements in the memory order of the struct.
@@ -254,7 +254,7 @@ impl Import {
                 .ok_or_else(|| view.not_contiguous())?;
             reach.max + 1
         };
-        let len = elements::<T>(items);
+        let len = count_elements::<T>(items);
         if !T::ANY_BITS {
             // The memory has no gaps and no repeated items, so this checks each item once.
             view.with_axes(&[items], &[1]).check_bools()?;
@@ -268,7 +268,7 @@ impl Import {
             (true, true) => Access::ReadShared,
             (true, false) => Access::Read,
         };
-        aligned_to(data.addr(), align_of::<T>(), view.dtype)?;
+        check_alignment(data.addr(), align_of::<T>(), view.dtype)?;
         if let Some(home) = home_of(&Descriptor::of(&self.tensor)?) {
             // The tensor is an export of a `SharedBuffer`, so the new buffer is another handle to the same memory.
             return Ok(SharedBuffer::within(home, data, len, access));

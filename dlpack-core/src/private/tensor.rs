@@ -8,7 +8,7 @@ use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
 use crate::private::claim::equal;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
-use crate::tensor::view::same_extent;
+use crate::tensor::view::check_axis_size;
 use crate::{Descriptor, Error, ExportRequest, FromDLPack, Managed, Record};
 
 /// The result of describing a tensor.
@@ -81,7 +81,7 @@ pub fn fitting(tensor: Managed, facts: Facts, shape: Option<List>) -> Result<Man
     let extents = extents.iter().flat_map(|extents| extents.iter());
     for (axis, (&needed, &found)) in extents.zip(view.shape()).enumerate() {
         if needed != HOLE {
-            same_extent(axis, found, needed)?;
+            check_axis_size(axis, found, needed)?;
         }
     }
     Ok(tensor)

@@ -12,15 +12,15 @@ pub(crate) type LegacyDeleter = unsafe extern "C" fn(*mut abi::DLManagedTensor);
 
 /// The C struct owned by a [`Managed`](crate::Managed). It is valid until it is released or ownership is given away.
 #[derive(Clone, Copy)]
-pub(crate) enum Struct {
+pub(crate) enum ManagedStruct {
     Versioned(NonNull<abi::DLManagedTensorVersioned>),
     Legacy(NonNull<abi::DLManagedTensor>),
 }
 
-impl Struct {
+impl ManagedStruct {
     /// The `DLTensor` inside the struct.
     #[inline]
-    pub(super) fn head(&self) -> &abi::DLTensor {
+    pub(super) fn dl_tensor(&self) -> &abi::DLTensor {
         match self {
             // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
             Self::Versioned(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
@@ -30,7 +30,7 @@ impl Struct {
     }
 
     /// The `DLTensor` for writing, and the `manager_ctx` by which the producer finds the owner.
-    pub(super) fn head_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void) {
+    pub(super) fn dl_tensor_and_context_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void) {
         match self {
             Self::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives; `&mut self` borrows it exclusively from it.
@@ -46,7 +46,7 @@ impl Struct {
     }
 
     /// The versioned struct, if it is one. It has a version and flags besides the tensor.
-    pub(super) fn versioned(&self) -> Option<&abi::DLManagedTensorVersioned> {
+    pub(super) fn as_versioned(&self) -> Option<&abi::DLManagedTensorVersioned> {
         match self {
             // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
             Self::Versioned(tensor) => Some(unsafe { tensor.as_ref() }),
@@ -56,11 +56,11 @@ impl Struct {
 
     /// The flags; 0 for a legacy struct, which has none.
     pub(super) fn flags(&self) -> u64 {
-        self.versioned().map_or(0, |tensor| tensor.flags)
+        self.as_versioned().map_or(0, |tensor| tensor.flags)
     }
 
     /// The `manager_ctx` by which the producer finds the owner, and whether the struct has a deleter.
-    pub(super) fn context(&self) -> (*mut c_void, bool) {
+    pub(super) fn context_and_has_deleter(&self) -> (*mut c_void, bool) {
         match self {
             Self::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
@@ -93,7 +93,7 @@ impl Struct {
                 deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, legacy))
             }
         };
-        is.then(|| self.context().0)
+        is.then(|| self.context_and_has_deleter().0)
     }
 
     /// Calls the deleter.

@@ -25,7 +25,7 @@ use crate::memory::{atomic, gather::gather};
 #[derive(Clone, Debug)]
 pub struct Items<'a, S> {
     /// The positions of items of type `S`, in units of its scalar.
-    pub(crate) positions: Positions<'a>,
+    pub(crate) positions: ItemOffsets<'a>,
     pub(crate) data: *mut u8,
     pub(crate) shared: bool,
     pub(crate) lifetime: PhantomData<&'a [S]>,
@@ -38,14 +38,14 @@ impl<S: Plain> Iterator for Items<'_, S> {
     fn next(&mut self) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.next()?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { read(item.cast(), self.shared) })
+        Some(unsafe { read_item(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.nth(n)?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { read(item.cast(), self.shared) })
+        Some(unsafe { read_item(item.cast(), self.shared) })
     }
 
     #[inline]
@@ -67,21 +67,23 @@ impl<S: Plain> Iterator for Items<'_, S> {
                 let start = self.data.wrapping_offset(start).cast::<S>();
                 for index in 0..len {
                     // SAFETY: `next_run` only returns items of the tensor, and these are values of `S`.
-                    result = f(result, unsafe { read(start.wrapping_add(index), false) });
+                    result = f(result, unsafe {
+                        read_item(start.wrapping_add(index), false)
+                    });
                 }
             }
             return result;
         }
-        let mut block = MaybeUninit::<Block<S>>::uninit();
+        let mut block = MaybeUninit::<ItemBuffer<S>>::uninit();
         let items = block.as_mut_ptr().cast::<S>();
-        while self.positions.left() > 0 {
-            let (from, to, room) = (self.data, items.cast(), Block::<S>::ROOM);
+        while self.positions.remaining_items() > 0 {
+            let (from, to, room) = (self.data, items.cast(), ItemBuffer::<S>::CAPACITY);
             // SAFETY: the block has capacity for `room` items of `scalars` units each, and `positions` counts from `data`.
-            let count = unsafe { (self.positions).fill(from, scalars, to, room, self.shared) };
-            // SAFETY: `fill` has just written `count` items to the block.
+            let count = unsafe { (self.positions).copy_next(from, scalars, to, room, self.shared) };
+            // SAFETY: `copy_next` has just written `count` items to the block.
             unsafe { make_values(items, count) };
             for index in 0..count {
-                // SAFETY: `fill` has written this item, and `make_values` has made it a value of `S`.
+                // SAFETY: `copy_next` has written this item, and `make_values` has made it a value of `S`.
                 result = f(result, unsafe { items.wrapping_add(index).read() });
             }
         }
@@ -95,14 +97,14 @@ impl<S: Plain> FusedIterator for Items<'_, S> {}
 /// A buffer for the items that are read or written at a time, at least one. It is small enough for the L1 cache, and large
 /// enough that the overhead of a block is negligible.
 #[repr(C, align(64))]
-pub(crate) union Block<T: Copy> {
+pub(crate) union ItemBuffer<T: Copy> {
     one: MaybeUninit<T>,
     many: [MaybeUninit<u8>; 2048],
 }
 
-impl<T: Copy> Block<T> {
+impl<T: Copy> ItemBuffer<T> {
     /// The capacity in items.
-    pub(crate) const ROOM: usize = match size_of::<T>() {
+    pub(crate) const CAPACITY: usize = match size_of::<T>() {
         0 => usize::MAX,
         bytes => size_of::<Self>() / bytes,
     };
@@ -114,7 +116,7 @@ impl<T: Copy> Block<T> {
 ///
 /// `item` is the address of an item of type `S` of a viewed tensor, and `shared` is the field of that view.
 #[inline(always)]
-pub(crate) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
+pub(crate) unsafe fn read_item<S: Plain>(item: *const S, shared: bool) -> S {
     if !shared {
         // SAFETY: by this function's contract the item is readable, and it is not `shared`, so it is not written. The
         // address need not be aligned. A `Plain` value is only its bytes, so reading it does not move it out of the tensor.
@@ -141,19 +143,19 @@ pub(crate) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
 /// The items are iterated in runs of equal stride. A run covers as many of the last axes as can be merged into one; the
 /// other axes lead from run to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Positions<'a> {
+pub(crate) struct ItemOffsets<'a> {
     /// The offset of the next item, or the end of the last run if `here` is 0.
     at: isize,
     /// The number of items left in the current run, including the next one.
     here: usize,
     /// The stride within a run, in bytes.
     pitch: isize,
-    runs: Runs<'a>,
+    runs: RunState<'a>,
 }
 
 /// The state that leads from run to run.
 #[derive(Clone, Copy, Debug)]
-struct Runs<'a> {
+struct RunState<'a> {
     /// The number of items in all later runs.
     rest: usize,
     /// The number of items in a run.
@@ -167,8 +169,8 @@ struct Runs<'a> {
     strides: &'a [i64],
 }
 
-impl<'a> Positions<'a> {
-    /// Positions of the items of a tensor whose strides are in units of `unit` bytes.
+impl<'a> ItemOffsets<'a> {
+    /// The offsets of the items of a tensor whose strides are in units of `unit` bytes.
     pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
         let items = extent::count(shape).unwrap_or(0);
         let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
@@ -183,13 +185,13 @@ impl<'a> Positions<'a> {
             len *= extent;
             axes = axis;
         }
-        let (items, len) = (size(items), size(len));
+        let (items, len) = (to_count(items), to_count(len));
         let here = len.min(items);
         Self {
             at: 0,
             here,
-            pitch: distance(step, unit),
-            runs: Runs {
+            pitch: to_bytes(step, unit),
+            runs: RunState {
                 rest: items - here,
                 len,
                 step,
@@ -203,37 +205,37 @@ impl<'a> Positions<'a> {
 
     /// Whether the items of each run are contiguous, if an item has this many units.
     fn are_contiguous(&self, units: usize) -> bool {
-        self.runs.len == 1 || self.runs.step == extent_of(units)
+        self.runs.len == 1 || self.runs.step == to_axis_size(units)
     }
 
     #[inline]
-    fn left(&self) -> usize {
+    fn remaining_items(&self) -> usize {
         self.here + self.runs.rest
     }
 
     /// Returns the rest of the current run, or the next run: the offset of its first item, and the number of items.
     fn next_run(&mut self) -> Option<(isize, usize)> {
-        if self.here == 0 && !self.turn(1) {
+        if self.here == 0 && !self.advance_runs(1) {
             return None;
         }
         let run = (self.at, self.here);
-        self.pass(self.here);
+        self.skip_items(self.here);
         Some(run)
     }
 
     /// Skips items of the current run.
     #[inline(always)]
-    fn pass(&mut self, items: usize) {
+    fn skip_items(&mut self, items: usize) {
         self.at = (self.at).wrapping_add(self.pitch.wrapping_mul(items as isize));
         self.here -= items;
     }
 
     /// Advances from the end of a run by this many runs. Returns false if there is no such run.
     #[inline(always)]
-    fn turn(&mut self, runs: usize) -> bool {
+    fn advance_runs(&mut self, runs: usize) -> bool {
         // A copy of the state lets the compiler keep the other fields in registers.
         let mut apart = self.runs;
-        let start = apart.turn(self.at, runs);
+        let start = apart.advance_runs(self.at, runs);
         self.runs = apart;
         let Some(start) = start else {
             return false;
@@ -248,7 +250,7 @@ impl<'a> Positions<'a> {
     ///
     /// The items are at these positions from `data`, with `units` units each. The CPU can read them; if they are `shared`,
     /// other code may write to them. `to` is valid for writes of `room` items, at least one, and no other code accesses it.
-    unsafe fn fill(
+    unsafe fn copy_next(
         &mut self,
         data: *mut u8,
         units: usize,
@@ -258,7 +260,7 @@ impl<'a> Positions<'a> {
     ) -> usize {
         let unit = self.runs.unit;
         let mut done = 0;
-        while done < room && (self.here > 0 || self.turn(1)) {
+        while done < room && (self.here > 0 || self.advance_runs(1)) {
             let (free, here) = (room - done, self.here);
             if here > free && done > 0 {
                 // The remaining capacity is too small to be worth another copy.
@@ -273,8 +275,8 @@ impl<'a> Positions<'a> {
             let last = runs.shape.len().checked_sub(1);
             if let Some(last) = last.filter(|_| here == runs.len) {
                 let turns = runs.shape[last] - runs.turns % runs.shape[last];
-                rows = size(turns).min(free / here).max(1);
-                runs.turns += extent_of(rows - 1);
+                rows = to_count(turns).min(free / here).max(1);
+                runs.turns += to_axis_size(rows - 1);
                 leap = runs.strides[last];
             }
             let step = runs.step;
@@ -284,43 +286,43 @@ impl<'a> Positions<'a> {
                 // SAFETY: the items are readable, and `to` has capacity for them; see the next SAFETY comment.
                 unsafe { atomic::load(from, to, items * units * unit, alignment) };
             } else {
-                let shape = [rows, items, units].map(extent_of);
+                let shape = [rows, items, units].map(to_axis_size);
                 // SAFETY:
                 // 1. these are items of the tensor: each row starts one index further along the last axis of `runs`;
                 // 2. `to` has capacity for them, and no other code accesses it, by this function's contract;
                 // 3. the items have writers only if they are `shared`, and then Rust code writes to them by atomics.
                 unsafe { gather(from, &shape, &[leap, step, 1], unit, to, shared) };
             }
-            let far = distance(leap.wrapping_mul(extent_of(rows - 1)), unit);
+            let far = to_bytes(leap.wrapping_mul(to_axis_size(rows - 1)), unit);
             self.at = self.at.wrapping_add(far);
-            self.pass(items);
+            self.skip_items(items);
             done += rows * items;
         }
         done
     }
 }
 
-impl Iterator for Positions<'_> {
+impl Iterator for ItemOffsets<'_> {
     type Item = isize;
 
     #[inline]
     fn next(&mut self) -> Option<isize> {
-        if self.here == 0 && !self.turn(1) {
+        if self.here == 0 && !self.advance_runs(1) {
             return None;
         }
         let at = self.at;
-        self.pass(1);
+        self.skip_items(1);
         Some(at)
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<isize> {
         match n.checked_sub(self.here) {
-            None => self.pass(n),
+            None => self.skip_items(n),
             Some(beyond) => {
-                self.pass(self.here);
-                if self.turn((beyond / self.runs.len).saturating_add(1)) {
-                    self.pass(beyond % self.runs.len);
+                self.skip_items(self.here);
+                if self.advance_runs((beyond / self.runs.len).saturating_add(1)) {
+                    self.skip_items(beyond % self.runs.len);
                 }
             }
         }
@@ -329,14 +331,14 @@ impl Iterator for Positions<'_> {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left(), Some(self.left()))
+        (self.remaining_items(), Some(self.remaining_items()))
     }
 }
 
-impl Runs<'_> {
+impl RunState<'_> {
     /// Advances from the end of a run by this many runs, and returns the start of that run, or `None` if there is none.
     #[cold]
-    fn turn(&mut self, end: isize, runs: usize) -> Option<isize> {
+    fn advance_runs(&mut self, end: isize, runs: usize) -> Option<isize> {
         let items = runs.checked_mul(self.len);
         let Some(rest) = items.and_then(|items| self.rest.checked_sub(items)) else {
             self.rest = 0;
@@ -344,8 +346,11 @@ impl Runs<'_> {
         };
         self.rest = rest;
         // In units, relative to the end of the current run.
-        let mut far = self.step.wrapping_mul(extent_of(self.len)).wrapping_neg();
-        let (mut turns, mut carry) = (self.turns, extent_of(runs));
+        let mut far = self
+            .step
+            .wrapping_mul(to_axis_size(self.len))
+            .wrapping_neg();
+        let (mut turns, mut carry) = (self.turns, to_axis_size(runs));
         self.turns += carry;
         for axis in (0..self.shape.len()).rev() {
             let extent = self.shape[axis];
@@ -361,22 +366,22 @@ impl Runs<'_> {
                 break;
             }
         }
-        Some(end.wrapping_add(distance(far, self.unit)))
+        Some(end.wrapping_add(to_bytes(far, self.unit)))
     }
 }
 
 /// Converts a number of items, which is never negative.
-fn size(items: i64) -> usize {
+fn to_count(items: i64) -> usize {
     usize::try_from(items).unwrap_or(0)
 }
 
 /// Converts a number of items to the type of sizes and strides.
-fn extent_of(items: usize) -> i64 {
+fn to_axis_size(items: usize) -> i64 {
     i64::try_from(items).unwrap_or(i64::MAX)
 }
 
 /// Converts a distance from units to bytes; 0 if it does not fit, in which case it is not used.
-fn distance(units: i64, unit: usize) -> isize {
+fn to_bytes(units: i64, unit: usize) -> isize {
     let units = isize::try_from(units).unwrap_or(0);
     units.wrapping_mul(unit as isize)
 }

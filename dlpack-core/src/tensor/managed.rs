@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
-use crate::tensor::c_struct::{Deleter, LegacyDeleter, Struct};
+use crate::tensor::c_struct::{Deleter, LegacyDeleter, ManagedStruct};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
 use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
@@ -25,18 +25,18 @@ use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, 
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct Managed {
-    tensor: Struct,
+    tensor: ManagedStruct,
     /// Computed from the shape, if the producer left the strides null.
     // LAY-04
     strides: Option<Box<[i64]>>,
     /// Facts about an export of this crate that its struct does not contain; `None` for a foreign tensor.
-    ours: Option<Ours>,
+    export_facts: Option<ExportFacts>,
     /// Write access. By the contract of `from_raw` a foreign tensor is exclusive, unless `shared` was called.
     pub(crate) access: Access,
 }
 
 /// Functions of an export block, which depend on the type of its owner.
-pub(crate) struct BlockTable {
+pub(crate) struct BlockVtable {
     /// The offset of shape and strides in the block.
     pub(crate) dims: usize,
     /// Converts the struct in the block to the legacy struct, in place.
@@ -48,11 +48,11 @@ pub(crate) struct BlockTable {
 
 /// Facts about an export of this crate, kept until it is given away as a pointer.
 #[derive(Clone, Copy)]
-pub(crate) struct Ours {
-    pub(crate) block: &'static BlockTable,
+pub(crate) struct ExportFacts {
+    pub(crate) block: &'static BlockVtable,
     pub(crate) legacy: LegacyPolicy,
     /// Whether the memory is unshared: only this tensor has it.
-    pub(crate) sole: bool,
+    pub(crate) is_unique: bool,
 }
 
 // SAFETY: DLPack lets a consumer use and release a tensor on any thread. Owners of our exports are `Send`.
@@ -73,7 +73,7 @@ static_assertions::assert_impl_all!(Managed: Send, Sync);
 #[inline]
 #[must_use]
 pub fn device_of(tensor: &Managed) -> Device {
-    Device::from(tensor.tensor.head().device)
+    Device::from(tensor.tensor.dl_tensor().device)
 }
 
 /// Takes ownership of a tensor that this crate exported. Unlike [`Managed::from_raw`], it does not check the tensor.
@@ -95,7 +95,12 @@ pub fn device_of(tensor: &Managed) -> Device {
 #[inline]
 #[must_use]
 pub unsafe fn take_own(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Managed {
-    Managed::new(Struct::Versioned(tensor), None, None, Access::Exclusive)
+    Managed::new(
+        ManagedStruct::Versioned(tensor),
+        None,
+        None,
+        Access::Exclusive,
+    )
 }
 
 impl Managed {
@@ -162,8 +167,8 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let tensor = Struct::Versioned(tensor);
-        let strides = foreign::check(tensor.head(), tensor.flags())?;
+        let tensor = ManagedStruct::Versioned(tensor);
+        let strides = foreign::check_tensor(tensor.dl_tensor(), tensor.flags())?;
         Ok(Self::new(tensor, strides, None, Access::Exclusive))
     }
 
@@ -188,8 +193,9 @@ impl Managed {
     /// The contract of [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
         foreign::aligned(tensor)?;
-        let mut managed = Self::new(Struct::Legacy(tensor), None, None, Access::Exclusive);
-        managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
+        let mut managed = Self::new(ManagedStruct::Legacy(tensor), None, None, Access::Exclusive);
+        managed.strides =
+            foreign::check_tensor(managed.tensor.dl_tensor(), managed.tensor.flags())?;
         Ok(managed)
     }
 
@@ -220,44 +226,50 @@ impl Managed {
 
     /// Wraps a tensor that this crate has just exported.
     #[inline]
-    pub(crate) fn ours(tensor: Struct, ours: Ours, access: Access) -> Self {
-        Self::new(tensor, None, Some(ours), access)
+    pub(crate) fn from_export(
+        tensor: ManagedStruct,
+        export_facts: ExportFacts,
+        access: Access,
+    ) -> Self {
+        Self::new(tensor, None, Some(export_facts), access)
     }
 
     #[inline]
     fn new(
-        tensor: Struct,
+        tensor: ManagedStruct,
         strides: Option<Box<[i64]>>,
-        ours: Option<Ours>,
+        export_facts: Option<ExportFacts>,
         access: Access,
     ) -> Self {
         Self {
             tensor,
             strides,
-            ours,
+            export_facts,
             access,
         }
     }
 
     /// Converts an export of this crate to the legacy struct, in place. A foreign tensor is returned unchanged.
-    pub(crate) fn legacy_in_place(self) -> Self {
-        let (Struct::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
+    pub(crate) fn into_legacy_in_place(self) -> Self {
+        let (ManagedStruct::Versioned(tensor), Some(export_facts)) =
+            (self.tensor, self.export_facts)
+        else {
             return self;
         };
         let access = self.access;
-        self.forget();
+        self.forget_struct();
         // SAFETY: `to_legacy` belongs to the block that contains this struct, and `self`, its only owner, was forgotten.
-        let tensor = Struct::Legacy(unsafe { (ours.block.to_legacy)(tensor) });
-        Self::new(tensor, None, Some(ours), access)
+        let tensor = ManagedStruct::Legacy(unsafe { (export_facts.block.to_legacy)(tensor) });
+        Self::new(tensor, None, Some(export_facts), access)
     }
 
     /// Converts a new export to the struct and flags that the plan requests. A plan requests the legacy struct only if that
     /// struct can express the tensor.
-    pub(crate) fn stamped(self, plan: &Plan) -> Self {
+    pub(crate) fn with_plan(self, plan: &Plan) -> Self {
         if plan.abi == Abi::Legacy {
-            return self.legacy_in_place();
+            return self.into_legacy_in_place();
         }
-        if let Struct::Versioned(tensor) = self.tensor {
+        if let ManagedStruct::Versioned(tensor) = self.tensor {
             // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags = plan.flags };
         }
@@ -268,12 +280,12 @@ impl Managed {
     /// deleter, but exports always have both.
     // LAY-02, CAP-08
     pub(crate) fn is_complete(&self) -> bool {
-        let (_, has_deleter) = self.tensor.context();
+        let (_, has_deleter) = self.tensor.context_and_has_deleter();
         has_deleter && self.strides.is_none()
     }
 
     /// Whether the tensor is read-only or padded, for which the legacy struct has no flags.
-    pub(crate) fn flags_matter(&self) -> bool {
+    pub(crate) fn needs_flags(&self) -> bool {
         let view = self.view();
         view.is_read_only() || view.dtype().is_padded()
     }
@@ -294,15 +306,17 @@ impl Managed {
     /// Returns the [`view`](Self::view), and is inlined into the caller.
     #[inline(always)]
     pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
-        let tensor = self.tensor.head();
-        let shape = foreign::list(tensor.shape, tensor.ndim);
+        let tensor = self.tensor.dl_tensor();
+        let shape = foreign::read_list(tensor.shape, tensor.ndim);
         let strides = match &self.strides {
             Some(computed) => computed,
-            None => foreign::list(tensor.strides, tensor.ndim),
+            None => foreign::read_list(tensor.strides, tensor.ndim),
         };
         let (flags, version) = (
             self.tensor.flags(),
-            self.tensor.versioned().map(|tensor| tensor.version.into()),
+            self.tensor
+                .as_versioned()
+                .map(|tensor| tensor.version.into()),
         );
         let device = Device::from(tensor.device);
         let flag = |mask| flags & mask != 0;
@@ -333,23 +347,23 @@ impl Managed {
     /// Removes the flag `IS_COPIED` from an export of this crate, because its memory is shared.
     #[cold]
     pub(crate) fn unmark_copied(&mut self) {
-        if let Struct::Versioned(tensor) = self.tensor {
+        if let ManagedStruct::Versioned(tensor) = self.tensor {
             // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags &= !abi::DLPACK_FLAG_BITMASK_IS_COPIED };
         }
     }
 
     /// Whether only this tensor reads and writes the memory.
-    pub(crate) fn is_sole(&self) -> bool {
-        self.ours.is_some_and(|ours| ours.sole) && self.access == Access::Exclusive
+    pub(crate) fn is_unique(&self) -> bool {
+        self.export_facts.is_some_and(|facts| facts.is_unique) && self.access == Access::Exclusive
     }
 
     /// Adds the facts of the underlying tensor to an export over it: whether that is unshared, and whether it is a copy.
-    pub(crate) fn over(mut self, sole: bool, copied: bool) -> Self {
-        if let Some(ours) = &mut self.ours {
-            ours.sole &= sole;
+    pub(crate) fn with_base_facts(mut self, is_unique: bool, copied: bool) -> Self {
+        if let Some(facts) = &mut self.export_facts {
+            facts.is_unique &= is_unique;
         }
-        if let (Struct::Versioned(tensor), true) = (self.tensor, copied) {
+        if let (ManagedStruct::Versioned(tensor), true) = (self.tensor, copied) {
             // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED };
         }
@@ -362,11 +376,11 @@ impl Managed {
     ///
     /// If the tensor is foreign.
     pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void, usize) {
-        let ours = self
-            .ours
+        let facts = self
+            .export_facts
             .expect("a block of somebody else is never changed");
-        let (head, context) = self.tensor.head_mut();
-        (head, context, ours.block.dims)
+        let (head, context) = self.tensor.dl_tensor_and_context_mut();
+        (head, context, facts.block.dims)
     }
 
     /// The `manager_ctx` of the tensor, if its deleter is one of these two functions.
@@ -408,37 +422,40 @@ impl Managed {
     }
 
     /// The stream that the memory is written on, if this is an export of this crate with a stream.
-    pub(crate) fn stream(&self) -> Option<Queue> {
-        let block = self.ours?.block;
+    pub(crate) fn owner_stream(&self) -> Option<Queue> {
+        let block = self.export_facts?.block;
         // SAFETY: `block` is the table of the block that this context belongs to.
-        unsafe { (block.stream)(self.tensor.context().0) }
+        unsafe { (block.stream)(self.tensor.context_and_has_deleter().0) }
     }
 
     pub(crate) fn legacy_policy(&self) -> LegacyPolicy {
-        self.ours.map_or(LegacyPolicy::Copy, |ours| ours.legacy)
+        self.export_facts
+            .map_or(LegacyPolicy::Copy, |facts| facts.legacy)
     }
 
     /// Returns the versioned struct; the caller then has to call its deleter. A legacy tensor is returned as the error.
-    pub(crate) fn give_up(self) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
-        let Struct::Versioned(tensor) = self.tensor else {
+    pub(crate) fn into_versioned_struct(
+        self,
+    ) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
+        let ManagedStruct::Versioned(tensor) = self.tensor else {
             return Err(self);
         };
-        self.forget();
+        self.forget_struct();
         Ok(tensor)
     }
 
     /// Returns the legacy struct; the caller then has to call its deleter. A versioned tensor is returned as the error.
-    pub(crate) fn give_up_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
-        let Struct::Legacy(tensor) = self.tensor else {
+    pub(crate) fn into_legacy_struct(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
+        let ManagedStruct::Legacy(tensor) = self.tensor else {
             return Err(self);
         };
-        self.forget();
+        self.forget_struct();
         Ok(tensor)
     }
 
     /// Whether this is an export of this crate, which can be converted to the legacy struct in place.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.ours.is_some()
+    pub(crate) fn is_own_export(&self) -> bool {
+        self.export_facts.is_some()
     }
 
     /// The kind of C struct that contains the tensor.
@@ -453,13 +470,13 @@ impl Managed {
     #[must_use]
     pub fn abi(&self) -> Abi {
         match self.tensor {
-            Struct::Versioned(_) => Abi::Versioned,
-            Struct::Legacy(_) => Abi::Legacy,
+            ManagedStruct::Versioned(_) => Abi::Versioned,
+            ManagedStruct::Legacy(_) => Abi::Legacy,
         }
     }
 
     /// Drops `self` without calling the deleter.
-    pub(crate) fn forget(self) {
+    pub(crate) fn forget_struct(self) {
         let mut this = ManuallyDrop::new(self);
         drop(this.strides.take());
     }

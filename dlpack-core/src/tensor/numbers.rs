@@ -79,123 +79,126 @@ impl Iterator for Numbers {
         let end = self.at + self.size;
         let scalar = self.bytes.get(self.at..end)?;
         self.at = end;
-        Some(number(self.dtype, scalar))
+        Some(convert_scalar(self.dtype, scalar))
     }
 }
 
 /// Converts the bytes of one scalar.
-fn number(dtype: DataType, bytes: &[u8]) -> Number {
+fn convert_scalar(dtype: DataType, bytes: &[u8]) -> Number {
     let code = dtype.code();
     match code {
-        abi::kDLBool => Number::Bool(bits(bytes) != 0),
+        abi::kDLBool => Number::Bool(read_bits(bytes) != 0),
         abi::kDLInt => {
             let unused = 128 - 8 * bytes.len();
-            Number::Signed((bits(bytes) << unused) as i128 >> unused)
+            Number::Signed((read_bits(bytes) << unused) as i128 >> unused)
         }
         abi::kDLComplex => {
             let (real, imaginary) = bytes.split_at(bytes.len() / 2);
-            Number::Complex(float(abi::kDLFloat, real), float(abi::kDLFloat, imaginary))
+            Number::Complex(
+                convert_float(abi::kDLFloat, real),
+                convert_float(abi::kDLFloat, imaginary),
+            )
         }
         abi::kDLFloat | abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn => {
-            Number::Float(float(code, bytes))
+            Number::Float(convert_float(code, bytes))
         }
-        _ => Number::Unsigned(bits(bytes)),
+        _ => Number::Unsigned(read_bits(bytes)),
     }
 }
 
 /// Reads bytes as an integer in native byte order.
-fn bits(bytes: &[u8]) -> u128 {
+fn read_bits(bytes: &[u8]) -> u128 {
     // One load for each of the sizes that occur.
     match bytes.len() {
         1 => bytes[0].into(),
-        2 => u16::from_ne_bytes(whole(bytes)).into(),
-        4 => u32::from_ne_bytes(whole(bytes)).into(),
-        8 => u64::from_ne_bytes(whole(bytes)).into(),
-        _ => u128::from_ne_bytes(whole(bytes)),
+        2 => u16::from_ne_bytes(to_array(bytes)).into(),
+        4 => u32::from_ne_bytes(to_array(bytes)).into(),
+        8 => u64::from_ne_bytes(to_array(bytes)).into(),
+        _ => u128::from_ne_bytes(to_array(bytes)),
     }
 }
 
 /// Converts a slice to an array. The caller has checked its length.
-fn whole<const N: usize>(bytes: &[u8]) -> [u8; N] {
+fn to_array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes")
 }
 
 /// The values of a float format that are not finite numbers.
 #[derive(Clone, Copy, PartialEq)]
-enum Special {
+enum NonFinite {
     /// Infinities and NaNs as in IEEE 754.
     Ieee,
     /// One NaN pattern for each sign: all bits after the sign are ones.
-    Ones,
+    NanAllOnes,
     /// One NaN, whose pattern is that of negative zero.
-    NegativeZero,
-    Nothing,
+    NanNegativeZero,
+    FiniteOnly,
 }
 
 /// Converts a float of any format, without loss.
 #[inline]
-fn float(code: u8, bytes: &[u8]) -> f64 {
+fn convert_float(code: u8, bytes: &[u8]) -> f64 {
     match (code, bytes.len()) {
-        (abi::kDLFloat, 8) => f64::from_ne_bytes(whole(bytes)),
-        (abi::kDLFloat, 4) => f32::from_ne_bytes(whole(bytes)).into(),
-        _ => small_float(code, bytes),
+        (abi::kDLFloat, 8) => f64::from_ne_bytes(to_array(bytes)),
+        (abi::kDLFloat, 4) => f32::from_ne_bytes(to_array(bytes)).into(),
+        _ => convert_small_float(code, bytes),
     }
 }
 
 /// Converts a float of a format that Rust has no type for.
 #[inline(never)]
-fn small_float(code: u8, bytes: &[u8]) -> f64 {
-    use Special::{Ieee, NegativeZero, Nothing, Ones};
+fn convert_small_float(code: u8, bytes: &[u8]) -> f64 {
+    use NonFinite::{FiniteOnly, Ieee, NanAllOnes, NanNegativeZero};
 
-    let bits = u64::try_from(bits(bytes)).unwrap_or(0);
+    let bits = u64::try_from(read_bits(bytes)).unwrap_or(0);
     // The width of exponent and fraction, the bias, and the values that are not finite.
-    let (exponent_bits, fraction_bits, bias, special) = match code {
+    let (exponent_bits, fraction_bits, bias, non_finite) = match code {
         abi::kDLFloat => (5, 10, 15, Ieee),
         abi::kDLBfloat => (8, 7, 127, Ieee),
         abi::kDLFloat8_e3m4 => (3, 4, 3, Ieee),
         abi::kDLFloat8_e4m3 => (4, 3, 7, Ieee),
-        abi::kDLFloat8_e4m3b11fnuz => (4, 3, 11, NegativeZero),
-        abi::kDLFloat8_e4m3fn => (4, 3, 7, Ones),
-        abi::kDLFloat8_e4m3fnuz => (4, 3, 8, NegativeZero),
+        abi::kDLFloat8_e4m3b11fnuz => (4, 3, 11, NanNegativeZero),
+        abi::kDLFloat8_e4m3fn => (4, 3, 7, NanAllOnes),
+        abi::kDLFloat8_e4m3fnuz => (4, 3, 8, NanNegativeZero),
         abi::kDLFloat8_e5m2 => (5, 2, 15, Ieee),
-        abi::kDLFloat8_e5m2fnuz => (5, 2, 16, NegativeZero),
-        abi::kDLFloat6_e2m3fn => (2, 3, 1, Nothing),
-        abi::kDLFloat6_e3m2fn => (3, 2, 3, Nothing),
+        abi::kDLFloat8_e5m2fnuz => (5, 2, 16, NanNegativeZero),
+        abi::kDLFloat6_e2m3fn => (2, 3, 1, FiniteOnly),
+        abi::kDLFloat6_e3m2fn => (3, 2, 3, FiniteOnly),
         abi::kDLFloat8_e8m0fnu => {
             return if bits == 255 {
                 f64::NAN
             } else {
-                power(bits as i64 - 127)
+                power_of_two(bits as i64 - 127)
             };
         }
-        _ => (2, 1, 1, Nothing),
+        _ => (2, 1, 1, FiniteOnly),
     };
     let ones = |count: u32| (1_u64 << count) - 1;
     let fraction = bits & ones(fraction_bits);
     let exponent = bits >> fraction_bits & ones(exponent_bits);
     let is_negative = bits >> (fraction_bits + exponent_bits) & 1 == 1;
     let is_full = exponent == ones(exponent_bits);
-    let is_nan = match special {
+    let is_nan = match non_finite {
         Ieee => is_full && fraction != 0,
-        Ones => is_full && fraction == ones(fraction_bits),
-        NegativeZero => is_negative && exponent == 0 && fraction == 0,
-        Nothing => false,
+        NanAllOnes => is_full && fraction == ones(fraction_bits),
+        NanNegativeZero => is_negative && exponent == 0 && fraction == 0,
+        FiniteOnly => false,
     };
     let size = if is_nan {
         f64::NAN
-    } else if special == Ieee && is_full {
+    } else if non_finite == Ieee && is_full {
         f64::INFINITY
     } else {
         // A subnormal number has no implicit leading one.
         let one = if exponent == 0 { 0 } else { 1 << fraction_bits };
         let exponent = exponent.max(1) as i64 - bias - i64::from(fraction_bits);
-        (one + fraction) as f64 * power(exponent)
+        (one + fraction) as f64 * power_of_two(exponent)
     };
     if is_negative { -size } else { size }
 }
 
 /// Two to the power `exponent`, which must be in the range of normal `f64` numbers.
-fn power(exponent: i64) -> f64 {
+fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
@@ -225,7 +228,7 @@ mod tests {
             (DataType::F4_E2M1FN, 6.0, 0.5, 0.5),
         ] {
             let bits = dtype.bits();
-            let all = (0..=u8::MAX >> (8 - bits)).map(|byte| float(dtype.code(), &[byte]));
+            let all = (0..=u8::MAX >> (8 - bits)).map(|byte| convert_float(dtype.code(), &[byte]));
             let mut finite: Vec<_> = all.clone().filter(|x| x.is_finite()).collect();
             finite.sort_by(f64::total_cmp);
             assert_eq!(finite.last(), Some(&greatest), "{dtype}");
@@ -246,7 +249,7 @@ mod tests {
             };
             assert_eq!((nan, all.filter(infinite).count()), expected, "{dtype}");
         }
-        let power = |byte| float(abi::kDLFloat8_e8m0fnu, &[byte]);
+        let power = |byte| convert_float(abi::kDLFloat8_e8m0fnu, &[byte]);
         assert_eq!(
             [0, 127, 128, 254].map(power),
             [
@@ -273,10 +276,10 @@ mod tests {
             0.1,
         ];
         for wanted in numbers {
-            let found = float(abi::kDLFloat, &wanted.to_ne_bytes());
+            let found = convert_float(abi::kDLFloat, &wanted.to_ne_bytes());
             assert_eq!(found.to_bits(), f64::from(wanted).to_bits(), "{wanted}");
         }
-        assert!(float(abi::kDLFloat, &f32::NAN.to_ne_bytes()).is_nan());
+        assert!(convert_float(abi::kDLFloat, &f32::NAN.to_ne_bytes()).is_nan());
     }
 
     #[test]
@@ -295,9 +298,9 @@ mod tests {
         for number in numbers {
             let upper = (number.to_bits() >> 16) as u16;
             let wanted = f32::from_bits(u32::from(upper) << 16);
-            let found = float(abi::kDLBfloat, &upper.to_ne_bytes());
+            let found = convert_float(abi::kDLBfloat, &upper.to_ne_bytes());
             assert_eq!(found.to_bits(), f64::from(wanted).to_bits(), "{wanted}");
         }
-        assert!(float(abi::kDLBfloat, &0x7fc0_u16.to_ne_bytes()).is_nan());
+        assert!(convert_float(abi::kDLBfloat, &0x7fc0_u16.to_ne_bytes()).is_nan());
     }
 }

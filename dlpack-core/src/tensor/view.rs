@@ -8,7 +8,7 @@ use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
 use crate::memory::{aligned::room, gather::gather};
 use crate::tensor::accessors::accessors;
-use crate::tensor::items::{Items, Positions};
+use crate::tensor::items::{ItemOffsets, Items};
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
 
 /// A view of a tensor that something else owns, usually a [`Managed`](crate::Managed).
@@ -44,7 +44,7 @@ unsafe impl Send for TensorRef<'_> {}
 unsafe impl Sync for TensorRef<'_> {}
 
 /// The number of elements of type `T` in this number of items.
-pub(crate) fn elements<T: Element>(items: i64) -> usize {
+pub(crate) fn count_elements<T: Element>(items: i64) -> usize {
     let items = usize::try_from(items).unwrap_or(0);
     items
         .checked_div(const { T::TRAILING.items() })
@@ -139,7 +139,7 @@ impl<'a> TensorRef<'a> {
 
     /// The length of a slice of `T` at `data`, or an error if the tensor is not such a slice.
     pub(crate) fn slice_len<T: Element>(&self) -> Result<usize, Error> {
-        if let Some((shape, strides)) = self.grouped::<T>()? {
+        if let Some((shape, strides)) = self.split_into_groups::<T>()? {
             return self.with_axes(&shape, &strides).slice_len::<T>();
         }
         self.check_type::<T>()?;
@@ -153,7 +153,7 @@ impl<'a> TensorRef<'a> {
         if bytes == 0 || size_of::<T>() == 0 {
             return Ok(0);
         }
-        aligned_to(self.data.addr(), align_of::<T>(), self.dtype)?;
+        check_alignment(self.data.addr(), align_of::<T>(), self.dtype)?;
         self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
@@ -172,16 +172,16 @@ impl<'a> TensorRef<'a> {
     ///
     /// The errors of [`TensorRef::as_slice`], except that strides and address are arbitrary and the memory may be shared.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
-        if let Some((shape, strides)) = self.grouped::<T>()? {
+        if let Some((shape, strides)) = self.split_into_groups::<T>()? {
             return self.with_axes(&shape, &strides).to_vec();
         }
         self.check_type::<T>()?;
-        let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
+        let len = count_elements::<T>(extent::count(self.shape).unwrap_or(0));
         let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         if len == 0 {
             return Ok(elements);
         }
-        let groups = self.groups::<T::Scalar>()?;
+        let groups = self.merge_groups::<T::Scalar>()?;
         let (shape, strides) = match &groups {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
@@ -190,13 +190,13 @@ impl<'a> TensorRef<'a> {
         if T::PLAIN {
             let (itemsize, place) = (size_of::<T::Scalar>(), elements.as_mut_ptr().cast());
             // SAFETY: `check_type` found items of `T` in host-readable memory. Items that share bytes are copied as whole
-            // groups (`groups`), which cover the same bytes. The vector has capacity for `len` elements, which are as many
+            // groups (`merge_groups`), which cover the same bytes. The vector has capacity for `len` elements, which are as many
             // bytes as all items have, and no other code accesses its buffer.
             unsafe { tensor.copy_items(itemsize, place) };
             if !T::ANY_BITS {
                 // SAFETY: `copy_items` has just written this many bytes, and no other code accesses the vector.
                 let bytes = unsafe { slice::from_raw_parts(place, len * size_of::<T>()) };
-                are_bools(bytes.iter().copied())?;
+                check_bool_bytes(bytes.iter().copied())?;
             }
             // SAFETY: `copy_items` has just written `len` elements. Any items make a value (`PLAIN`), and the bytes of a
             // `bool` were checked in the vector, where other code cannot change them.
@@ -204,7 +204,7 @@ impl<'a> TensorRef<'a> {
             return Ok(elements);
         }
         self.check_contents::<T>()?;
-        let mut items = tensor.items::<T::Scalar>();
+        let mut items = tensor.iter_items::<T::Scalar>();
         let mut next = || {
             items
                 .next()
@@ -231,13 +231,13 @@ impl<'a> TensorRef<'a> {
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
         self.check_scalar::<S>()?;
         self.check_contents::<S>()?;
-        Ok(self.items())
+        Ok(self.iter_items())
     }
 
     /// Iterates over all items. The caller has checked that they are values of `S` and host-readable.
-    fn items<S: Plain>(&self) -> Items<'a, S> {
+    fn iter_items<S: Plain>(&self) -> Items<'a, S> {
         Items {
-            positions: Positions::new(self.shape, self.strides, size_of::<S>()),
+            positions: ItemOffsets::new(self.shape, self.strides, size_of::<S>()),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,
@@ -246,7 +246,7 @@ impl<'a> TensorRef<'a> {
 
     /// Shape and strides with the last axis split into groups, if the scalar of `T` is a group of items and `T` then fits:
     /// for example sixteen items that share bytes become eight pairs.
-    pub(crate) fn grouped<T: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+    pub(crate) fn split_into_groups<T: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
         let group = const { T::Scalar::TRAILING };
         let [items] = *group.extents() else {
             return Ok(None);
@@ -267,7 +267,7 @@ impl<'a> TensorRef<'a> {
 
     /// Shape and strides in groups of items, if the scalar `S` is a group. Items that share bytes cannot be addressed one by
     /// one.
-    pub(crate) fn groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+    pub(crate) fn merge_groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
         let own = const { S::TRAILING };
         if own.len() == 0 {
             return Ok(None);
@@ -350,7 +350,7 @@ impl<'a> TensorRef<'a> {
             });
         };
         for (axis, &needed) in (leading..).zip(trailing.extents()) {
-            same_extent(axis, self.shape[axis], needed)?;
+            check_axis_size(axis, self.shape[axis], needed)?;
         }
         Ok(())
     }
@@ -386,12 +386,12 @@ impl<'a> TensorRef<'a> {
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
         let once = extent::without_repeats(self.shape, self.strides)?;
         // An item of type `bool` is one byte.
-        are_bools(self.with_axes(&once, self.strides).items::<u8>())
+        check_bool_bytes(self.with_axes(&once, self.strides).iter_items::<u8>())
     }
 }
 
 /// Checks that bytes are values of `bool`. The error has the first byte that is not.
-fn are_bools(mut bytes: impl Iterator<Item = u8> + Clone) -> Result<(), Error> {
+fn check_bool_bytes(mut bytes: impl Iterator<Item = u8> + Clone) -> Result<(), Error> {
     // A maximum is vectorised, which a search for the first invalid byte is not.
     let largest = bytes.clone().fold(0, u8::max);
     if largest <= 1 {
@@ -406,7 +406,11 @@ fn are_bools(mut bytes: impl Iterator<Item = u8> + Clone) -> Result<(), Error> {
 
 /// Checks that an address is aligned.
 #[inline]
-pub(crate) fn aligned_to(address: usize, alignment: usize, dtype: DataType) -> Result<(), Error> {
+pub(crate) fn check_alignment(
+    address: usize,
+    alignment: usize,
+    dtype: DataType,
+) -> Result<(), Error> {
     if address % alignment == 0 {
         return Ok(());
     }
@@ -418,7 +422,7 @@ pub(crate) fn aligned_to(address: usize, alignment: usize, dtype: DataType) -> R
 }
 
 /// Checks that an axis has the expected size.
-pub(crate) fn same_extent(axis: usize, found: i64, needed: i64) -> Result<(), Error> {
+pub(crate) fn check_axis_size(axis: usize, found: i64, needed: i64) -> Result<(), Error> {
     if found == needed {
         return Ok(());
     }
