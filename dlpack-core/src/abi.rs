@@ -45,7 +45,7 @@ macro_rules! release {
             /// called again. A versioned struct of another major version need only be valid up to its deleter field.
             #[inline]
             pub unsafe fn release(this: NonNull<Self>) {
-                // SAFETY: by this function's contract `this` is valid up to its deleter, whose offset is the same in every version.
+                // SAFETY: by this function's contract `this` is valid up to its deleter, which has a fixed offset.
                 let deleter = unsafe { (*this.as_ptr()).deleter };
                 if let Some(deleter) = deleter {
                     // SAFETY: by this function's contract the caller owns the tensor, and does not call the deleter again.

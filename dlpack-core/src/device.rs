@@ -109,17 +109,17 @@ impl DeviceType {
 
 /// The GPU API whose streams order work on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Api {
+pub(crate) enum StreamApi {
     Cuda,
     Hip,
 }
 
 impl DeviceType {
     /// The API whose streams order work on memory of this kind, if there is one.
-    pub(crate) const fn api(self) -> Option<Api> {
+    pub(crate) const fn stream_api(self) -> Option<StreamApi> {
         match self {
-            Self::CUDA | Self::CUDA_HOST | Self::CUDA_MANAGED => Some(Api::Cuda),
-            Self::ROCM | Self::ROCM_HOST => Some(Api::Hip),
+            Self::CUDA | Self::CUDA_HOST | Self::CUDA_MANAGED => Some(StreamApi::Cuda),
+            Self::ROCM | Self::ROCM_HOST => Some(StreamApi::Hip),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use crate::{DataType, Device, Version, device::Api};
+use crate::{DataType, Device, Version, device::StreamApi};
 
 /// Declares the variants, each with its fields, their docs, and the text that `Display` writes. The text names the fields,
 /// and may use further expressions.
@@ -178,7 +178,7 @@ errors! {
             => "the items are {dtype}, which a legacy tensor cannot describe; request DLPack 1.1 or newer";
         /// The stream is not valid for this device.
         BadStream { found: i64 = "The stream.", device: Device = "The device of the data." }
-            => "stream {found} is not valid for data on {device}; pass {}", streams_of(*device);
+            => "stream {found} is not valid for data on {device}; pass {}", valid_streams(*device);
         /// Work on this device would have to be ordered against a stream, but the crate was built without `std`, which that
         /// needs.
         CannotOrder { device: Device = "The device of the data." }
@@ -268,13 +268,13 @@ fn no_such_axis(axis: usize, rank: usize) -> &'static str {
 }
 
 /// Lists the valid values of `stream` for data on a device, for a message.
-fn streams_of(device: Device) -> &'static str {
-    match device.device_type.api() {
+fn valid_streams(device: Device) -> &'static str {
+    match device.device_type.stream_api() {
         None => "none, or -1 for no order",
-        Some(Api::Cuda) => {
+        Some(StreamApi::Cuda) => {
             "1 or 2 for a default stream, a CUstream, -1 for no order, or none; none if it is to go to the cpu"
         }
-        Some(Api::Hip) => {
+        Some(StreamApi::Hip) => {
             "0 for the default stream, a hipStream_t, -1 for no order, or none; none if it is to go to the cpu"
         }
     }
@@ -286,13 +286,13 @@ impl core::error::Error for Error {}
 impl Error {
     /// Moves the error out of a place that is not read afterwards.
     #[cold]
-    pub(crate) fn take(&mut self) -> Self {
+    pub(crate) fn take_out(&mut self) -> Self {
         core::mem::replace(self, Self::ReadOnly)
     }
 
     #[cold]
     pub(crate) fn too_large(shape: &[i64]) -> Self {
-        list(shape).map_or_else(|error| error, |shape| Self::TooLarge { shape })
+        copy_list(shape).map_or_else(|error| error, |shape| Self::TooLarge { shape })
     }
 
     #[cold]
@@ -304,12 +304,12 @@ impl Error {
             needed,
             found,
         };
-        list(shape).map_or_else(|error| error, error)
+        copy_list(shape).map_or_else(|error| error, error)
     }
 
     #[cold]
     pub(crate) fn not_contiguous(shape: &[i64], strides: &[i64]) -> Self {
-        Self::of_layout(shape, strides, |shape, strides| Self::NotContiguous {
+        Self::from_layout(shape, strides, |shape, strides| Self::NotContiguous {
             shape,
             strides,
         })
@@ -317,14 +317,14 @@ impl Error {
 
     #[cold]
     pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Self {
-        Self::of_layout(shape, strides, |shape, strides| Self::Overlap {
+        Self::from_layout(shape, strides, |shape, strides| Self::Overlap {
             shape,
             strides,
         })
     }
 
-    fn of_layout(shape: &[i64], strides: &[i64], error: fn(Vec<i64>, Vec<i64>) -> Self) -> Self {
-        match (list(shape), list(strides)) {
+    fn from_layout(shape: &[i64], strides: &[i64], error: fn(Vec<i64>, Vec<i64>) -> Self) -> Self {
+        match (copy_list(shape), copy_list(strides)) {
             (Ok(shape), Ok(strides)) => error(shape, strides),
             (Err(error), _) | (_, Err(error)) => error,
         }
@@ -333,7 +333,7 @@ impl Error {
     /// Clones a remembered error, or returns `OutOfMemory` if there is no memory for the clone.
     #[cfg(feature = "std")]
     #[cold]
-    pub(crate) fn again(&self) -> Self {
+    pub(crate) fn clone_or_out_of_memory(&self) -> Self {
         let clone = || match self {
             Self::NoDriver { library, why } => {
                 let (library, why) = (*library, text(why)?);
@@ -372,18 +372,18 @@ pub fn text(value: impl fmt::Display) -> Result<String, Error> {
 }
 
 /// Checks that an allocation of `bytes` succeeds now. Called before an operation that would abort if its allocation failed.
-pub(crate) fn room(bytes: usize) -> Result<(), Error> {
+pub(crate) fn check_memory(bytes: usize) -> Result<(), Error> {
     let room = Vec::<u8>::new().try_reserve_exact(bytes);
     room.map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// Copies a list as `to_vec` does, but returns an error if there is no memory for it.
-pub(crate) fn list(values: &[i64]) -> Result<Vec<i64>, Error> {
-    joined(values, &[])
+pub(crate) fn copy_list(values: &[i64]) -> Result<Vec<i64>, Error> {
+    concat_lists(values, &[])
 }
 
 /// Concatenates two lists, or returns an error if there is no memory for the result.
-pub(crate) fn joined(values: &[i64], more: &[i64]) -> Result<Vec<i64>, Error> {
+pub(crate) fn concat_lists(values: &[i64], more: &[i64]) -> Result<Vec<i64>, Error> {
     let mut list = Vec::new();
     if list.try_reserve_exact(values.len() + more.len()).is_err() {
         let bytes = size_of_val(values) + size_of_val(more);

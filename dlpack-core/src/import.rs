@@ -23,7 +23,7 @@ pub use list::{FromInt, FromList};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
-use crate::{element::Plain, error::room, import::reader::Import};
+use crate::{element::Plain, error::check_memory, import::reader::Import};
 
 /// A type that can be constructed from a tensor.
 ///
@@ -134,7 +134,7 @@ impl<D: FromTensor> FromDLPack for D {
 }
 
 /// Implements `FromTensor` for lists that a vector converts into.
-macro_rules! lists {
+macro_rules! list_imports {
     ($($list:ty;)*) => {$(
         impl<T> sealed::Sealed for $list {}
 
@@ -147,7 +147,7 @@ macro_rules! lists {
         }
     )*};
 }
-lists! {
+list_imports! {
     Vec<T>;
     Box<[T]>;
 }
@@ -160,7 +160,7 @@ impl<T: Element> FromTensor for Arc<[T]> {
     fn from_tensor(import: Import) -> Result<Self, Error> {
         let elements = import.elements()?;
         // An `Arc` copies the elements to a new allocation, after two counts.
-        room(size_of_val(&elements[..]).saturating_add(2 * size_of::<usize>()))?;
+        check_memory(size_of_val(&elements[..]).saturating_add(2 * size_of::<usize>()))?;
         Ok(Self::from(elements))
     }
 }
@@ -169,7 +169,7 @@ impl<T: Element, const N: usize> FromTensor for [T; N] {
     type Element = T;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.count::<T>(N)?;
+        import.check_count::<T>(N)?;
         let elements: Vec<T> = import.elements()?;
         Ok(Self::try_from(elements).unwrap_or_else(|_| unreachable!("so many were counted")))
     }
@@ -180,6 +180,6 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
     const ADOPTS: bool = true;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.adopt()
+        import.adopt_memory()
     }
 }

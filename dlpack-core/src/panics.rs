@@ -9,14 +9,14 @@ use alloc::boxed::Box;
 pub(crate) fn contain_panic(drop_owner: impl FnOnce()) {
     let dropped = std::panic::catch_unwind(core::panic::AssertUnwindSafe(drop_owner));
     if let Err(payload) = dropped {
-        report(payload);
+        report_panic(payload);
     }
 }
 
 #[cfg(feature = "std")]
 #[cold]
 #[inline(never)]
-fn report(payload: Box<dyn core::any::Any + Send>) {
+fn report_panic(payload: Box<dyn core::any::Any + Send>) {
     use std::io::Write as _;
 
     // The panic hook has already printed the message and its place. A failing stderr must not cause a second panic.

@@ -10,7 +10,7 @@ use crate::array::rank::{Index, Rank};
 use crate::element::{Plain, make_values};
 use crate::layout::Dims;
 use crate::layout::extent::{distance, size};
-use crate::memory::aligned::room;
+use crate::memory::aligned::allocate_vec;
 use crate::tensor::items::{self, ItemOffsets, Items};
 use crate::tensor::view::check_alignment;
 use crate::{DataType, Device, Error, TensorRef};
@@ -270,7 +270,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// [`Error::OutOfMemory`].
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let len = self.len();
-        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         // SAFETY: room for all elements, which nobody else has.
         unsafe { self.copy_to(elements.as_mut_ptr()) }?;
         // SAFETY: they were written right above.

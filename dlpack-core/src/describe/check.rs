@@ -8,7 +8,7 @@ use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, shape, shape::HOLE};
 use crate::tensor::{foreign::reject_malformed, view::check_alignment};
-use crate::{Descriptor, Error, Order, error::list, loan::Memory, stream::Queue};
+use crate::{Descriptor, Error, Order, error::copy_list, loan::Memory, stream::Queue};
 
 /// The stream that memory is written on, by what the annotation and the data say.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
@@ -248,7 +248,7 @@ impl Annotation {
 
 fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
     let lists = || {
-        let (data, mut given) = (list(data)?, list(given)?);
+        let (data, mut given) = (copy_list(data)?, copy_list(given)?);
         for hole in given.iter_mut().filter(|extent| **extent == HOLE) {
             *hole = -1;
         }

@@ -264,7 +264,7 @@ impl Descriptor<'_> {
 
     /// Where the memory comes from; nothing where there are no streams.
     pub(crate) fn origin(&self) -> Option<Origin> {
-        self.device.device_type.api()?;
+        self.device.device_type.stream_api()?;
         Some(Origin {
             device: self.device,
             queue: self.stream,

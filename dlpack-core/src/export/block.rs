@@ -324,7 +324,7 @@ pub(super) unsafe fn owner<'a, O: Send + 'static>(
     let Descriptor { device, stream, .. } = *described;
     // SAFETY: passed on to the caller.
     let plain = unsafe { exactly::<O>(tensor) };
-    if plain.is_some() || device.device_type.api().is_none() {
+    if plain.is_some() || device.device_type.stream_api().is_none() {
         return plain;
     }
     // SAFETY: passed on to the caller.

@@ -120,7 +120,7 @@ pub(crate) fn over_copy(
     let lists = ShapeStrides::row_major(tensor.shape)?;
     let mut copy = Descriptor {
         legacy,
-        ..Descriptor::over(memory.start(), lists, tensor.dtype, Access::Exclusive)
+        ..Descriptor::over(memory.data_ptr(), lists, tensor.dtype, Access::Exclusive)
     };
     Ok(Unfinished::new(CopiedBytes(memory), Capacity::ANY)?.finish(&mut copy, plan))
 }
@@ -161,6 +161,6 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         legacy: LegacyPolicy::Copy,
     });
     let lists = ShapeStrides::row_major(&extents)?;
-    let mut zeros = Descriptor::over(memory.start(), lists, dtype, Access::Shared);
+    let mut zeros = Descriptor::over(memory.data_ptr(), lists, dtype, Access::Shared);
     Ok(Unfinished::new(memory, Capacity::ANY)?.finish(&mut zeros, &plan))
 }

@@ -69,7 +69,9 @@ impl Offer {
     /// How many have it.
     #[must_use]
     pub fn takers(&self) -> usize {
-        self.0.as_ref().map_or(0, |tensor| tensor.holds() - 1)
+        self.0
+            .as_ref()
+            .map_or(0, |tensor| tensor.reference_count() - 1)
     }
 
     /// The caller has given the tensor up: it is released when all who have it are done.

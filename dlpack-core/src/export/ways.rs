@@ -52,7 +52,7 @@ pub(super) fn plan_plain(descriptor: &Descriptor<'_>) -> Option<Plan> {
 /// The stream value by which Rust code says that order is its own affair.
 #[must_use]
 pub fn unordered(device: Device) -> Option<i64> {
-    device.device_type.api().is_some().then_some(-1)
+    device.device_type.stream_api().is_some().then_some(-1)
 }
 
 /// The same as a request, for the tensor as it is.
@@ -136,7 +136,7 @@ pub(crate) fn export_moved<T: Send + 'static>(
     let mut described = describe(value);
     let descriptor = match &mut described {
         Ok(descriptor) => descriptor,
-        Err(error) => return Err(block.fail(error.take())),
+        Err(error) => return Err(block.fail(error.take_out())),
     };
     let plan = planned(descriptor, request)?;
     // SAFETY: the block is the owner, and the value stays in it, where it was described through the one way to it.
@@ -151,7 +151,7 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let mut described = describe(value);
-    let descriptor = described.as_mut().map_err(Error::take)?;
+    let descriptor = described.as_mut().map_err(Error::take_out)?;
     let plan = planned(descriptor, request)?;
     let owner = || Arc::clone(value);
     // SAFETY: the descriptor borrows what the `Arc` holds, and the clone keeps it borrowed.

@@ -42,7 +42,7 @@ use ::cudarc::driver::{
 
 use crate::array::{Array, Rank};
 use crate::element::{AnyBits, Plain};
-use crate::features::cudarc::undisturbed;
+use crate::features::cudarc::with_restored_context;
 use crate::layout::Dims;
 use crate::request::Consumer;
 use crate::stream::driver::failure;
@@ -74,7 +74,7 @@ pub trait DeviceElement: Plain + AnyBits {}
 impl<T: Plain + AnyBits> DeviceElement for T {}
 
 /// A tensor on a CUDA device, the stream of its producer, and the current use of its memory.
-struct Place<T, L> {
+struct DeviceArray<T, L> {
     /// Shape and address of the elements. They are in device memory, which this module does not read.
     array: Array<T, L>,
     len: usize,
@@ -89,13 +89,13 @@ struct Place<T, L> {
     tensor: Option<Managed>,
 }
 
-impl<T: DeviceElement, L: Rank> Place<T, L> {
+impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
     #[expect(
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
     )]
     fn new(tensor: Managed, writes: bool) -> Result<Self, (Error, Managed)> {
-        let (array, len) = match Self::check(&tensor.view(), writes) {
+        let (array, len) = match Self::check_tensor(&tensor.view(), writes) {
             Ok(found) => found,
             Err(error) => return Err((error, tensor)),
         };
@@ -110,7 +110,7 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
         })
     }
 
-    fn check(tensor: &TensorRef<'_>, writes: bool) -> Result<(Array<T, L>, usize), Error> {
+    fn check_tensor(tensor: &TensorRef<'_>, writes: bool) -> Result<(Array<T, L>, usize), Error> {
         let device = tensor.device();
         if device.device_type != DeviceType::CUDA {
             return Err(Error::NotOnCuda { device });
@@ -124,23 +124,27 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
     }
 
     /// Orders `stream` after the producer, and returns the slice for work on `stream`.
-    fn on(&mut self, stream: &Arc<CudaStream>) -> Result<&mut CudaSlice<T>, Error> {
-        self.belongs(stream.context())?;
-        self.finish()?;
+    fn lend_to_stream(&mut self, stream: &Arc<CudaStream>) -> Result<&mut CudaSlice<T>, Error> {
+        self.check_context(stream.context())?;
+        self.order_producer()?;
         let before = self.producer.unwrap_or(Queue::DEFAULT);
         let queue = stream.producer_stream().queue;
-        self.order(stream.context(), before, Consumer::on(queue))?;
-        let lent = undisturbed(stream.context(), || self.lend(stream));
-        let lent = lent.and_then(|lent| lent).map_err(said)?;
+        self.order_consumer(stream.context(), before, Consumer::on(queue))?;
+        let lent = with_restored_context(stream.context(), || self.wrap_slice(stream));
+        let lent = lent.and_then(|lent| lent).map_err(driver_error)?;
         Ok(self.lent.insert(lent))
     }
 
-    fn lend(&self, stream: &Arc<CudaStream>) -> Result<ManuallyDrop<CudaSlice<T>>, DriverError> {
+    fn wrap_slice(
+        &self,
+        stream: &Arc<CudaStream>,
+    ) -> Result<ManuallyDrop<CudaSlice<T>>, DriverError> {
         let address = self.array.as_ptr().expose_provenance() as CUdeviceptr;
         // `upgrade_device_ptr` panics if it cannot create events. It has then created nothing that would free the memory.
         let made = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `len` elements are at this address (`Array::run`) while the tensor lives, and `finish` takes the slice
-            // before the tensor is dropped. Any bytes are a `T`. `ManuallyDrop` keeps the slice from freeing the memory.
+            // SAFETY: `len` elements are at this address (`Array::run`) while the tensor lives, and `order_producer` takes
+            // the slice before the tensor is dropped. Any bytes are a `T`. `ManuallyDrop` keeps the slice from freeing
+            // the memory.
             ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(address, self.len) })
         }));
         let mut lent = made.map_err(|_| DriverError(CUresult::CUDA_ERROR_UNKNOWN))?;
@@ -150,9 +154,9 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
     }
 }
 
-impl<T, L> Place<T, L> {
+impl<T, L> DeviceArray<T, L> {
     /// Checks that `context` is the primary context of the tensor's device.
-    fn belongs(&self, context: &CudaContext) -> Result<(), Error> {
+    fn check_context(&self, context: &CudaContext) -> Result<(), Error> {
         let device = self.device;
         if context.is_primary() && i32::try_from(context.ordinal()) == Ok(device.device_id) {
             return Ok(());
@@ -161,16 +165,21 @@ impl<T, L> Place<T, L> {
     }
 
     /// Orders the consumer's work after the work on `before`. Default streams are those of this context.
-    fn order(&self, context: &CudaContext, before: Queue, consumer: Consumer) -> Result<(), Error> {
-        let ordered = undisturbed(context, || {
-            context.bind_to_thread().map_err(said)?;
+    fn order_consumer(
+        &self,
+        context: &CudaContext,
+        before: Queue,
+        consumer: Consumer,
+    ) -> Result<(), Error> {
+        let ordered = with_restored_context(context, || {
+            context.bind_to_thread().map_err(driver_error)?;
             order(self.device, Some(before), consumer)
         });
-        ordered.map_err(said)?.map(drop)
+        ordered.map_err(driver_error)?.map(drop)
     }
 
     /// Orders the producer's next work after the work that used the slice.
-    fn finish(&mut self) -> Result<(), Error> {
+    fn order_producer(&mut self) -> Result<(), Error> {
         let Some(lent) = self.lent.take() else {
             return Ok(());
         };
@@ -178,15 +187,16 @@ impl<T, L> Place<T, L> {
         let before = core::mem::replace(&mut self.unordered, true);
         let stream = Arc::clone(lent.stream());
         // This makes the stream wait for the other `cudarc` streams that used the slice.
-        undisturbed(stream.context(), || ManuallyDrop::into_inner(lent).leak()).map_err(said)?;
+        with_restored_context(stream.context(), || ManuallyDrop::into_inner(lent).leak())
+            .map_err(driver_error)?;
         let queue = stream.producer_stream().queue.on_any_thread();
-        self.order(stream.context(), queue, self.behind())?;
+        self.order_consumer(stream.context(), queue, self.next_consumer())?;
         self.unordered = before;
         Ok(())
     }
 
     /// The consumer that has to wait for this view's work: the producer's stream, or the host.
-    fn behind(&self) -> Consumer {
+    fn next_consumer(&self) -> Consumer {
         match self.producer {
             // The default streams of other contexts have no number that identifies them.
             Some(queue) if queue.context().is_none() || queue.handle > 2 => Consumer::on(queue),
@@ -195,10 +205,10 @@ impl<T, L> Place<T, L> {
     }
 }
 
-impl<T, L> Drop for Place<T, L> {
+impl<T, L> Drop for DeviceArray<T, L> {
     fn drop(&mut self) {
         // A drop cannot return an error. If ordering failed, the tensor is released after all work of the device.
-        let _ = self.finish();
+        let _ = self.order_producer();
         if let Some(tensor) = self.tensor.take().filter(|_| self.unordered) {
             free_later(self.device, Release::AfterAll(None), tensor);
         }
@@ -206,7 +216,7 @@ impl<T, L> Drop for Place<T, L> {
 }
 
 /// Converts an error of `cudarc`.
-fn said(DriverError(code): DriverError) -> Error {
+fn driver_error(DriverError(code): DriverError) -> Error {
     failure("cudarc", code as i32)
 }
 
@@ -216,7 +226,7 @@ macro_rules! views {
         $name:ident writes $writes:literal: $(#[$on_doc:meta])* $lent:ident by $lend:ident
     )*) => {$(
         $(#[$doc])*
-        pub struct $name<T, L>(Place<T, L>);
+        pub struct $name<T, L>(DeviceArray<T, L>);
 
         impl<T: DeviceElement, L: Rank> $name<T, L> {
             /// Creates a view of a tensor, and checks it.
@@ -239,7 +249,7 @@ macro_rules! views {
                 reason = "the tensor goes back to its caller"
             )]
             pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-                Place::new(tensor, $writes).map(Self)
+                DeviceArray::new(tensor, $writes).map(Self)
             }
 
             /// Sets the stream on which the producer uses the memory, both before this view and after its drop. The stream
@@ -256,7 +266,7 @@ macro_rules! views {
             ///
             /// [`Error::ForeignStream`], a capture that the wait would invalidate, or an error of the driver.
             pub fn on(&mut self, stream: &Arc<CudaStream>) -> Result<$lent<'_, T>, Error> {
-                self.0.on(stream).map(|slice| slice.$lend())
+                self.0.lend_to_stream(stream).map(|slice| slice.$lend())
             }
 
             /// Returns the producer's stream for `cudarc`. Work on it needs no waits. If the producer's stream is unknown, this
@@ -274,7 +284,7 @@ macro_rules! views {
                 &self,
                 context: &Arc<CudaContext>,
             ) -> Result<Arc<CudaStream>, Error> {
-                self.0.belongs(context)?;
+                self.0.check_context(context)?;
                 Ok(match self.0.producer {
                     None => context.default_stream(),
                     Some(queue) if queue.handle == 0 && queue.context().is_none() => {

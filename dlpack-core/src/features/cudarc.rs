@@ -61,15 +61,15 @@ impl ProducerStream for CudaStream {
 }
 
 /// The address and the stream of a lent slice.
-struct Whereabouts {
+struct SliceLocation {
     address: usize,
     stream: Queue,
 }
 
-impl Whereabouts {
+impl SliceLocation {
     /// Names the context explicitly for memory whose device number is always 0, whatever device it was allocated for. Without
     /// it, a default stream would be taken for that of device 0.
-    fn within(mut self, context: &CudaContext) -> Self {
+    fn with_context(mut self, context: &CudaContext) -> Self {
         if context.ordinal() != 0 {
             self.stream = self.stream.in_context(context.cu_ctx().addr());
         }
@@ -78,24 +78,24 @@ impl Whereabouts {
 }
 
 /// Gets the address of a slice, and makes `stream` wait for the last write to it.
-fn find<'a>(
+fn locate_slice<'a>(
     stream: &'a Arc<CudaStream>,
     ask: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
-) -> Result<Whereabouts, DriverError> {
-    let address = undisturbed(stream.context(), || {
+) -> Result<SliceLocation, DriverError> {
+    let address = with_restored_context(stream.context(), || {
         let (address, read) = ask(stream);
         // Dropping the guard would record the consumer's read in the one read event of the slice.
         core::mem::forget(read);
         address
     })?;
-    Ok(Whereabouts {
+    Ok(SliceLocation {
         address: usize::try_from(address).unwrap_or(0),
         stream: stream.producer_stream().queue,
     })
 }
 
 /// Runs `body`, which calls `cudarc`, and restores the thread's current context afterwards.
-pub(super) fn undisturbed<R>(
+pub(super) fn with_restored_context<R>(
     context: &CudaContext,
     body: impl FnOnce() -> R,
 ) -> Result<R, DriverError> {
@@ -111,27 +111,27 @@ pub(super) fn undisturbed<R>(
 }
 
 /// Splits the result into an address, null after an error, and a queue, which carries the error.
-fn apart<T>(found: Result<Whereabouts, DriverError>) -> (*mut T, Queue) {
+fn split_location<T>(found: Result<SliceLocation, DriverError>) -> (*mut T, Queue) {
     match found {
         Ok(found) => (with_exposed_provenance_mut(found.address), found.stream),
         Err(DriverError(code)) => (core::ptr::null_mut(), Queue::failed(code as i32)),
     }
 }
 
-fn on_device<'a, T: Element>(
-    found: Result<Whereabouts, DriverError>,
+fn lend_device_memory<'a, T: Element>(
+    found: Result<SliceLocation, DriverError>,
     len: usize,
     context: &CudaContext,
 ) -> Loan<'a> {
     let device = Device::cuda(i32::try_from(context.ordinal()).unwrap_or(i32::MAX));
-    let (start, stream) = apart::<T>(found);
+    let (start, stream) = split_location::<T>(found);
     // SAFETY: `cudarc` allocated `len` elements at this address, and frees them when the slice is dropped, which is
     // borrowed for `'a`. The CPU cannot read device memory, so no Rust reference into it exists.
     let loan = unsafe { Loan::from_raw_parts_mut(start, len, device) };
-    with(loan, stream)
+    with_stream(loan, stream)
 }
 
-fn with<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
+fn with_stream<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
     loan.memory.stream = Some(stream);
     loan
 }
@@ -152,8 +152,8 @@ impl<T: Element> Buffer for CudaSlice<T> {
     const FACTS: Facts = Facts::list::<T>().dynamic_device().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
-        let found = find(self.stream(), |stream| self.device_ptr(stream));
-        on_device::<T>(found, self.len(), self.context())
+        let found = locate_slice(self.stream(), |stream| self.device_ptr(stream));
+        lend_device_memory::<T>(found, self.len(), self.context())
     }
 }
 
@@ -163,13 +163,13 @@ impl<T: AnyBits> Writable for CudaSlice<T> {}
 impl<'a, T: Element> From<CudaView<'a, T>> for Loan<'a> {
     fn from(view: CudaView<'a, T>) -> Self {
         let (stream, len) = (view.stream().clone(), view.len());
-        let found = find(&stream, |stream| {
-            // The address is that of the view. The guard must not record a read event, see `find`.
+        let found = locate_slice(&stream, |stream| {
+            // The address is that of the view. The guard must not record a read event, see `locate_slice`.
             let (address, read) = view.device_ptr(stream);
             core::mem::forget(read);
             (address, SyncOnDrop::Sync(None))
         });
-        on_device::<T>(found, len, stream.context())
+        lend_device_memory::<T>(found, len, stream.context())
     }
 }
 
@@ -192,7 +192,7 @@ macro_rules! host_readable {
                 // SAFETY: `cudarc` allocated `len` elements at this address, and the slice is borrowed. A shared reference
                 // only reads; a consumer is ordered after the writes of the device before it reads.
                 let loan = unsafe { Loan::from_raw_parts(start, self.len(), device) };
-                with(loan, stream)
+                with_stream(loan, stream)
             }
 
             fn lend_mut(&mut self) -> LoanMut<'_> {
@@ -211,27 +211,27 @@ macro_rules! host_readable {
 host_readable! {
     /// Memory that both the CPU and a GPU can access. Other code with a `&UnifiedSlice` may be reading it, so a consumer may
     /// write only if it owns the slice.
-    UnifiedSlice on CUDA_MANAGED by unified;
+    UnifiedSlice on CUDA_MANAGED by locate_unified;
     /// Host memory that is page-locked for fast transfers, with its own device type.
-    PinnedHostSlice on CUDA_HOST by pinned;
+    PinnedHostSlice on CUDA_HOST by locate_pinned;
 }
 
-fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
+fn locate_unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
     let stream = DeviceSlice::stream(slice);
-    let found = find(stream, |stream| slice.device_ptr(stream));
-    apart(found.map(|found| found.within(stream.context())))
+    let found = locate_slice(stream, |stream| slice.device_ptr(stream));
+    split_location(found.map(|found| found.with_context(stream.context())))
 }
 
 /// Gets the address of pinned memory. It belongs to no stream, and `cudarc` would make the host wait for its last use.
 /// Instead the per-thread default stream waits, which usually has no pending work.
-fn pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
+fn locate_pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
     let stream = slice.context().per_thread_stream();
-    let found = find(&stream, |stream| {
+    let found = locate_slice(&stream, |stream| {
         // SAFETY: only the address is used; consumers are ordered after the stream before they read.
         let (elements, read) = unsafe { slice.stream_synced_slice(stream) };
         core::mem::forget(read);
         let address = CUdeviceptr::try_from(elements.as_ptr().expose_provenance());
         (address.unwrap_or(0), SyncOnDrop::Sync(None))
     });
-    apart(found.map(|found| found.within(slice.context())))
+    split_location(found.map(|found| found.with_context(slice.context())))
 }

@@ -9,7 +9,7 @@ use crate::{Buffer, Element, Error, FromDLPack, Loan, LoanMut, Managed, TensorRe
 use crate::{element::AnyBits, layout::Dims, loan::facts::Facts};
 
 /// Shape and strides of an image. Its buffer may be longer than the image.
-fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
+fn image_layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
     let (width, height, channels) = (i64::from(width), i64::from(height), i64::from(channels));
     let row = width * channels; // less than 2^40
     let shape = Dims::from([height, width, channels]);
@@ -33,12 +33,12 @@ impl<P: Pixel<Subpixel: Element> + Send> Buffer for ImageBuffer<P, Vec<P::Subpix
     const FACTS: Facts = Facts::list::<P::Subpixel>().rank(Some(3)).writable();
 
     fn lend(&self) -> Loan<'_> {
-        let (shape, strides) = layout(self.dimensions(), P::CHANNEL_COUNT);
+        let (shape, strides) = image_layout(self.dimensions(), P::CHANNEL_COUNT);
         Loan::from(&**self).with_layout(shape, strides, 0)
     }
 
     fn lend_mut(&mut self) -> LoanMut<'_> {
-        let (shape, strides) = layout(self.dimensions(), P::CHANNEL_COUNT);
+        let (shape, strides) = image_layout(self.dimensions(), P::CHANNEL_COUNT);
         LoanMut::from(&mut **self).with_layout(shape, strides, 0)
     }
 }
@@ -100,7 +100,7 @@ macro_rules! variants {
                     $(Self::$variant(image) => image.lend(),)*
                     other => {
                         let size = (other.width(), other.height());
-                        let (shape, strides) = layout(size, other.color().bytes_per_pixel());
+                        let (shape, strides) = image_layout(size, other.color().bytes_per_pixel());
                         Loan::from(other.as_bytes()).with_layout(shape, strides, 0)
                     }
                 }
@@ -128,7 +128,7 @@ macro_rules! variants {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
                 let view = tensor.view();
                 $(
-                    if fits(Self::$variant, &view) {
+                    if fits_variant(Self::$variant, &view) {
                         return FromDLPack::from_dlpack(tensor).map(Self::$variant);
                     }
                 )*
@@ -140,7 +140,7 @@ macro_rules! variants {
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {
-                $(fits(Self::$variant, tensor))||*
+                $(fits_variant(Self::$variant, tensor))||*
             }
         }
     };
@@ -151,6 +151,6 @@ variants! {
 }
 
 /// Whether a tensor fits the image type of this variant.
-fn fits<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
+fn fits_variant<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
     I::fits(tensor)
 }

@@ -34,7 +34,7 @@ impl<const N: usize> Columns for Const<N> {
 }
 
 /// Shape and strides of a matrix.
-fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
+fn matrix_layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
     let (mut extents, mut steps) = (Dims::new(), Dims::new());
     let axes = [(shape.0, strides.0), (shape.1, strides.1)];
     for (extent, stride) in axes.into_iter().take(C::RANK) {
@@ -67,12 +67,12 @@ where
     const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
 
     fn lend(&self) -> Loan<'_> {
-        let (shape, strides) = layout::<C>(self.shape(), self.strides());
+        let (shape, strides) = matrix_layout::<C>(self.shape(), self.strides());
         Loan::from(self.as_slice()).with_layout(shape, strides, 0)
     }
 
     fn lend_mut(&mut self) -> LoanMut<'_> {
-        let (shape, strides) = layout::<C>(self.shape(), self.strides());
+        let (shape, strides) = matrix_layout::<C>(self.shape(), self.strides());
         LoanMut::from(self.as_mut_slice()).with_layout(shape, strides, 0)
     }
 }

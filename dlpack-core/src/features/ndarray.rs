@@ -16,7 +16,7 @@ use crate::{Buffer, Device, Element, Error, Loan, LoanMut, Order, TensorRef, Wri
 use crate::{element::AnyBits, loan::facts::Facts};
 
 /// The position of an array's elements in memory; all fields are in elements.
-struct Corner {
+struct ElementSpan {
     shape: Dims,
     strides: Dims,
     /// The distance from the lowest to the highest address, both included.
@@ -25,23 +25,23 @@ struct Corner {
     first: usize,
 }
 
-impl Corner {
-    fn of<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
-        let mut corner = Self {
+impl ElementSpan {
+    fn new<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+        let mut span = Self {
             shape: Dims::new(),
             strides: Dims::new(),
             len: 0,
             first: 0,
         };
-        (array.shape().iter()).for_each(|&extent| corner.shape.push(small(extent)));
-        (array.strides().iter()).for_each(|&stride| corner.strides.push(small(stride)));
+        (array.shape().iter()).for_each(|&extent| span.shape.push(convert_count(extent)));
+        (array.strides().iter()).for_each(|&stride| span.strides.push(convert_count(stride)));
         if !array.is_empty() {
-            let reach = extent::reach(&corner.shape, &corner.strides)
+            let reach = extent::reach(&span.shape, &span.strides)
                 .expect("the elements of an array lie in memory");
-            corner.len = small(reach.max - reach.min + 1);
-            corner.first = small(-reach.min);
+            span.len = convert_count(reach.max - reach.min + 1);
+            span.first = convert_count(-reach.min);
         }
-        corner
+        span
     }
 
     /// Lends the elements of an array whose element at index zero is at `start`. Memory in gaps may be uninitialised, but no
@@ -50,8 +50,7 @@ impl Corner {
     /// # Safety
     ///
     /// The contract of [`Loan::from_raw_parts`] holds for the elements that shape and strides reach.
-    /// As [`Loan::from_raw_parts`], for the elements that the corner's shape and strides reach.
-    unsafe fn lend<'a, T: Element>(self, start: *const T) -> Loan<'a> {
+    unsafe fn lend_from<'a, T: Element>(self, start: *const T) -> Loan<'a> {
         let lowest = start.wrapping_sub(self.first);
         // SAFETY: by this function's contract the elements are valid, and the layout reaches only them, from `lowest` on.
         let loan = unsafe { Loan::from_raw_parts(lowest, self.len, Device::CPU) };
@@ -60,14 +59,14 @@ impl Corner {
 }
 
 /// Converts a number of elements within one allocation.
-fn small<I: TryInto<J>, J>(number: I) -> J {
+fn convert_count<I: TryInto<J>, J>(number: I) -> J {
     let Ok(number) = number.try_into() else {
         unreachable!("an array of ndarray has fewer than isize::MAX elements");
     };
     number
 }
 
-fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
+fn lend_array<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
     if !T::PLAIN {
         for element in array {
             T::verify(slice::from_ref(element));
@@ -75,7 +74,7 @@ fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) ->
     }
     // SAFETY: the address of an element is `as_ptr` plus its index times the strides (documentation of `as_ptr`), from
     // which `ElementSpan` is computed. The elements are initialised, and neither move nor change while the array is borrowed.
-    unsafe { Corner::of(array).lend(array.as_ptr()) }
+    unsafe { ElementSpan::new(array).lend_from(array.as_ptr()) }
 }
 
 /// An array is exported without a copy, also if it is transposed, sliced or reversed.
@@ -104,7 +103,7 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
     const FACTS: Facts = Facts::list::<T>().rank(D::NDIM).writable();
 
     fn lend(&self) -> Loan<'_> {
-        lend(self)
+        lend_array(self)
     }
 
     fn lend_mut(&mut self) -> LoanMut<'_> {
@@ -114,12 +113,12 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
             }
         }
         let pointer = self.as_mut_ptr();
-        let corner = Corner::of(self);
-        let lowest = pointer.wrapping_sub(corner.first);
+        let span = ElementSpan::new(self);
+        let lowest = pointer.wrapping_sub(span.first);
         // SAFETY: an element's address is `as_mut_ptr` plus its index times the strides. The array is the only owner of its
         // memory, and is exclusively borrowed.
-        let loan = unsafe { LoanMut::from_raw_parts(lowest, corner.len, Device::CPU) };
-        loan.with_layout(corner.shape, corner.strides, corner.first)
+        let loan = unsafe { LoanMut::from_raw_parts(lowest, span.len, Device::CPU) };
+        loan.with_layout(span.shape, span.strides, span.first)
     }
 }
 impl<T: AnyBits, D: Dimension> Writable for Array<T, D> {}
@@ -140,7 +139,7 @@ impl<T: Element, D: Dimension> Buffer for ArcArray<T, D> {
     const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
 
     fn lend(&self) -> Loan<'_> {
-        lend(self)
+        lend_array(self)
     }
 }
 
@@ -158,11 +157,11 @@ impl<T: Element, D: Dimension> Buffer for CowArray<'_, T, D> {
     const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
 
     fn lend(&self) -> Loan<'_> {
-        lend(self)
+        lend_array(self)
     }
 }
 
-fn fits<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> bool {
+fn fits_array<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> bool {
     let leading = tensor.shape().len().checked_sub(T::TRAILING.len());
     tensor.dtype() == T::DTYPE
         && leading.is_some_and(|found| D::NDIM.is_none_or(|needed| found == needed))
@@ -197,7 +196,7 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        fits::<T, D>(tensor)
+        fits_array::<T, D>(tensor)
     }
 }
 
@@ -221,7 +220,7 @@ impl<T: Element, D: Dimension> FromTensor for ArcArray<T, D> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        fits::<T, D>(tensor)
+        fits_array::<T, D>(tensor)
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Exception {
 #[inline]
 #[must_use]
 pub fn exception(error: &Error) -> Exception {
-    fn of<E: PyTypeInfo>() -> Exception {
+    fn exception_class<E: PyTypeInfo>() -> Exception {
         Exception {
             new: PyErr::new::<E, String>,
             class: E::type_object_raw,
@@ -52,10 +52,10 @@ pub fn exception(error: &Error) -> Exception {
     }
 
     match error {
-        Error::OutOfMemory { .. } => of::<PyMemoryError>(),
-        Error::BadStream { .. } => of::<PyValueError>(),
-        Error::NoLeaseTable { .. } => of::<PyRuntimeError>(),
-        Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => of::<PyIndexError>(),
-        _ => of::<PyBufferError>(),
+        Error::OutOfMemory { .. } => exception_class::<PyMemoryError>(),
+        Error::BadStream { .. } => exception_class::<PyValueError>(),
+        Error::NoLeaseTable { .. } => exception_class::<PyRuntimeError>(),
+        Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => exception_class::<PyIndexError>(),
+        _ => exception_class::<PyBufferError>(),
     }
 }

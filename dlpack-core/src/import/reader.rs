@@ -78,20 +78,20 @@ impl Import {
     }
 
     /// The number of axes before those of the element type.
-    fn leading(&self) -> usize {
+    fn leading_axes(&self) -> usize {
         self.tensor.view().shape().len() - self.axes.len()
     }
 
     /// The number of items in one element.
-    fn pitch(&self) -> usize {
+    fn items_per_element(&self) -> usize {
         let items: i64 = self.axes.extents().iter().product();
         usize::try_from(items).unwrap_or(0)
     }
 
     /// Whether the memory is contiguous in the order of the struct.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
-        let (shape, steps) = view.shape().split_at(self.leading());
-        let (strides, inner) = view.strides().split_at(self.leading());
+        let (shape, steps) = view.shape().split_at(self.leading_axes());
+        let (strides, inner) = view.strides().split_at(self.leading_axes());
         let pitch = steps.iter().product();
         extent::is_packed(self.order, shape, strides, pitch)
             && extent::is_packed(Order::C, steps, inner, 1)
@@ -99,7 +99,7 @@ impl Import {
 
     /// Checks the number of axes.
     pub fn rank(&self, needed: usize) -> Result<(), Error> {
-        let found = self.leading();
+        let found = self.leading_axes();
         if found == needed {
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl Import {
 
     /// Reads the shape.
     pub fn shape<S: FromList>(&self) -> Result<S, Error> {
-        S::from_list("extent", &self.tensor.view().shape()[..self.leading()])
+        S::from_list("extent", &self.tensor.view().shape()[..self.leading_axes()])
     }
 
     /// Reads the size of one axis.
@@ -125,11 +125,11 @@ impl Import {
     fn element_strides(&self) -> Result<Dims, Error> {
         self.strides_read.set(true);
         let view = self.tensor.view();
-        let pitch = i64::try_from(self.pitch()).unwrap_or(i64::MAX);
+        let pitch = i64::try_from(self.items_per_element()).unwrap_or(i64::MAX);
         let mut strides = if self.adopts {
-            Dims::from(&view.strides()[..self.leading()]).whole()?
+            Dims::from(&view.strides()[..self.leading_axes()]).whole()?
         } else {
-            extent::packed(self.order, &view.shape()[..self.leading()], pitch)?
+            extent::packed(self.order, &view.shape()[..self.leading_axes()], pitch)?
         };
         let pitch = pitch.max(1);
         for (axis, stride) in strides.iter_mut().enumerate() {
@@ -137,7 +137,7 @@ impl Import {
                 return Err(Error::PartialStride {
                     axis,
                     found: *stride,
-                    itemsize: self.pitch(),
+                    itemsize: self.items_per_element(),
                 });
             }
             *stride /= pitch;
@@ -147,7 +147,7 @@ impl Import {
 
     fn element_byte_strides(&self) -> Result<Dims, Error> {
         let view = self.tensor.view();
-        let bytes = view.dtype().itemsize_bits() * self.pitch() / 8;
+        let bytes = view.dtype().itemsize_bits() * self.items_per_element() / 8;
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut strides = self.element_strides()?;
         for stride in strides.iter_mut() {
@@ -204,7 +204,7 @@ impl Import {
     }
 
     /// Checks the number of elements.
-    pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
+    pub(super) fn check_count<T: Element>(&self, needed: usize) -> Result<(), Error> {
         let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
         let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         check_axis_size(0, counted(count_elements::<T>(items)), counted(needed))
@@ -220,7 +220,7 @@ impl Import {
         if self.order == Order::C {
             return view.to_vec();
         }
-        let leading = self.leading();
+        let leading = self.leading_axes();
         let mut shape = Dims::from(view.shape()).whole()?;
         let mut strides = Dims::from(view.strides()).whole()?;
         shape[..leading].reverse();
@@ -229,7 +229,7 @@ impl Import {
     }
 
     /// Adopts the memory without a copy, with its strides.
-    pub(super) fn adopt<T: Plain>(self) -> Result<SharedBuffer<T>, Error> {
+    pub(super) fn adopt_memory<T: Plain>(self) -> Result<SharedBuffer<T>, Error> {
         let view = self.tensor.view();
         view.check_type::<T>()?;
         let shape = view.shape();
@@ -241,7 +241,7 @@ impl Import {
             // A struct that keeps the strides accepts any order of the axes. But a buffer must contain exactly the items
             // of its tensor: bytes in a gap belong to other code, and a start in the middle would leave items in front
             // of the buffer.
-            let leading = self.leading();
+            let leading = self.leading_axes();
             let (tail, steps) = (&shape[leading..], &view.strides()[leading..]);
             let whole_elements = extent::same_places(tail, steps, self.axes.strides());
             let reach = extent::reach(shape, view.strides())

@@ -28,7 +28,7 @@ pub(crate) struct AlignedBytes {
 impl AlignedBytes {
     /// The data pointer of a tensor over these bytes; null if there are none.
     #[inline]
-    pub(crate) fn start(&mut self) -> *mut u8 {
+    pub(crate) fn data_ptr(&mut self) -> *mut u8 {
         if self.is_empty() {
             return core::ptr::null_mut();
         }
@@ -37,22 +37,22 @@ impl AlignedBytes {
 
     /// Allocates uninitialised memory. The error is the number of bytes that could not be allocated.
     pub(crate) fn new(len: usize) -> Result<Self, usize> {
-        Self::from(len, alloc)
+        Self::allocate_with(len, alloc)
     }
 
     /// Allocates zeroed memory, which costs little for large sizes, because the system provides zeroed pages.
     pub(crate) fn zeroed(len: usize) -> Result<Self, usize> {
-        Self::from(len, alloc_zeroed)
+        Self::allocate_with(len, alloc_zeroed)
     }
 
-    fn from(len: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Result<Self, usize> {
-        let align = Self::align(len);
+    fn allocate_with(len: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Result<Self, usize> {
+        let align = Self::alignment_for(len);
         if len == 0 {
             let start = NonNull::new(without_provenance_mut(align)).ok_or(len)?;
             let base = start;
             return Ok(Self { start, len, base });
         }
-        let layout = Self::layout(len).ok_or(len)?;
+        let layout = Self::allocation_layout(len).ok_or(len)?;
         // SAFETY: the size of the layout is not 0, because `len` is not 0.
         let base = unsafe { alloc(layout) };
         let base = NonNull::new(base).ok_or(len)?;
@@ -60,12 +60,12 @@ impl AlignedBytes {
         let gap = address.next_multiple_of(align) - address;
         let start = NonNull::new(base.as_ptr().wrapping_add(gap)).ok_or(len)?;
         // SAFETY: the allocation has `len` bytes from `start` on.
-        unsafe { advise(start.as_ptr(), len) };
+        unsafe { advise_huge_pages(start.as_ptr(), len) };
         Ok(Self { start, len, base })
     }
 
     /// The alignment for memory of this size: huge pages if the memory is much larger than one.
-    fn align(len: usize) -> usize {
+    fn alignment_for(len: usize) -> usize {
         if len >= 16 * HUGE_PAGE {
             HUGE_PAGE
         } else {
@@ -74,10 +74,10 @@ impl AlignedBytes {
     }
 
     /// The layout of the allocation, with space for the alignment, or `None` if it is too large.
-    fn layout(len: usize) -> Option<Layout> {
+    fn allocation_layout(len: usize) -> Option<Layout> {
         // Every allocator provides this alignment without extra cost.
         let easy = 2 * align_of::<usize>();
-        let size = len.checked_add(Self::align(len) - easy)?;
+        let size = len.checked_add(Self::alignment_for(len) - easy)?;
         Layout::from_size_align(size, easy).ok()
     }
 
@@ -92,11 +92,11 @@ impl AlignedBytes {
 }
 
 /// Allocates a vector with this capacity. The error is the number of bytes that could not be allocated.
-pub(crate) fn room<T>(len: usize) -> Result<Vec<T>, usize> {
+pub(crate) fn allocate_vec<T>(len: usize) -> Result<Vec<T>, usize> {
     let (mut elements, bytes) = (Vec::<T>::new(), len.saturating_mul(size_of::<T>()));
     elements.try_reserve_exact(len).map_err(|_| bytes)?;
     // SAFETY: the vector owns `bytes` bytes from this address.
-    unsafe { advise(elements.as_mut_ptr().cast(), bytes) };
+    unsafe { advise_huge_pages(elements.as_mut_ptr().cast(), bytes) };
     Ok(elements)
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn room<T>(len: usize) -> Result<Vec<T>, usize> {
 /// # Safety
 ///
 /// The caller owns `len` bytes from `start` on.
-unsafe fn advise(start: *mut u8, len: usize) {
+unsafe fn advise_huge_pages(start: *mut u8, len: usize) {
     #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
     if len >= 2 * HUGE_PAGE {
         use core::ffi::{c_int, c_void};
@@ -130,7 +130,8 @@ unsafe fn advise(start: *mut u8, len: usize) {
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
         if self.len != 0 {
-            let layout = Self::layout(self.len).expect("the memory was allocated with this layout");
+            let layout = Self::allocation_layout(self.len)
+                .expect("the memory was allocated with this layout");
             // SAFETY: `base` was allocated with this layout, and only this drop frees it.
             unsafe { dealloc(self.base.as_ptr(), layout) }
         }
@@ -169,8 +170,8 @@ mod tests {
     fn alignment_takes_a_small_part() {
         let easy = 2 * align_of::<usize>();
         for (len, align) in [(1, 256), ((32 << 20) - 1, 256), (32 << 20, 2 << 20)] {
-            assert_eq!(AlignedBytes::align(len), align);
-            let layout = AlignedBytes::layout(len).expect("so much can exist");
+            assert_eq!(AlignedBytes::alignment_for(len), align);
+            let layout = AlignedBytes::allocation_layout(len).expect("so much can exist");
             assert_eq!((layout.size(), layout.align()), (len + align - easy, easy));
         }
     }

@@ -1,5 +1,5 @@
 //! A reference-counted value like `Arc`, except that a failed allocation is an error instead of an abort.
-#![expect(unsafe_code, reason = "frees a value behind the last who holds it")]
+#![expect(unsafe_code, reason = "frees a value after its last reference")]
 
 use alloc::{alloc::alloc, boxed::Box};
 #[cfg(feature = "std")]
@@ -13,14 +13,14 @@ mod models;
 
 /// A counted reference to a value. With the type `()`, the type of the value is erased: the reference only keeps it alive.
 #[derive(Debug)]
-pub(crate) struct Counted<T = ()>(NonNull<Inner<T>>);
+pub(crate) struct Counted<T = ()>(NonNull<Allocation<T>>);
 
 /// The allocation. The fields before `value` have the same offsets for values of all types.
 #[repr(C)]
-struct Inner<T> {
-    holds: AtomicUsize,
+struct Allocation<T> {
+    reference_count: AtomicUsize,
     /// Drops the value and frees the allocation; called with the last reference.
-    end: unsafe fn(NonNull<Inner<()>>),
+    drop_value: unsafe fn(NonNull<Allocation<()>>),
     value: T,
 }
 
@@ -32,16 +32,16 @@ unsafe impl<T> Sync for Counted<T> {}
 impl<T: Send + Sync + 'static> Counted<T> {
     /// Allocates the value with one reference. If the allocation fails, returns the value and the number of bytes.
     pub(crate) fn new(value: T) -> Result<Self, (T, usize)> {
-        let layout = Layout::new::<Inner<T>>();
+        let layout = Layout::new::<Allocation<T>>();
         // SAFETY: the size of the layout is not 0, because it contains a count.
-        let inner = unsafe { alloc(layout) }.cast::<Inner<T>>();
+        let inner = unsafe { alloc(layout) }.cast::<Allocation<T>>();
         let Some(inner) = NonNull::new(inner) else {
             return Err((value, layout.size()));
         };
-        let content = Inner {
-            holds: AtomicUsize::new(1),
+        let content = Allocation {
+            reference_count: AtomicUsize::new(1),
             // SAFETY: only `drop` calls this, after it has removed the last reference to this value, which has type `T`.
-            end: |inner| drop(unsafe { take::<T>(inner) }),
+            drop_value: |inner| drop(unsafe { free_allocation::<T>(inner) }),
             value,
         };
         // SAFETY: `alloc` returned memory with this layout, which is not shared yet.
@@ -50,7 +50,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
     }
 
     /// Erases the type of the value.
-    pub(crate) fn untyped(self) -> Counted {
+    pub(crate) fn erase_type(self) -> Counted {
         Counted(ManuallyDrop::new(self).0.cast())
     }
 
@@ -62,12 +62,12 @@ impl<T: Send + Sync + 'static> Counted<T> {
 
     /// Returns the value if this is the only reference.
     pub(crate) fn into_value(self) -> Result<T, Self> {
-        if self.holds() > 1 {
+        if self.reference_count() > 1 {
             return Err(self);
         }
         let inner = ManuallyDrop::new(self).0.cast();
         // SAFETY: this was the only reference, the value has type `T`, and `self` is not used again.
-        Ok(unsafe { take(inner) })
+        Ok(unsafe { free_allocation(inner) })
     }
 }
 
@@ -90,26 +90,26 @@ impl Counted {
 /// # Safety
 ///
 /// The value has type `T`, and no reference to it is left.
-unsafe fn take<T>(inner: NonNull<Inner<()>>) -> T {
-    // SAFETY: `new` allocated it with the layout of `Inner<T>`; by this function's contract no reference to it is left.
-    unsafe { Box::from_raw(inner.cast::<Inner<T>>().as_ptr()) }.value
+unsafe fn free_allocation<T>(inner: NonNull<Allocation<()>>) -> T {
+    // SAFETY: `new` allocated it with the layout of `Allocation<T>`; by this function's contract no reference to it is left.
+    unsafe { Box::from_raw(inner.cast::<Allocation<T>>().as_ptr()) }.value
 }
 
 impl<T> Counted<T> {
     /// The number of references. If it is 1, the uses of the value by all dropped references happened before this call.
-    pub(crate) fn holds(&self) -> usize {
-        self.count().load(Ordering::Acquire)
+    pub(crate) fn reference_count(&self) -> usize {
+        self.counter().load(Ordering::Acquire)
     }
 
     /// Whether `other` refers to the same value.
     #[cfg(feature = "std")]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    fn count(&self) -> &AtomicUsize {
+    fn counter(&self) -> &AtomicUsize {
         // SAFETY: the allocation lives while a reference such as `self` exists.
-        unsafe { &(*self.0.as_ptr()).holds }
+        unsafe { &(*self.0.as_ptr()).reference_count }
     }
 }
 
@@ -124,7 +124,7 @@ impl<T> Deref for Counted<T> {
 
 impl<T> Clone for Counted<T> {
     fn clone(&self) -> Self {
-        let before = self.count().fetch_add(1, Ordering::Relaxed);
+        let before = self.counter().fetch_add(1, Ordering::Relaxed);
         // Only leaked references (`mem::forget`) can make the count this large.
         assert!(before <= usize::MAX / 2, "too many hold one value");
         Self(self.0)
@@ -133,14 +133,14 @@ impl<T> Clone for Counted<T> {
 
 impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
-        if self.count().fetch_sub(1, Ordering::Release) == 1 {
+        if self.counter().fetch_sub(1, Ordering::Release) == 1 {
             // Makes all other uses of the value happen before its drop. A fence would do too, but ThreadSanitizer does not
             // support fences.
-            self.holds();
-            // SAFETY: the allocation lives until `end` frees it.
-            let end = unsafe { (*self.0.as_ptr()).end };
-            // SAFETY: the count was 1, so `self` was the last reference, and `end` belongs to this value.
-            unsafe { end(self.0.cast()) };
+            self.reference_count();
+            // SAFETY: the allocation lives until `drop_value` frees it.
+            let drop_value = unsafe { (*self.0.as_ptr()).drop_value };
+            // SAFETY: the count was 1, so `self` was the last reference, and `drop_value` belongs to this value.
+            unsafe { drop_value(self.0.cast()) };
         }
     }
 }

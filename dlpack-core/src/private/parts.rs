@@ -48,7 +48,7 @@ pub fn share<T: Handle, R: Route<T>>(
     request: Option<&ExportRequest>,
     _: R,
 ) -> Result<Managed, Error> {
-    let descriptor = described.as_mut().map_err(Error::take)?;
+    let descriptor = described.as_mut().map_err(Error::take_out)?;
     share_clone(field, R::lend, descriptor, request)
 }
 
@@ -61,7 +61,7 @@ pub fn share_owner<T: Handle, R: Route<T>>(
     _: R,
 ) -> Option<RawExport> {
     other.outcome = Some(match &mut described {
-        Err(error) => Err(error.take()),
+        Err(error) => Err(error.take_out()),
         Ok(descriptor) => {
             if request.is_none() && other.by_address {
                 if let Some(tensor) = share_plain(field, R::lend, descriptor) {

@@ -1,6 +1,6 @@
 //! What the integer that Python calls `stream` means on which device; pure, a table.
 
-use crate::{Device, Error, device::Api, request::ExportRequest};
+use crate::{Device, Error, device::StreamApi, request::ExportRequest};
 
 /// Who reads a tensor first.
 ///
@@ -58,7 +58,7 @@ pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<
 /// [`Error::BadStream`] for a number that means nothing there.
 pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Error> {
     let bad = |found| Err(Error::BadStream { found, device });
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return match request.stream {
             // Whoever wants no order has it, where there are no streams.
             None | Some(-1) => Ok(Consumer::Unordered),
@@ -75,9 +75,9 @@ pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Err
     match (api, request.stream) {
         // Whoever names no stream for memory that the processor can read may read it at once.
         (_, None) if device.device_type.is_host_readable() => Ok(Consumer::Host),
-        (_, None) | (Api::Cuda, Some(1)) | (Api::Hip, Some(0)) => Ok(Consumer::Legacy),
+        (_, None) | (StreamApi::Cuda, Some(1)) | (StreamApi::Hip, Some(0)) => Ok(Consumer::Legacy),
         (_, Some(-1)) => Ok(Consumer::Unordered),
-        (Api::Cuda, Some(2)) => Ok(Consumer::PerThread),
+        (StreamApi::Cuda, Some(2)) => Ok(Consumer::PerThread),
         (_, Some(found @ 3..)) => match usize::try_from(found) {
             Ok(handle) => Ok(Consumer::Stream(handle)),
             Err(_) => bad(found),

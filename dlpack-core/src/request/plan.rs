@@ -188,7 +188,7 @@ fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device
         // A copy of host memory is ordinary memory, wherever the original was registered.
         return Ok(Device::CPU);
     }
-    if cfg!(feature = "std") && device.device_type.api().is_some() {
+    if cfg!(feature = "std") && device.device_type.stream_api().is_some() {
         return Ok(requested);
     }
     if moved {
@@ -204,7 +204,7 @@ fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), 
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
         Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
-        Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
+        Some(Device::CPU) if own.device_type.stream_api().is_some() => Ok((Device::CPU, true)),
         Some(requested) => unreachable(own, requested),
     }
 }

@@ -97,8 +97,8 @@ macro_rules! accessors {
             $crate::layout::extent::packed_bytes(self.shape(), self.dtype).unwrap_or(0)
         }
 
-        /// Whether consumers must not write to the tensor. A legacy tensor (before DLPack 1.0) has no flag for this, and counts as
-        /// read-only.
+        /// Whether consumers must not write to the tensor. A legacy tensor (before DLPack 1.0) has no flag for this, and
+        /// counts as read-only.
         ///
         /// ```
         /// use dlpack_core::DLPack;

@@ -34,7 +34,7 @@ pub(super) fn check_tensor(
     packed_bytes(shape, dtype).ok_or_else(|| Error::too_large(shape))?;
 
     let computed = if strides.is_none() {
-        let mut strides = error::list(shape)?.into_boxed_slice();
+        let mut strides = error::copy_list(shape)?.into_boxed_slice();
         extent::fill_row_major(&mut strides, shape, 1);
         Some(strides)
     } else {

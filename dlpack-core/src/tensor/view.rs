@@ -6,7 +6,7 @@ use core::{marker::PhantomData, mem::size_of, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::{aligned::room, gather::gather};
+use crate::memory::{aligned::allocate_vec, gather::gather};
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{ItemOffsets, Items};
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
@@ -177,7 +177,7 @@ impl<'a> TensorRef<'a> {
         }
         self.check_type::<T>()?;
         let len = count_elements::<T>(extent::count(self.shape).unwrap_or(0));
-        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         if len == 0 {
             return Ok(elements);
         }

@@ -10,7 +10,7 @@ use crate::layout::{Dims, extent};
 use crate::{Error, element::Plain};
 
 /// The arguments from which an `ndarray` view is constructed.
-struct Frame<T, D: Dimension> {
+struct ViewParts<T, D: Dimension> {
     /// The element at the lowest address.
     start: *mut T,
     shape: StrideShape<D>,
@@ -18,8 +18,8 @@ struct Frame<T, D: Dimension> {
     reversed: u64,
 }
 
-impl<T: Plain, D: Dimension> Frame<T, D> {
-    fn of<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
+impl<T: Plain, D: Dimension> ViewParts<T, D> {
+    fn new<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
         let (shape, strides) = array.plain()?;
         let (mut extents, mut steps) = (D::zeros(shape.len()), D::zeros(shape.len()));
         let mut start = array.as_ptr().cast_mut();
@@ -72,7 +72,7 @@ macro_rules! views {
             ///
             /// The errors of [`Array::as_slice`], except that all strides are accepted.
             pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
-                let frame = Frame::<T, $dimension>::of(self)?;
+                let frame = ViewParts::<T, $dimension>::new(self)?;
                 // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them
                 // alive.
                 let mut view = unsafe { ArrayView::from_shape_ptr(frame.shape, frame.start) };
@@ -97,7 +97,7 @@ macro_rules! views {
             ///
             /// The errors of [`Array::as_ndarray`].
             pub fn as_ndarray_mut(&mut self) -> Result<ArrayViewMut<'_, T, $dimension>, Error> {
-                let frame = Frame::<T, $dimension>::of(self)?;
+                let frame = ViewParts::<T, $dimension>::new(self)?;
                 // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed
                 // and keeps them alive. No two indices refer to the same element (`ViewMut`).
                 let mut view = unsafe { ArrayViewMut::from_shape_ptr(frame.shape, frame.start) };

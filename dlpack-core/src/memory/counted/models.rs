@@ -51,7 +51,7 @@ fn the_value_is_dropped_once_after_all_uses() {
         let reader = thread::spawn(move || second.read());
         let cloner = thread::spawn(move || {
             let fourth = third.clone();
-            drop(third.untyped());
+            drop(third.erase_type());
             fourth.read();
         });
         drop(first);
