@@ -18,12 +18,12 @@
 //! | items | why they are sound |
 //! |---|---|
 //! | `raw` | the only `unsafe` function; `address` only reads an address |
-//! | `data`, `data_mut`, `data_of`, `data_given`, `described_given`, `via` | a loan lives as long as its borrow, and its layout is checked against it |
-//! | `share`, `share_owner` | the memory that the moved clone lends must contain the tensor, or the export is refused |
-//! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_..`, `fits`, `fitting`, `given` | they call public traits, or create errors |
+//! | `lend_field`, `lend_field_mut`, `lend_expression`, `data_expression`, `describe_expression`, `via_expression` | a loan lives as long as its borrow, and its layout is checked against it |
+//! | `export_with_owner`, `share_with_owner` | the memory that the moved clone lends must contain the tensor, or the export is refused |
+//! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `accepts_tensor`, `check_assigned`, `require_tensor` | they call public traits, or create errors |
 //! | `record_column` | it compares the position of the field in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | the fields that a struct passes are compared with its bytes |
-//! | `Extras`, `Facts`, `Axes`, `Claim` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |
+//! | `Extras`, `Facts`, `Axes`, `ExportAssertion` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |
 //! | the others | constants, numbers and types |
 
 mod claim;
@@ -53,18 +53,21 @@ pub use crate::layout::LentLists;
 pub use crate::layout::shape::{HOLE, List, RankOf};
 pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
-pub use crate::private::claim::{Claim, Elem, Text};
+pub use crate::private::claim::{AssertionMessage, ElementOf, ExportAssertion};
 pub use crate::private::expression::{
-    Expression, Given, Unfit, data_given, described_given, facts_given, via,
+    Expression, ExpressionValue, RejectedExpression, data_expression, describe_expression,
+    expression_facts, via_expression,
 };
 pub use crate::private::parts::{
-    data, data_mut, data_of, device, dtype, extents, len, number, offset, order, shape, share,
-    share_owner, steps, stream, stream_of, strides, writable,
+    device, dtype, export_with_owner, len, lend_expression, lend_field, lend_field_mut,
+    list_number, offset, order, require_writable, shape, shape_list, share_with_owner, stream,
+    stream_expression, strides, strides_list,
 };
-pub use crate::private::probe::{Probe, Unsaid, Whole};
+pub use crate::private::probe::{Probe, ProbeDefaults, Whole};
 pub use crate::private::tensor::{
-    Described, column, count, find, fits, fitting, given, import_column_major, import_whole, names,
-    no_variant, present, skipped, unknown_tensor, whole, whole_mut, whole_share,
+    Described, accepts_tensor, check_assigned, concat_names, count_names, describe_column,
+    describe_field, describe_field_mut, found_or_unknown, import_column_major, import_field,
+    no_variant, reject_skipped, require_present, require_tensor, share_field, unknown_tensor,
 };
 
 /// The type `T`. Generated code writes it with the span of the user's type, so that errors about the type point there.

@@ -9,11 +9,11 @@ use crate::{DLPack, Descriptor, Error, Parts};
 /// A type whose tensor is given by an expression.
 pub trait Expression {
     /// Evaluates the expression.
-    fn value(&self) -> Result<impl Given<'_>, Error>;
+    fn evaluate(&self) -> Result<impl ExpressionValue<'_>, Error>;
 }
 
 /// The value of an expression that gives a tensor.
-pub trait Given<'a> {
+pub trait ExpressionValue<'a> {
     /// The facts that the type determines.
     const FACTS: Facts;
 
@@ -21,26 +21,26 @@ pub trait Given<'a> {
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error>;
 }
 
-/// The value of `data =`. Its method `given` returns it; [`Unfit::given`] replaces that method if its bound fails.
+/// The value of `data =`. Its method `into_value` returns it; [`RejectedExpression::into_value`] replaces that method if its bound fails.
 #[derive(Debug)]
-pub struct Data<D>(D);
+pub struct DataExpression<D>(D);
 
 /// Wraps the value of `data =`. Compiles only if it lends elements.
 #[inline]
-pub fn data_given<'a, D: Lent<'a>>(data: D) -> Data<D> {
-    Data(data)
+pub fn data_expression<'a, D: Lent<'a>>(data: D) -> DataExpression<D> {
+    DataExpression(data)
 }
 
-impl<'a, D: Lent<'a>> Data<D> {
-    /// Returns `self`. This inherent method takes precedence over [`Unfit::given`].
+impl<'a, D: Lent<'a>> DataExpression<D> {
+    /// Returns `self`. This inherent method takes precedence over [`RejectedExpression::into_value`].
     #[inline]
     #[must_use]
-    pub fn given(self) -> Self {
+    pub fn into_value(self) -> Self {
         self
     }
 }
 
-impl<'a, D: Lent<'a>> Given<'a> for Data<D> {
+impl<'a, D: Lent<'a>> ExpressionValue<'a> for DataExpression<D> {
     const FACTS: Facts = D::FACTS;
 
     #[inline]
@@ -60,26 +60,26 @@ pub trait Computed: DLPack + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DLPack + 'static> Computed for T {}
 
-/// The value of `via =`. Its method `given` returns it; [`Unfit::given`] replaces that method if its bound fails.
+/// The value of `via =`. Its method `into_value` returns it; [`RejectedExpression::into_value`] replaces that method if its bound fails.
 #[derive(Debug)]
-pub struct Via<T>(T);
+pub struct ViaExpression<T>(T);
 
 /// Wraps the value of `via =`, which the descriptor will own. Compiles only if it is an owned tensor.
 #[inline]
-pub fn via<T: Computed>(tensor: T) -> Via<T> {
-    Via(tensor)
+pub fn via_expression<T: Computed>(tensor: T) -> ViaExpression<T> {
+    ViaExpression(tensor)
 }
 
-impl<T: Computed> Via<T> {
-    /// Returns `self`. This inherent method takes precedence over [`Unfit::given`].
+impl<T: Computed> ViaExpression<T> {
+    /// Returns `self`. This inherent method takes precedence over [`RejectedExpression::into_value`].
     #[inline]
     #[must_use]
-    pub fn given(self) -> Self {
+    pub fn into_value(self) -> Self {
         self
     }
 }
 
-impl<'a, T: Computed> Given<'a> for Via<T> {
+impl<'a, T: Computed> ExpressionValue<'a> for ViaExpression<T> {
     const FACTS: Facts = Facts::of_one(&[T::EXTRAS.facts]);
 
     #[inline]
@@ -89,21 +89,21 @@ impl<'a, T: Computed> Given<'a> for Via<T> {
 }
 
 /// The fallback for a value that `data_given` or `via` rejects. It keeps rustc from reporting the same mistake again.
-pub trait Unfit: Sized {
+pub trait RejectedExpression: Sized {
     /// Returns a value without facts.
-    fn given(self) -> Nothing {
-        Nothing
+    fn into_value(self) -> RejectedValue {
+        RejectedValue
     }
 }
 
-impl<D> Unfit for Data<D> {}
-impl<T> Unfit for Via<T> {}
+impl<D> RejectedExpression for DataExpression<D> {}
+impl<T> RejectedExpression for ViaExpression<T> {}
 
 /// The value of a rejected expression. Code that uses it never compiles.
 #[derive(Debug)]
-pub struct Nothing;
+pub struct RejectedValue;
 
-impl<'a> Given<'a> for Nothing {
+impl<'a> ExpressionValue<'a> for RejectedValue {
     const FACTS: Facts = Facts::UNKNOWN;
 
     fn describe(self, _: Parts<'a>) -> Result<Descriptor<'a>, Error> {
@@ -112,19 +112,19 @@ impl<'a> Given<'a> for Nothing {
 }
 
 /// The facts about the value of an expression. The expression is not evaluated.
-pub const fn facts_given<S: Expression>() -> Facts {
-    const fn of<'a, S, G: Given<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
+pub const fn expression_facts<S: Expression>() -> Facts {
+    const fn of<'a, S, G: ExpressionValue<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
         G::FACTS
     }
 
-    of(S::value)
+    of(S::evaluate)
 }
 
 /// Evaluates the expression and describes its tensor.
 #[inline]
-pub fn described_given<'a, S: Expression>(
+pub fn describe_expression<'a, S: Expression>(
     value: &'a S,
     parts: Parts<'a>,
 ) -> Result<Descriptor<'a>, Error> {
-    value.value()?.describe(parts)
+    value.evaluate()?.describe(parts)
 }

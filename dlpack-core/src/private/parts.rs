@@ -10,23 +10,23 @@ use crate::{Managed, Order, ProducerStream, StreamHandle, StreamRef, loan::buffe
 
 /// The key `data` on a field: lends its elements.
 #[inline]
-pub fn data<T: ?Sized, R: Route<T>>(field: &T, _: R) -> Loan<'_> {
+pub fn lend_field<T: ?Sized, R: Route<T>>(field: &T, _: R) -> Loan<'_> {
     R::lend(field)
 }
 
 /// The key `data` on a field, through `&mut`: lends its elements for writing if the type allows it.
 #[inline]
-pub fn data_mut<T: ?Sized, R: RouteMut<T>>(field: &mut T, _: R) -> LoanMut<'_> {
+pub fn lend_field_mut<T: ?Sized, R: RouteMut<T>>(field: &mut T, _: R) -> LoanMut<'_> {
     R::lend_mut(field)
 }
 
 /// The key `writable` on a field: compiles only if the field lends its elements for writing.
 #[inline]
-pub fn writable<T: ?Sized, R: RouteToWrite<T>>(_: R) {}
+pub fn require_writable<T: ?Sized, R: RouteToWrite<T>>(_: R) {}
 
 /// The key `data` with an expression: lends the elements of its value.
 #[inline]
-pub fn data_of<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
+pub fn lend_expression<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
     data.loan()
 }
 
@@ -36,13 +36,13 @@ pub fn data_of<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
     label = "an `owner` is a cheap handle: a clone of it keeps the same elements",
     note = "put it behind an `Arc`: `Arc<{Self}>`"
 )]
-pub trait Handle: Clone + Send + 'static {}
+pub trait OwnerHandle: Clone + Send + 'static {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Clone + Send + 'static> Handle for T {}
+impl<T: Clone + Send + 'static> OwnerHandle for T {}
 
 /// The key `owner`: exports a tensor over the memory of the field, with a clone of the field as the owner.
-pub fn share<T: Handle, R: Route<T>>(
+pub fn export_with_owner<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
@@ -53,7 +53,7 @@ pub fn share<T: Handle, R: Route<T>>(
 }
 
 /// The key `owner` in the form that `Extras::share` needs. See [`share`].
-pub fn share_owner<T: Handle, R: Route<T>>(
+pub fn share_with_owner<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
@@ -89,24 +89,24 @@ pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
 /// One number in a list `shape = [..]` or `strides = [..]`; derived code passes `None` for `_`.
 #[inline]
 #[must_use]
-pub fn number<I: Int>(number: I) -> Option<i128> {
+pub fn list_number<I: Int>(number: I) -> Option<i128> {
     Some(number.to_i128())
 }
 
 /// The key `shape` as a list of numbers.
 #[inline]
-pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> List {
-    List(checked(numbers, shape::extent))
+pub fn shape_list<const N: usize>(numbers: [Option<i128>; N]) -> List {
+    List(check_list(numbers, shape::extent))
 }
 
 /// The key `strides` as a list of numbers.
 #[inline]
-pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> List {
-    List(checked(numbers, shape::stride))
+pub fn strides_list<const N: usize>(numbers: [Option<i128>; N]) -> List {
+    List(check_list(numbers, shape::stride))
 }
 
 #[inline]
-fn checked<const N: usize>(
+fn check_list<const N: usize>(
     numbers: [Option<i128>; N],
     check: fn(usize, i128) -> Result<i64, Error>,
 ) -> Result<Dims, Error> {
@@ -209,6 +209,6 @@ impl<'a, S: ProducerStream + ?Sized> NamesStream<'a> for &'a S {
 
 /// The key `stream` with an expression.
 #[inline]
-pub fn stream_of<'a, S: NamesStream<'a>>(stream: S) -> StreamRef<'a> {
+pub fn stream_expression<'a, S: NamesStream<'a>>(stream: S) -> StreamRef<'a> {
     stream.stream()
 }

@@ -8,7 +8,7 @@
 //! 2. [`MutStep`], if `T: DerefMut<Target = [E]>`;
 //! 3. [`RefStep`], if `T: Deref<Target = [E]>`;
 //! 4. [`ArcStep`], if `T` is an `Arc<U>` and `U: Deref<Target = [E]>`, for example a memory map;
-//! 5. [`Last`], always. It returns [`NoRoute`], whose bound `T: Buffer` fails, so rustc reports the message of `Buffer`.
+//! 5. [`LastStep`], always. It returns [`NoRoute`], whose bound `T: Buffer` fails, so rustc reports the message of `Buffer`.
 //!
 //! [`Whole`] selects in the same way how a field is a tensor itself.
 
@@ -18,7 +18,7 @@ use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
-use crate::{Writable, element::AnyBits, private::claim::Elem};
+use crate::{Writable, element::AnyBits, private::claim::ElementOf};
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -59,12 +59,12 @@ pub struct MutStep<T: ?Sized>(RefStep<T>);
 pub struct RefStep<T: ?Sized>(ArcStep<T>);
 /// The fourth step of a probe.
 #[derive(Debug)]
-pub struct ArcStep<T: ?Sized>(Last, PhantomData<T>);
+pub struct ArcStep<T: ?Sized>(LastStep, PhantomData<T>);
 /// The last step of a probe.
 #[derive(Debug)]
-pub struct Last;
+pub struct LastStep;
 impl<T: ?Sized> MutStep<T> {
-    const NEW: Self = Self(RefStep(ArcStep(Last, PhantomData)));
+    const NEW: Self = Self(RefStep(ArcStep(LastStep, PhantomData)));
 }
 
 macro_rules! probes {
@@ -128,7 +128,7 @@ impl<U: ?Sized + Deref<Target = [E]>, E: Element> ArcStep<Arc<U>> {
     }
 }
 
-impl Last {
+impl LastStep {
     /// Selects no route.
     #[inline]
     #[must_use]
@@ -152,14 +152,14 @@ steps! {
     Whole to MutStep<T>;
     MutStep to RefStep<T>;
     RefStep to ArcStep<T>;
-    ArcStep to Last;
+    ArcStep to LastStep;
 }
 
 /// Default constants for types that do not implement the trait behind a probe. Derived code has this trait in scope. An
 /// inherent constant of the probe takes precedence if the type implements the trait. If not, another call reports the
 /// missing trait, and these defaults keep the constants from reporting it again.
-pub trait Unsaid {
-    /// The default of `FACTS` in [`Probe`], [`Whole`] and [`Elem`].
+pub trait ProbeDefaults {
+    /// The default of `FACTS` in [`Probe`], [`Whole`] and [`ElementOf`].
     const FACTS: Facts = Facts::UNKNOWN;
     /// The default of `RANK` in [`RankOf`].
     const RANK: Option<usize> = None;
@@ -180,16 +180,16 @@ pub trait Unsaid {
 }
 
 /// If this impl is selected and the code compiles, `T` dereferences to a slice, so its memory is host memory.
-impl<T: ?Sized> Unsaid for Probe<T> {
+impl<T: ?Sized> ProbeDefaults for Probe<T> {
     const FACTS: Facts = Facts::HOST;
 }
-impl<T: ?Sized> Unsaid for Whole<T> {
+impl<T: ?Sized> ProbeDefaults for Whole<T> {
     const FACTS: Facts = Facts::HOST;
 }
-impl<E> Unsaid for Elem<E> {}
-impl<S: ?Sized> Unsaid for RankOf<S> {}
-impl<L: ?Sized> Unsaid for LentLists<L> {}
-impl<L: ?Sized> Unsaid for Table<L> {}
+impl<E> ProbeDefaults for ElementOf<E> {}
+impl<S: ?Sized> ProbeDefaults for RankOf<S> {}
+impl<L: ?Sized> ProbeDefaults for LentLists<L> {}
+impl<L: ?Sized> ProbeDefaults for Table<L> {}
 
 /// A route from `T` to a loan for reading.
 pub trait Route<T: ?Sized> {

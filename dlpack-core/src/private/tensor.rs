@@ -6,7 +6,7 @@ use crate::export::{extras::Shared, hand_over::RawExport};
 use crate::import::{FromTensor, reader::Import};
 use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
-use crate::private::claim::equal;
+use crate::private::claim::is_same_name;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
 use crate::tensor::view::check_axis_size;
 use crate::{Descriptor, Error, ExportRequest, FromDLPack, Managed, Record};
@@ -16,19 +16,22 @@ pub type Described<'a> = Result<Descriptor<'a>, Error>;
 
 /// The key `tensor`: describes a field that is a tensor itself.
 #[inline]
-pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descriptor<'_>, Error> {
+pub fn describe_field<T: ?Sized, R: RouteToTensor<T>>(
+    field: &T,
+    _: R,
+) -> Result<Descriptor<'_>, Error> {
     R::describe(field)
 }
 
 /// The key `tensor`, through `&mut`: describes a field that is a tensor itself, for writing if the type allows it.
 #[inline]
-pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Described<'_> {
+pub fn describe_field_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Described<'_> {
     R::describe_mut(field)
 }
 
 /// The key `tensor`: exports a field that is a tensor itself without keeping the struct alive, if the type supports that.
 #[inline]
-pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
+pub fn share_field<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
     request: Option<&ExportRequest>,
     other: &mut Shared,
@@ -38,17 +41,20 @@ pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
 }
 
 /// Returns the value of an optional field, or the error that the tensor is absent.
-pub fn present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T, Error> {
+pub fn require_present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T, Error> {
     field.as_ref().ok_or(Error::Absent { name })
 }
 
 /// Returns the error for a variant marked `skip`.
-pub fn skipped<'a>(name: &'static str, variant: &'static str) -> Result<Descriptor<'a>, Error> {
+pub fn reject_skipped<'a>(
+    name: &'static str,
+    variant: &'static str,
+) -> Result<Descriptor<'a>, Error> {
     Err(Error::Skipped { name, variant })
 }
 
 /// Imports a field that is a tensor itself.
-pub fn import_whole<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
+pub fn import_field<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
     T::from_dlpack(tensor)
 }
 
@@ -58,12 +64,16 @@ pub fn import_column_major<D: FromTensor>(tensor: Managed) -> Result<D, Error> {
 }
 
 /// Returns the tensor for a field that cannot be `None`, or the error that the tensor is absent.
-pub fn given(tensor: Option<Managed>, name: &'static str) -> Result<Managed, Error> {
+pub fn require_tensor(tensor: Option<Managed>, name: &'static str) -> Result<Managed, Error> {
     tensor.ok_or(Error::Absent { name })
 }
 
 /// Checks a tensor that is assigned to a field: its dtype and rank against the type, and its shape against `shape`.
-pub fn fitting(tensor: Managed, facts: Facts, shape: Option<List>) -> Result<Managed, Error> {
+pub fn check_assigned(
+    tensor: Managed,
+    facts: Facts,
+    shape: Option<List>,
+) -> Result<Managed, Error> {
     let view = tensor.view();
     let found = view.dtype();
     if let Some(needed) = facts.dtype.filter(|needed| *needed != found) {
@@ -89,7 +99,7 @@ pub fn fitting(tensor: Managed, facts: Facts, shape: Option<List>) -> Result<Man
 
 /// Whether the field of a variant accepts this tensor.
 #[must_use]
-pub fn fits<T: FromDLPack>(tensor: &Managed) -> bool {
+pub fn accepts_tensor<T: FromDLPack>(tensor: &Managed) -> bool {
     T::fits(&tensor.view())
 }
 
@@ -105,7 +115,7 @@ pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
 }
 
 /// Describes the column with this name in a list of records, if the record has it.
-pub fn column<'a, L: Columns + ?Sized>(
+pub fn describe_column<'a, L: Columns + ?Sized>(
     list: &'a L,
     name: &str,
 ) -> Option<Result<Descriptor<'a>, Error>> {
@@ -115,7 +125,7 @@ pub fn column<'a, L: Columns + ?Sized>(
 }
 
 /// Returns the tensor found under a name, or the error that there is none.
-pub fn find<'a>(
+pub fn found_or_unknown<'a>(
     name: &str,
     known: &'static [&'static str],
     found: Option<Described<'a>>,
@@ -131,7 +141,7 @@ pub fn unknown_tensor<'a>(name: &str, known: &'static [&'static str]) -> Describ
 
 /// The number of names in several lists.
 #[must_use]
-pub const fn count(lists: &[&[&str]]) -> usize {
+pub const fn count_names(lists: &[&[&str]]) -> usize {
     let mut names = 0;
     let mut list = 0;
     while list < lists.len() {
@@ -143,7 +153,7 @@ pub const fn count(lists: &[&[&str]]) -> usize {
 
 /// Concatenates several lists of names. Two equal names are a compile-time error.
 #[must_use]
-pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+pub const fn concat_names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut at = 0;
     let mut list = 0;
@@ -153,7 +163,7 @@ pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; 
             let mut earlier = 0;
             while earlier < at {
                 assert!(
-                    !equal(names[earlier], lists[list][name]),
+                    !is_same_name(names[earlier], lists[list][name]),
                     "two tensors have the same name"
                 );
                 earlier += 1;

@@ -80,7 +80,7 @@ fn whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
     let k = paths.k(at);
-    quote_spanned!(at=> #k::import_whole::<#ty>(tensor)?)
+    quote_spanned!(at=> #k::import_field::<#ty>(tensor)?)
 }
 
 fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -96,7 +96,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         let (variant, chosen) = (arm.variant.ident, arm.field?);
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
-        let fits = quote_spanned!(at=> #at_k::fits::<#ty>(&tensor));
+        let fits = quote_spanned!(at=> #at_k::accepts_tensor::<#ty>(&tensor));
         let values = arm.variant.fields.iter().map(|field| {
             let is_chosen = core::ptr::eq(field, chosen);
             let value = if is_chosen {

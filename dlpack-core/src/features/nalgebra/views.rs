@@ -9,11 +9,11 @@ use crate::array::{Array, ArrayMut, Rank};
 use crate::{Error, element::Plain};
 
 /// The address of the first element, the shape and the strides of a view: `nalgebra` has no negative strides.
-type ViewParts<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
+type MatrixParts<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
 
-fn view_parts<T: Plain, const N: usize>(
+fn matrix_parts<T: Plain, const N: usize>(
     array: &Array<T, [i64; N]>,
-) -> Result<ViewParts<T, N>, Error>
+) -> Result<MatrixParts<T, N>, Error>
 where
     [i64; N]: Rank,
 {
@@ -50,7 +50,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 2]> {
     ///
     /// The errors of [`Array::as_slice`], except that all strides that are not negative are accepted.
     pub fn as_matrix(&self) -> Result<MatrixView<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
-        let (start, [rows, columns], [down, right]) = view_parts(self)?;
+        let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
         // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
@@ -73,7 +73,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 1]> {
     ///
     /// The errors of [`Array::as_matrix`].
     pub fn as_vector(&self) -> Result<MatrixView<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
-        let (start, [rows], [down]) = view_parts(self)?;
+        let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
         // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
@@ -97,7 +97,7 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
     ///
     /// The errors of [`Array::as_matrix`].
     pub fn as_matrix_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
-        let (start, [rows, columns], [down, right]) = view_parts(self)?;
+        let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
         // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed and
         // keeps them alive. No two indices refer to the same element (`ViewMut`).
@@ -122,7 +122,7 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
     ///
     /// The errors of [`Array::as_matrix`].
     pub fn as_vector_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
-        let (start, [rows], [down]) = view_parts(self)?;
+        let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
         // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed and
         // keeps them alive. No two indices refer to the same element (`ViewMut`).
