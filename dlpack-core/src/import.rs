@@ -125,7 +125,7 @@ impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 #[diagnostic::do_not_recommend]
 impl<D: FromTensor> FromDLPack for D {
     fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
-        Import::new::<D>(tensor)?.data::<D>()
+        Import::new::<D>(tensor)?.into_data::<D>()
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -142,7 +142,7 @@ macro_rules! list_imports {
             type Element = T;
 
             fn from_tensor(import: Import) -> Result<Self, Error> {
-                import.elements().map(Self::from)
+                import.copy_elements().map(Self::from)
             }
         }
     )*};
@@ -158,7 +158,7 @@ impl<T: Element> FromTensor for Arc<[T]> {
     type Element = T;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
-        let elements = import.elements()?;
+        let elements = import.copy_elements()?;
         // An `Arc` copies the elements to a new allocation, after two counts.
         check_memory(size_of_val(&elements[..]).saturating_add(2 * size_of::<usize>()))?;
         Ok(Self::from(elements))
@@ -170,7 +170,7 @@ impl<T: Element, const N: usize> FromTensor for [T; N] {
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         import.check_count::<T>(N)?;
-        let elements: Vec<T> = import.elements()?;
+        let elements: Vec<T> = import.copy_elements()?;
         Ok(Self::try_from(elements).unwrap_or_else(|_| unreachable!("so many were counted")))
     }
 }

@@ -63,10 +63,10 @@ impl<P: Pixel<Subpixel: Element>> FromTensor for ImageBuffer<P, Vec<P::Subpixel>
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         let import = import.row_major();
-        import.rank(3)?;
-        import.expect(2, i64::from(P::CHANNEL_COUNT))?;
-        let (height, width) = (import.extent(0)?, import.extent(1)?);
-        let image = Self::from_raw(width, height, import.elements()?);
+        import.check_rank(3)?;
+        import.check_size(2, i64::from(P::CHANNEL_COUNT))?;
+        let (height, width) = (import.axis_size(0)?, import.axis_size(1)?);
+        let image = Self::from_raw(width, height, import.copy_elements()?);
         Ok(image.expect("as many samples as the shape has"))
     }
 

@@ -105,17 +105,17 @@ where
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         let import = import.column_major();
-        import.rank(C::RANK)?;
+        import.check_rank(C::RANK)?;
         let mut extents = [0, 1];
         let fixed = [R::try_to_usize(), C::try_to_usize()];
         for (axis, fixed) in fixed.into_iter().enumerate().take(C::RANK) {
-            extents[axis] = import.extent(axis)?;
+            extents[axis] = import.axis_size(axis)?;
             if let Some(needed) = fixed {
-                import.expect(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;
+                import.check_size(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;
             }
         }
         let (rows, columns) = (R::from_usize(extents[0]), C::from_usize(extents[1]));
-        let elements = import.elements()?;
+        let elements = import.copy_elements()?;
         Ok(Self::from_iterator_generic(rows, columns, elements))
     }
 

@@ -182,12 +182,12 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         if let Some(rank) = D::NDIM {
-            import.rank(rank)?;
+            import.check_rank(rank)?;
         }
         let extents: Vec<usize> = import.shape()?;
-        let shape = IxDyn(&extents).set_f(import.order() == Order::F);
+        let shape = IxDyn(&extents).set_f(import.memory_order() == Order::F);
         // The elements fit in memory, but `ndarray` may reject an empty shape with sizes that are too large.
-        let Ok(array) = ArrayD::from_shape_vec(shape, import.elements()?) else {
+        let Ok(array) = ArrayD::from_shape_vec(shape, import.copy_elements()?) else {
             return Err(Error::TooLarge {
                 shape: import.shape()?,
             });

@@ -48,7 +48,7 @@ impl Import {
     /// # Errors
     ///
     /// The errors of [`FromDLPack::from_dlpack`](crate::FromDLPack::from_dlpack).
-    pub fn data<D: FromTensor>(self) -> Result<D, Error> {
+    pub fn into_data<D: FromTensor>(self) -> Result<D, Error> {
         D::from_tensor(self)
     }
 
@@ -66,7 +66,7 @@ impl Import {
 
     /// The memory order of the imported elements.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn memory_order(&self) -> Order {
         self.order
     }
 
@@ -98,7 +98,7 @@ impl Import {
     }
 
     /// Checks the number of axes.
-    pub fn rank(&self, needed: usize) -> Result<(), Error> {
+    pub fn check_rank(&self, needed: usize) -> Result<(), Error> {
         let found = self.leading_axes();
         if found == needed {
             return Ok(());
@@ -107,7 +107,7 @@ impl Import {
     }
 
     /// Checks the size of one axis.
-    pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
+    pub fn check_size(&self, axis: usize, needed: i64) -> Result<(), Error> {
         check_axis_size(axis, self.tensor.view().shape()[axis], needed)
     }
 
@@ -117,7 +117,7 @@ impl Import {
     }
 
     /// Reads the size of one axis.
-    pub fn extent<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
+    pub fn axis_size<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the extent", self.tensor.view().shape()[axis])
     }
 
@@ -215,7 +215,7 @@ impl Import {
     /// # Errors
     ///
     /// The errors of [`TensorRef::to_vec`].
-    pub fn elements<T: Element>(&self) -> Result<Vec<T>, Error> {
+    pub fn copy_elements<T: Element>(&self) -> Result<Vec<T>, Error> {
         let view = self.tensor.view();
         if self.order == Order::C {
             return view.to_vec();

@@ -113,11 +113,11 @@ impl<'a> ExpressionValue<'a> for RejectedValue {
 
 /// The facts about the value of an expression. The expression is not evaluated.
 pub const fn expression_facts<S: Expression>() -> Facts {
-    const fn of<'a, S, G: ExpressionValue<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
+    const fn facts_of<'a, S, G: ExpressionValue<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
         G::FACTS
     }
 
-    of(S::evaluate)
+    facts_of(S::evaluate)
 }
 
 /// Evaluates the expression and describes its tensor.

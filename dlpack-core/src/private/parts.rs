@@ -183,26 +183,26 @@ pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamRef<'_> {
 )]
 pub trait NamesStream<'a> {
     /// Returns the stream.
-    fn stream(self) -> StreamRef<'a>;
+    fn into_stream_ref(self) -> StreamRef<'a>;
 }
 
 impl<'a> NamesStream<'a> for StreamHandle {
     #[inline]
-    fn stream(self) -> StreamRef<'a> {
+    fn into_stream_ref(self) -> StreamRef<'a> {
         self.into()
     }
 }
 
 impl<'a> NamesStream<'a> for StreamRef<'a> {
     #[inline]
-    fn stream(self) -> Self {
+    fn into_stream_ref(self) -> Self {
         self
     }
 }
 
 impl<'a, S: ProducerStream + ?Sized> NamesStream<'a> for &'a S {
     #[inline]
-    fn stream(self) -> StreamRef<'a> {
+    fn into_stream_ref(self) -> StreamRef<'a> {
         self.producer_stream()
     }
 }
@@ -210,5 +210,5 @@ impl<'a, S: ProducerStream + ?Sized> NamesStream<'a> for &'a S {
 /// The key `stream` with an expression.
 #[inline]
 pub fn stream_expression<'a, S: NamesStream<'a>>(stream: S) -> StreamRef<'a> {
-    stream.stream()
+    stream.into_stream_ref()
 }

@@ -282,7 +282,11 @@ pub trait RouteToTensorMut<T: ?Sized> {
 
     /// Exports the tensor without keeping the value alive, if the type supports that.
     #[inline]
-    fn share(value: &T, request: Option<&ExportRequest>, other: &mut Shared) -> Option<RawExport> {
+    fn share_tensor(
+        value: &T,
+        request: Option<&ExportRequest>,
+        other: &mut Shared,
+    ) -> Option<RawExport> {
         let _ = (value, request, other);
         None
     }
@@ -302,7 +306,11 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: Option<&ExportRequest>, other: &mut Shared) -> Option<RawExport> {
+    fn share_tensor(
+        value: &T,
+        request: Option<&ExportRequest>,
+        other: &mut Shared,
+    ) -> Option<RawExport> {
         extras::share(value, request, other)
     }
 }

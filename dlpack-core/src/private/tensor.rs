@@ -37,7 +37,7 @@ pub fn share_field<T: ?Sized, R: RouteToTensorMut<T>>(
     other: &mut Shared,
     _: R,
 ) -> Option<RawExport> {
-    R::share(field, request, other)
+    R::share_tensor(field, request, other)
 }
 
 /// Returns the value of an optional field, or the error that the tensor is absent.
@@ -60,7 +60,7 @@ pub fn import_field<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
 
 /// Imports a field that is a tensor itself, with elements in Fortran order.
 pub fn import_column_major<D: FromTensor>(tensor: Managed) -> Result<D, Error> {
-    Import::new::<D>(tensor)?.column_major().data()
+    Import::new::<D>(tensor)?.column_major().into_data()
 }
 
 /// Returns the tensor for a field that cannot be `None`, or the error that the tensor is absent.

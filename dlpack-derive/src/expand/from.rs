@@ -171,7 +171,7 @@ impl<'a> Solver<'a> {
             #checks
             #k::Ok(Self {
                 #(#others)*
-                #member: import.data::<#ty>()?,
+                #member: import.into_data::<#ty>()?,
             })
         })
     }
@@ -182,7 +182,7 @@ impl<'a> Solver<'a> {
             return;
         };
         let rank = Literal::usize_unsuffixed(entries.len());
-        checks.extend(quote!(import.rank(#rank)?;));
+        checks.extend(quote!(import.check_rank(#rank)?;));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
@@ -194,12 +194,13 @@ impl<'a> Solver<'a> {
                 {
                     // `[n, n]`: the second says what the first must be.
                     let first = &self.first_axis(entries, tokens);
-                    checks.extend(quote!(import.expect(#axis, import.extent::<_>(#first)?)?;));
+                    checks
+                        .extend(quote!(import.check_size(#axis, import.axis_size::<_>(#first)?)?;));
                 } else {
-                    self.set(field, "extent", &[axis]);
+                    self.set(field, "axis_size", &[axis]);
                 }
             } else if is_integer(tokens) {
-                checks.extend(quote!(import.expect(#axis, #tokens)?;));
+                checks.extend(quote!(import.check_size(#axis, #tokens)?;));
             } else {
                 self.unsolvable(tokens);
             }
