@@ -201,7 +201,7 @@ errors! {
             name: String = "The driver's name for the error code.",
         } => "`{call}` failed with {name} ({code})";
         /// A stream is capturing a graph, which the requested operation would invalidate or would not be ordered with.
-        Capturing { what: &'static str = "The operation that is not possible." }
+        Capturing { what: &'static str = "The reason." }
             => "a graph is being captured: {what}";
         /// The limit of deferred owners is reached: consumers dropped this many tensors, and their streams have not been named
         /// again since.

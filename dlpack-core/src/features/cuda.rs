@@ -85,7 +85,7 @@ struct DeviceArray<T, L> {
     lent: Option<ManuallyDrop<CudaSlice<T>>>,
     /// Whether work of this view could not be ordered before the producer's next work.
     unordered: bool,
-    /// Always `Some`, until the drop takes it to release it later.
+    /// `Some` until the drop, which takes it out to release it later.
     tensor: Option<Managed>,
 }
 

@@ -14,7 +14,7 @@ use crate::{
     DataType, Descriptor, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef,
 };
 
-/// A tensor that is being imported into the fields of a struct. Each method fails if the value does not fit its type.
+/// A tensor that is being imported into the fields of a struct. A method fails if its value does not fit the field's type.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Import {
@@ -77,7 +77,7 @@ impl Import {
         self
     }
 
-    /// The number of axes before those of the element type.
+    /// The number of axes of the tensor, without the trailing axes of the element type.
     fn leading_axes(&self) -> usize {
         self.tensor.view().shape().len() - self.axes.len()
     }
@@ -97,7 +97,7 @@ impl Import {
             && extent::is_packed(Order::C, steps, inner, 1)
     }
 
-    /// Checks the number of axes.
+    /// Checks that the tensor has this number of axes, without those of the element type.
     pub fn check_rank(&self, needed: usize) -> Result<(), Error> {
         let found = self.leading_axes();
         if found == needed {
@@ -106,7 +106,7 @@ impl Import {
         Err(Error::Rank { found, needed })
     }
 
-    /// Checks the size of one axis.
+    /// Checks that an axis has this size.
     pub fn check_size(&self, axis: usize, needed: i64) -> Result<(), Error> {
         check_axis_size(axis, self.tensor.view().shape()[axis], needed)
     }
@@ -186,7 +186,7 @@ impl Import {
         self.offset()
     }
 
-    /// Reads the device.
+    /// Reads the device of the imported elements.
     pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
         // Copied elements are in host memory, whatever device they were copied from.
         let device = if self.adopts {
@@ -203,7 +203,7 @@ impl Import {
         D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
     }
 
-    /// Checks the number of elements.
+    /// Checks that the tensor has this number of elements.
     pub(super) fn check_count<T: Element>(&self, needed: usize) -> Result<(), Error> {
         let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
         let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);

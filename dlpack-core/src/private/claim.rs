@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{DataType, Element};
 
-/// The facts of a list of `E`. [`ProbeDefaults::FACTS`](crate::private::ProbeDefaults::FACTS) replaces them if `E` is no element, because
-/// another call reports that error.
+/// The facts of a list of `E`. If `E` is no element, [`ProbeDefaults`](crate::private::ProbeDefaults) gives the facts, and
+/// another call reports the error.
 pub struct ElementOf<E>(PhantomData<E>);
 
 impl<E: Element> ElementOf<E> {
@@ -26,7 +26,7 @@ pub struct ExportAssertion {
 }
 
 impl ExportAssertion {
-    /// Asserts that the type `ty` exports items of `E`.
+    /// Returns the assertion that the type `ty` exports items of `E`.
     pub const fn new<E: Element>(ty: &'static str, elem: &'static str) -> Self {
         Self {
             ty,
@@ -37,13 +37,13 @@ impl ExportAssertion {
         }
     }
 
-    /// Asserts the number of axes.
+    /// Adds the number of axes to the assertion.
     pub const fn with_rank(mut self, rank: usize) -> Self {
         self.rank = Some(rank);
         self
     }
 
-    /// Asserts that every export may be written, or that none may.
+    /// Adds to the assertion that every export may be written, or that none may.
     pub const fn with_writable(mut self, writable: bool) -> Self {
         self.writable = Some(writable);
         self

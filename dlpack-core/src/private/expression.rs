@@ -21,7 +21,7 @@ pub trait ExpressionValue<'a> {
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error>;
 }
 
-/// The value of `data =`. Its method `into_value` returns it; [`RejectedExpression::into_value`] replaces that method if its bound fails.
+/// The value of `data =`. If `D` lends no elements, [`RejectedExpression::into_value`] takes the place of its method.
 #[derive(Debug)]
 pub struct DataExpression<D>(D);
 
@@ -60,7 +60,7 @@ pub trait Computed: DLPack + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DLPack + 'static> Computed for T {}
 
-/// The value of `via =`. Its method `into_value` returns it; [`RejectedExpression::into_value`] replaces that method if its bound fails.
+/// The value of `via =`. If `T` is no tensor, [`RejectedExpression::into_value`] takes the place of its method.
 #[derive(Debug)]
 pub struct ViaExpression<T>(T);
 

@@ -52,7 +52,7 @@ pub fn export_with_owner<T: OwnerHandle, R: Route<T>>(
     share_clone(field, R::lend, descriptor, request)
 }
 
-/// The key `owner` in the form that `Extras::share` needs. See [`share`].
+/// The key `owner` in the form that `Extras::share` needs. See [`export_with_owner`].
 pub fn share_with_owner<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
@@ -156,8 +156,8 @@ impl<D: Clone + Into<DataType>> AsDataType for D {
         self.clone().into()
     }
 }
+
 /// The key `dtype`, a data type that is computed at run time.
-/// A data type that is known at run time.
 #[inline]
 pub fn dtype<D: AsDataType>(dtype: &D) -> DataType {
     dtype.as_data_type()

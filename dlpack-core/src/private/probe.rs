@@ -40,8 +40,7 @@ pub struct ByDeref;
 #[derive(Clone, Copy, Debug)]
 pub struct ByArc;
 
-/// No route. Traits other than [`Route`] are implemented for it without a bound, so that the mistake is reported only
-/// once.
+/// No route. Only its impls of [`Route`] and [`RouteToTensor`] have a bound, so that the mistake is reported only once.
 #[derive(Clone, Copy, Debug)]
 pub struct NoRoute;
 

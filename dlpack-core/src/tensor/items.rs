@@ -153,7 +153,7 @@ pub(crate) struct ItemOffsets<'a> {
     runs: RunState<'a>,
 }
 
-/// The state that leads from run to run.
+/// The axes that lead from run to run, and the position on them.
 #[derive(Clone, Copy, Debug)]
 struct RunState<'a> {
     /// The number of items in all later runs.
@@ -163,7 +163,7 @@ struct RunState<'a> {
     /// The stride within a run, in units of `unit` bytes, as all strides here.
     step: i64,
     unit: usize,
-    /// The number of runs before this one, and the axes that lead from run to run.
+    /// The number of runs before this one. `shape` and `strides` are those of the axes that lead from run to run.
     turns: i64,
     shape: &'a [i64],
     strides: &'a [i64],
@@ -283,7 +283,8 @@ impl<'a> ItemOffsets<'a> {
             runs.rest -= (rows - 1) * runs.len;
             if rows == 1 && shared && self.are_contiguous(units) {
                 let alignment = unit | from.addr();
-                // SAFETY: the items are readable, and `to` has capacity for them; see the next SAFETY comment.
+                // SAFETY: these are contiguous items of the tensor, which are readable by this function's contract; `items`
+                // is at most the free capacity of `to`.
                 unsafe { atomic::load(from, to, items * units * unit, alignment) };
             } else {
                 let shape = [rows, items, units].map(to_axis_size);

@@ -11,7 +11,7 @@ use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, 
 
 /// An exported tensor together with its memory, in the versioned or the legacy struct.
 ///
-/// Dropping it calls the deleter, on the thread of the drop.
+/// Dropping it calls the deleter, on the thread that drops it.
 ///
 /// ```
 /// use dlpack_core::{DLPack, Managed};
@@ -51,7 +51,7 @@ pub(crate) struct BlockVtable {
 pub(crate) struct ExportFacts {
     pub(crate) block: &'static BlockVtable,
     pub(crate) legacy: LegacyPolicy,
-    /// Whether the memory is unshared: only this tensor has it.
+    /// Whether no other code can access the memory.
     pub(crate) is_unique: bool,
 }
 
@@ -111,8 +111,8 @@ impl Managed {
     /// ```
     /// use dlpack_core::{DLPack, Managed};
     ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
     /// // SAFETY: `pointer` comes from `into_raw`, and this is its only use.
-    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
     /// let managed = unsafe { Managed::from_raw(pointer) }?;
     /// assert_eq!(managed.view().shape(), [2]);
     /// # Ok::<(), dlpack_core::Error>(())
