@@ -11,7 +11,7 @@
 //! | `expression.rs` | what does the expression of a key evaluate to? |
 //! | `keys.rs` | which keys can an editor complete? |
 //! | `tensor.rs` | is the field a tensor itself, which tensor has this name, and how is a field imported? |
-//! | `claim.rs` | does `assert_exports!` hold? |
+//! | `assertion.rs` | does `assert_exports!` hold? |
 //!
 //! Safe user code may call every function here, in any order and any number of times, without breaking soundness:
 //!
@@ -26,7 +26,7 @@
 //! | `Extras`, `Facts`, `Axes`, `ExportAssertion` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |
 //! | the others | constants, numbers and types |
 
-mod claim;
+mod assertion;
 mod expression;
 #[cfg(rust_analyzer)]
 pub mod keys;
@@ -53,7 +53,7 @@ pub use crate::layout::LentLists;
 pub use crate::layout::shape::{HOLE, List, RankOf};
 pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
-pub use crate::private::claim::{AssertionMessage, ElementOf, ExportAssertion};
+pub use crate::private::assertion::{AssertionMessage, ElementOf, ExportAssertion};
 pub use crate::private::expression::{
     Expression, ExpressionValue, RejectedExpression, data_expression, describe_expression,
     expression_facts, via_expression,

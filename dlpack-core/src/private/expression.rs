@@ -88,7 +88,7 @@ impl<'a, T: Computed> ExpressionValue<'a> for ViaExpression<T> {
     }
 }
 
-/// The fallback for a value that `data_given` or `via` rejects. It keeps rustc from reporting the same mistake again.
+/// The fallback for a value that `data_expression` or `via_expression` rejects. It keeps rustc from reporting the same mistake again.
 pub trait RejectedExpression: Sized {
     /// Returns a value without facts.
     fn into_value(self) -> RejectedValue {

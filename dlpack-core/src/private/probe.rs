@@ -18,7 +18,7 @@ use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
-use crate::{Writable, element::AnyBits, private::claim::ElementOf};
+use crate::{Writable, element::AnyBits, private::assertion::ElementOf};
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};

@@ -6,7 +6,7 @@ use crate::export::{extras::Shared, hand_over::RawExport};
 use crate::import::{FromTensor, reader::Import};
 use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
-use crate::private::claim::is_same_name;
+use crate::private::assertion::is_same_name;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
 use crate::tensor::view::check_axis_size;
 use crate::{Descriptor, Error, ExportRequest, FromDLPack, Managed, Record};

@@ -201,7 +201,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     })
 }
 
-/// A field, and what is made for it of an array: `self.mask = import_whole::<Vec<bool>>(fitting(tensor, ..)?)?`
+/// A field, and what is made for it of an array: `self.mask = import_field::<Vec<bool>>(check_assigned(tensor, ..)?)?`
 fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
