@@ -107,7 +107,7 @@ impl DeviceType {
     }
 }
 
-/// The GPU API whose streams order work on a device.
+/// The GPU API that provides the streams of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamApi {
     Cuda,
@@ -115,7 +115,7 @@ pub(crate) enum StreamApi {
 }
 
 impl DeviceType {
-    /// The API whose streams order work on memory of this kind, if there is one.
+    /// The API with streams that order work on memory of this kind, if there is one.
     pub(crate) const fn stream_api(self) -> Option<StreamApi> {
         match self {
             Self::CUDA | Self::CUDA_HOST | Self::CUDA_MANAGED => Some(StreamApi::Cuda),

@@ -152,7 +152,7 @@ errors! {
         /// DLPack 1.3 does not define the device type.
         UnknownDevice { found: Device = "The device." }
             => "DLPack {} has no {found}", Version::CURRENT;
-        /// The data is on a device whose memory the CPU cannot read.
+        /// The CPU cannot read the memory of the device that the data is on.
         NotOnHost { device: Device = "The device of the data." }
             => "the data is on {device}, where the CPU cannot read it; copy it to the host first";
         /// The data is not on a CUDA device.

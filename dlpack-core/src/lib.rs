@@ -114,7 +114,7 @@ pub use stream::{ProducerStream, StreamHandle, StreamRef};
 pub use tensor::{Managed, TensorRef};
 pub use version::Version;
 
-/// Re-exports a crate whose types implement this crate's traits, in the accepted version.
+/// Re-exports a crate with types that implement this crate's traits, in the accepted version.
 macro_rules! versions {
     ($($name:literal $version:ident;)*) => {$(
         #[cfg(feature = $name)]

@@ -386,7 +386,7 @@ views! {
     /// queued. Other `cudarc` streams are ordered with the result as with any `CudaView`.
     CudaView by as_view
 
-    /// A [`DeviceView`] whose elements may be written.
+    /// A [`DeviceView`] with write access to its elements.
     ///
     /// ```no_run
     /// use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};

@@ -26,7 +26,7 @@ pub struct Import {
 }
 
 impl Import {
-    /// Starts an import whose elements go into `D`.
+    /// Starts an import with `D` as the container of the elements.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@
 use crate::loan::{buffer::Lent, facts::Facts};
 use crate::{DLPack, Descriptor, Error, Parts};
 
-/// A type whose tensor is given by an expression.
+/// A type with a tensor that an expression gives.
 pub trait Expression {
     /// Evaluates the expression.
     fn evaluate(&self) -> Result<impl ExpressionValue<'_>, Error>;

@@ -2,7 +2,7 @@
 //!
 //! A blanket `impl Buffer` for all types that dereference to `[T]` would overlap with the impls for arrays and for
 //! containers of other crates. So the derive calls the method `route` on a probe of the field's type. Method lookup
-//! dereferences the probe step by step, and selects the first step whose bound holds:
+//! dereferences the probe step by step, and selects the first step with a bound that holds:
 //!
 //! 1. `Probe<T>`, if `T: Buffer`;
 //! 2. [`MutStep`], if `T: DerefMut<Target = [E]>`;

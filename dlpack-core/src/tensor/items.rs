@@ -170,11 +170,11 @@ struct RunState<'a> {
 }
 
 impl<'a> ItemOffsets<'a> {
-    /// The offsets of the items of a tensor whose strides are in units of `unit` bytes.
+    /// The offsets of the items of a tensor with strides in units of `unit` bytes.
     pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
         let items = extent::count(shape).unwrap_or(0);
         let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
-        // An empty shape may contain sizes whose product overflows.
+        // The product of the sizes of an empty shape may overflow without the 0.
         while let Some(axis) = axes.checked_sub(1).filter(|_| items > 0) {
             let extent = shape[axis];
             if len == 1 {

@@ -130,7 +130,7 @@ enum NonFinite {
     Ieee,
     /// One NaN pattern for each sign: all bits after the sign are ones.
     NanAllOnes,
-    /// One NaN, whose pattern is that of negative zero.
+    /// One NaN, with the pattern of negative zero.
     NanNegativeZero,
     FiniteOnly,
 }

@@ -9,7 +9,7 @@ use loom::{model, thread};
 
 use super::Counted;
 
-/// A value whose accesses loom tracks: a read and a drop that are not ordered are an error.
+/// A value with accesses that loom tracks: a read and a drop that are not ordered are an error.
 struct Value {
     cell: UnsafeCell<u32>,
     drops: Arc<AtomicUsize>,
