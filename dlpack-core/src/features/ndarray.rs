@@ -44,8 +44,9 @@ impl ElementSpan {
         span
     }
 
-    /// Lends the elements of an array; `start` is the address of the element at index zero. Memory in gaps may be uninitialised, but no
-    /// tensor over the loan reaches it: the loan is just long enough for its layout, so any other offset is rejected.
+    /// Lends the elements of an array; `start` is the address of the element at index zero. Memory in gaps may be
+    /// uninitialised, but no tensor over the loan reaches it: the loan is just long enough for its layout, so any other
+    /// offset is rejected.
     ///
     /// # Safety
     ///

@@ -174,7 +174,7 @@ impl<'a> ItemOffsets<'a> {
     pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
         let items = extent::count(shape).unwrap_or(0);
         let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
-        // The product of the sizes of an empty shape may overflow without the 0.
+        // If one axis is empty, the product of the other sizes may overflow.
         while let Some(axis) = axes.checked_sub(1).filter(|_| items > 0) {
             let extent = shape[axis];
             if len == 1 {
