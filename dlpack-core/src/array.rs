@@ -85,12 +85,12 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// Another data type or rank, or an element with gaps.
     pub(crate) fn anywhere(tensor: &TensorRef<'_>) -> Result<Self, Error> {
-        let in_groups = tensor.grouped::<T>()?;
+        let in_groups = tensor.split_into_groups::<T>()?;
         let tensor = in_groups
             .as_ref()
             .map_or(*tensor, |(shape, strides)| tensor.with_axes(shape, strides));
         tensor.check_elements::<T>()?;
-        let groups = tensor.groups::<T::Scalar>()?;
+        let groups = tensor.merge_groups::<T::Scalar>()?;
         let (shape, strides) = groups
             .as_ref()
             .map_or((tensor.shape, tensor.strides), |(shape, strides)| {

@@ -11,7 +11,7 @@ use crate::array::write::{ArrayMut, Place};
 use crate::element::Plain;
 use crate::layout::Dims;
 use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
-use crate::tensor::items::Positions;
+use crate::tensor::items::ItemOffsets;
 
 /// A part of an array that somebody else keeps; reads as an [`Array`].
 pub struct Part<'a, T, L> {
@@ -237,12 +237,12 @@ impl<T: Plain, L: Rank> Array<T, L> {
     }
 
     /// Where rows start, in scalars, and what each is.
-    fn row(&self) -> (Positions<'_>, [i64; 1], [i64; 1]) {
+    fn row(&self) -> (ItemOffsets<'_>, [i64; 1], [i64; 1]) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (last, outer) = shape.split_last().unwrap_or((&1, &[]));
         let stride = strides.last().copied().unwrap_or(Self::SCALARS);
         (
-            Positions::new(outer, &strides[..outer.len()], 1),
+            ItemOffsets::new(outer, &strides[..outer.len()], 1),
             [*last],
             [stride],
         )

@@ -10,9 +10,9 @@ use crate::array::rank::{Index, Rank};
 use crate::element::{Plain, make_values};
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
-use crate::memory::aligned::room;
-use crate::tensor::items::{self, Items, Positions};
-use crate::tensor::view::aligned_to;
+use crate::memory::aligned::allocate_vec;
+use crate::tensor::items::{self, ItemOffsets, Items};
+use crate::tensor::view::check_alignment;
 use crate::{DataType, Device, Error, TensorRef};
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
 use crate::{Order, layout::extent};
@@ -179,7 +179,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     pub fn get(&self, index: impl Index<L>) -> Option<T> {
         let place = self.place(index.as_ref())?;
         // SAFETY: the address of an element.
-        Some(unsafe { items::read(place.cast(), self.shared) })
+        Some(unsafe { items::read_item(place.cast(), self.shared) })
     }
 
     /// The element at an index.
@@ -203,7 +203,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             self.outside(index)
         };
         // SAFETY: the address of an element.
-        unsafe { items::read(place.cast(), self.shared) }
+        unsafe { items::read_item(place.cast(), self.shared) }
     }
 
     #[cold]
@@ -252,9 +252,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
         }
     }
 
-    pub(super) fn positions(&self) -> Positions<'_> {
+    pub(super) fn positions(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        Positions::new(shape, strides, size_of::<T::Scalar>())
+        ItemOffsets::new(shape, strides, size_of::<T::Scalar>())
     }
 
     /// The elements in a vector, in row-major order.
@@ -272,7 +272,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// [`Error::OutOfMemory`].
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let len = self.len();
-        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         // SAFETY: room for all elements, which nobody else has.
         unsafe { self.copy_to(elements.as_mut_ptr()) }?;
         // SAFETY: they were written right above.
@@ -413,7 +413,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         if !self.is_contiguous() {
             return Err(self.not_contiguous());
         }
-        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
             self.tensor(&[bytes], &[1]).check_bools()?;
@@ -445,7 +445,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             }
             *stride /= Self::SCALARS.max(1);
         }
-        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             self.tensor(shape, self.strides.as_ref()).check_bools()?;
         }

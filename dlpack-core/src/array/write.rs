@@ -11,8 +11,8 @@ use crate::array::rank::{Index, Rank};
 use crate::element::{Plain, make_values};
 use crate::layout::extent::extent_to_usize;
 use crate::memory::atomic;
-use crate::tensor::items::{Block, Positions};
-use crate::tensor::view::same_extent;
+use crate::tensor::items::{ItemBuffer, ItemOffsets};
+use crate::tensor::view::check_axis_size;
 
 /// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
 ///
@@ -135,7 +135,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             return Err(Error::Rank { found, needed });
         }
         for (axis, (&needed, &found)) in shape.iter().zip(others).enumerate() {
-            same_extent(axis, found, needed)?;
+            check_axis_size(axis, found, needed)?;
         }
         let mut items = other.iter();
         self.write(|| items.next().expect("as many as here"));
@@ -182,8 +182,8 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// Gives a function the place of each few elements that lie one after another, in row-major order, and room for as
     /// many. What it leaves there is written.
     fn blocks(&mut self, mut body: impl FnMut(*const u8, &mut [MaybeUninit<T>])) {
-        let most = Block::<T>::ROOM;
-        let mut block = MaybeUninit::<Block<T>>::uninit();
+        let most = ItemBuffer::<T>::CAPACITY;
+        let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
         let (starts, run) = self.runs();
         for start in starts {
             for done in (0..run).step_by(most) {
@@ -205,7 +205,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     }
 
     /// Where runs of elements start, in bytes, and how many are in each.
-    fn runs(&self) -> (Positions<'_>, usize) {
+    fn runs(&self) -> (ItemOffsets<'_>, usize) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (outer, run) = match (shape.split_last(), strides.last()) {
             _ if self.is_contiguous() => (0, self.len()),
@@ -216,7 +216,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         };
         let unit = size_of::<T::Scalar>();
         (
-            Positions::new(&shape[..outer], &strides[..outer], unit),
+            ItemOffsets::new(&shape[..outer], &strides[..outer], unit),
             run,
         )
     }

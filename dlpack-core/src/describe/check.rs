@@ -7,8 +7,8 @@ use crate::describe::{descriptor::DescriptionSource, parts::Annotation, parts::R
 use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, shape, shape::HOLE};
-use crate::tensor::{foreign::malformed, view::aligned_to};
-use crate::{Descriptor, Device, Error, Order, error::list, loan::LentMemory, stream::Queue};
+use crate::tensor::{foreign::reject_malformed, view::check_alignment};
+use crate::{Descriptor, Device, Error, Order, error::copy_list, loan::LentMemory, stream::Queue};
 
 /// The stream that memory is written on, by what the annotation and the data say.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
@@ -231,14 +231,14 @@ impl Annotation {
             });
         }
         if memory.data.is_null() {
-            return malformed("the data has elements and a null address", 0);
+            return reject_malformed("the data has elements and a null address", 0);
         }
 
         let start_bytes = start / 8;
         if descriptor.device.device_type.is_addressable() {
             descriptor.data = memory.data.wrapping_add(start_bytes);
             let dtype = reading.dtype;
-            aligned_to(descriptor.data.addr(), dtype.alignment(), dtype)?;
+            check_alignment(descriptor.data.addr(), dtype.alignment(), dtype)?;
         } else {
             descriptor.data = memory.data;
             descriptor.byte_offset = u64::try_from(start_bytes).unwrap_or(u64::MAX);
@@ -262,7 +262,7 @@ impl Annotation {
 
 fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
     let lists = || {
-        let (data, mut given) = (list(data)?, list(given)?);
+        let (data, mut given) = (copy_list(data)?, copy_list(given)?);
         for hole in given.iter_mut().filter(|extent| **extent == HOLE) {
             *hole = -1;
         }

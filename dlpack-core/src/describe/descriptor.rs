@@ -6,7 +6,7 @@ use crate::layout::extent::{self, packed_bytes, stride_to_isize};
 use crate::layout::views::LayoutView;
 use crate::layout::{Dims, shape_strides::ShapeStrides};
 use crate::stream::{Queue, rules::Origin};
-use crate::tensor::{accessors::accessors, view::aligned_to};
+use crate::tensor::{accessors::accessors, view::check_alignment};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
 use crate::{TensorRef, Version, loan::access::Access, loan::shared::SharedAllocation};
 
@@ -260,7 +260,7 @@ impl Descriptor<'_> {
             return Err(Error::not_contiguous(old, strides));
         }
         if self.device.device_type.is_addressable() {
-            aligned_to(self.data.addr(), dtype.alignment(), dtype)?;
+            check_alignment(self.data.addr(), dtype.alignment(), dtype)?;
         }
         self.dims = ShapeStrides::row_major(&shape)?;
         self.dtype = dtype;
@@ -273,7 +273,7 @@ impl Descriptor<'_> {
 
     /// The device, stream and release policy of the memory; `None` on a device without streams.
     pub(crate) fn stream_origin(&self) -> Option<Origin> {
-        self.device.device_type.api()?;
+        self.device.device_type.stream_api()?;
         Some(Origin {
             device: self.device,
             queue: self.stream,
@@ -315,7 +315,7 @@ impl<'a> Descriptor<'a> {
             dims: ShapeStrides::new(view.shape, view.strides)?,
             dtype: view.dtype,
             device: view.device,
-            stream: tensor.stream(),
+            stream: tensor.owner_stream(),
             // Memory that any consumer may write can also be written by a consumer of an export through a shared reference.
             read_only: view.is_read_only() || access != Access::Shared,
             access: if view.is_read_only() {

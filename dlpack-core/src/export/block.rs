@@ -15,7 +15,7 @@ use crate::export::dims_storage::{Capacity, free_heap};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::views::LayoutView;
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
+use crate::tensor::{c_struct::ManagedStruct, managed::BlockVtable, managed::ExportFacts};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either DLPack version. The deleter inside it tells which one.
@@ -210,7 +210,7 @@ impl<O: Send + 'static> UnfinishedExport<O> {
         self.into_tensor_with(Self::PLAIN, tensor, plan)
     }
 
-    const PLAIN: &'static BlockTable = &BlockTable {
+    const PLAIN: &'static BlockVtable = &BlockVtable {
         dims: ManagerContext::<O>::DIMS,
         to_legacy: to_legacy::<O>,
         stream: |_| None,
@@ -219,24 +219,24 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     #[inline(always)]
     fn into_tensor_with(
         self,
-        block: &'static BlockTable,
+        block: &'static BlockVtable,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
         let header = self.into_versioned(tensor, plan);
         let tensor = match plan.abi {
-            Abi::Versioned => Struct::Versioned(header),
+            Abi::Versioned => ManagedStruct::Versioned(header),
             // SAFETY: `into_versioned` returned the header of this block, with an owner of type `O`, and no other code has it
             // yet.
-            Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
+            Abi::Legacy => ManagedStruct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
-        let ours = Ours {
+        let ours = ExportFacts {
             block,
             legacy,
-            sole: true,
+            is_unique: true,
         };
-        Managed::ours(tensor, ours, access)
+        Managed::from_export(tensor, ours, access)
     }
 
     /// Writes the struct of DLPack 1.0 and later into the block and returns a pointer to it, without the [`Managed`] that
@@ -331,7 +331,7 @@ pub(super) unsafe fn owner_of<'a, O: Send + 'static>(
     let Descriptor { device, stream, .. } = *described;
     // SAFETY: same contract as this function's.
     let plain = unsafe { owner_if_exactly::<O>(tensor) };
-    if plain.is_some() || device.device_type.api().is_none() {
+    if plain.is_some() || device.device_type.stream_api().is_none() {
         return plain;
     }
     // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
@@ -370,7 +370,7 @@ fn ndim_from_rank(rank: usize) -> i32 {
 fn drop_out_of_line<O>(_: O) {}
 
 impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
-    const STREAMED: &'static BlockTable = &BlockTable {
+    const STREAMED: &'static BlockVtable = &BlockVtable {
         dims: ManagerContext::<StreamOwner<O>>::DIMS,
         to_legacy: to_legacy::<StreamOwner<O>>,
         stream: stream_of_owner::<O>,

@@ -52,7 +52,7 @@ pub(super) fn copy_by_driver(
 fn find_driver_and_stream(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
     let device = descriptor.device;
     let stream = producer(device, descriptor.stream);
-    let (Some(api), Some(stream)) = (device.device_type.api(), stream) else {
+    let (Some(api), Some(stream)) = (device.device_type.stream_api(), stream) else {
         return Err(Error::CannotCopy { device });
     };
     Ok((driver(api)?, stream))

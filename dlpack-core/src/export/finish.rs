@@ -24,7 +24,7 @@ pub(crate) fn subject_of(descriptor: &Descriptor<'_>) -> Subject {
         dtype: descriptor.dtype,
         read_only: descriptor.read_only,
         // A copy that other code holds too was not made for this request alone.
-        copied: descriptor.owned_tensor().is_some_and(Managed::is_sole),
+        copied: descriptor.owned_tensor().is_some_and(Managed::is_unique),
         legacy: descriptor.legacy,
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn plan_sharing(descriptor: &Descriptor<'_>) -> Option<Plan> {
 /// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
 #[must_use]
 pub fn unordered(device: Device) -> Option<i64> {
-    device.device_type.api().is_some().then_some(-1)
+    device.device_type.stream_api().is_some().then_some(-1)
 }
 
 /// A request for the tensor as it is, without ordering of streams.
@@ -139,7 +139,7 @@ pub(crate) fn export_moved<T: Send + 'static>(
     let mut described = describe(value);
     let descriptor = match &mut described {
         Ok(descriptor) => descriptor,
-        Err(error) => return Err(block.drop_and_return(error.take())),
+        Err(error) => return Err(block.drop_and_return(error.take_out())),
     };
     let plan = plan_export(descriptor, request)?;
     // SAFETY: the value is the owner. It stays in the block in which it was described, and was borrowed exclusively for that.
@@ -154,7 +154,7 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let mut described = describe(value);
-    let descriptor = described.as_mut().map_err(Error::take)?;
+    let descriptor = described.as_mut().map_err(Error::take_out)?;
     let plan = plan_export(descriptor, request)?;
     let owner = || Arc::clone(value);
     // SAFETY: the descriptor borrows the value inside the `Arc`, and the clone of the `Arc` keeps that value alive and shared.
@@ -220,12 +220,12 @@ pub(super) fn finish_without_owner(
         // The work of the consumer decides when the copy can be freed: a captured graph that reads it may outlive the tensor.
         return device::finish_in_stream_order(copy, origin, descriptor, plan, request);
     }
-    if plan.abi == Abi::Legacy && copy.flags_matter() {
+    if plan.abi == Abi::Legacy && copy.needs_flags() {
         // The flags describe nothing that the legacy struct cannot express, since the plan shares the tensor. So this request
         // is granted.
         return reexport_tensor(copy, Some(&ExportRequest::default()));
     }
-    Ok(copy.stamped(plan))
+    Ok(copy.with_plan(plan))
 }
 
 impl Managed {
@@ -253,7 +253,7 @@ impl Managed {
             self.unmark_copied();
         }
         let tensor = if self.is_complete() {
-            match self.give_up() {
+            match self.into_versioned_struct() {
                 Ok(tensor) => return tensor,
                 Err(tensor) => tensor,
             }
@@ -284,15 +284,17 @@ impl Managed {
         let tensor = if self.abi() == Abi::Versioned {
             self
         } else if self.is_complete() {
-            match self.give_up_legacy() {
+            match self.into_legacy_struct() {
                 Ok(tensor) => return Ok(tensor),
                 Err(tensor) => tensor,
             }
         } else {
-            return reexport_tensor(self, None)?.legacy_in_place().into_legacy();
+            return reexport_tensor(self, None)?
+                .into_legacy_in_place()
+                .into_legacy();
         };
-        if tensor.is_ours() && !tensor.flags_matter() {
-            return tensor.legacy_in_place().into_legacy();
+        if tensor.is_own_export() && !tensor.needs_flags() {
+            return tensor.into_legacy_in_place().into_legacy();
         }
         let request = ExportRequest {
             stream: unordered(tensor.view().device()),

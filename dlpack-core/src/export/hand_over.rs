@@ -49,7 +49,7 @@ pub unsafe fn hand_over<O: Send + 'static>(
         return Ok(Handover::Other(tensor));
     }
     Ok(tensor
-        .give_up()
+        .into_versioned_struct()
         .map_or_else(Handover::Other, Handover::Kept))
 }
 

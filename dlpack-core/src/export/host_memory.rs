@@ -121,7 +121,7 @@ pub(crate) fn export_copied_bytes(
     let lists = ShapeStrides::row_major(tensor.shape)?;
     let mut copy = Descriptor {
         legacy,
-        ..Descriptor::for_host_memory(memory.start(), lists, tensor.dtype, Access::Exclusive)
+        ..Descriptor::for_host_memory(memory.data_ptr(), lists, tensor.dtype, Access::Exclusive)
     };
     Ok(UnfinishedExport::new(CopiedBytes(memory), Capacity::ANY)?.into_tensor(&mut copy, plan))
 }
@@ -142,7 +142,7 @@ pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     if requested != data {
         return Err(Error::UnreachableDevice { data, requested });
     }
-    let shape = foreign::shape_of(prototype)?;
+    let shape = foreign::read_shape(prototype)?;
     alloc_zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 
@@ -163,6 +163,6 @@ fn alloc_zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         legacy: LegacyPolicy::Copy,
     });
     let lists = ShapeStrides::row_major(&extents)?;
-    let mut zeros = Descriptor::for_host_memory(memory.start(), lists, dtype, Access::Shared);
+    let mut zeros = Descriptor::for_host_memory(memory.data_ptr(), lists, dtype, Access::Shared);
     Ok(UnfinishedExport::new(memory, Capacity::ANY)?.into_tensor(&mut zeros, &plan))
 }

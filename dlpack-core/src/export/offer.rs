@@ -48,7 +48,7 @@ impl Offer {
         match Counted::new(tensor) {
             Ok(tensor) => Ok(Self(Some(tensor))),
             Err((tensor, bytes)) => {
-                tensor.forget();
+                tensor.forget_struct();
                 Err(Error::OutOfMemory { bytes })
             }
         }
@@ -71,7 +71,9 @@ impl Offer {
     /// The number of handles that are still alive.
     #[must_use]
     pub fn takers(&self) -> usize {
-        self.0.as_ref().map_or(0, |tensor| tensor.holds() - 1)
+        self.0
+            .as_ref()
+            .map_or(0, |tensor| tensor.reference_count() - 1)
     }
 
     /// Gives up the caller's ownership: the tensor is released when the last handle is dropped.
@@ -83,7 +85,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(Ok(tensor)) = self.0.take().map(Counted::into_value) {
-            tensor.forget();
+            tensor.forget_struct();
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn reexport_changed(
 ) -> Result<Managed, Error> {
     // Once other code has the memory too, the producer's flag that it is a private copy must not be repeated.
     let copied = tensor.view().is_copied() && !tensor.access.is_shared();
-    let sole = tensor.is_sole();
+    let sole = tensor.is_unique();
     let owner = ReexportOwner(tensor);
     let export = export_moved(
         owner,
@@ -61,7 +61,7 @@ pub(super) fn reexport_changed(
         },
         request,
     )?;
-    Ok(export.over(sole, copied && request.is_none()))
+    Ok(export.with_base_facts(sole, copied && request.is_none()))
 }
 
 /// Finds the owner of type `O` that keeps the described memory alive: the owner of the described tensor or, if that is a

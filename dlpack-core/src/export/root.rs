@@ -130,7 +130,7 @@ unsafe fn export_allocation(
 /// ```
 #[must_use]
 pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
-    let (sole, copied) = (tensor.is_sole(), tensor.view().is_copied());
+    let (sole, copied) = (tensor.is_unique(), tensor.view().is_copied());
     let keep = |tensor: &mut Managed| {
         let keeper = Descriptor::of_tensor(keeper).ok()?;
         let allocation = allocation_of(&keeper)?;
@@ -143,7 +143,7 @@ pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
         unsafe { export_allocation(allocation, &mut described, &plan, None) }.ok()
     };
     match keep(&mut tensor) {
-        Some(kept) => kept.over(sole, copied),
+        Some(kept) => kept.with_base_facts(sole, copied),
         None => tensor,
     }
 }

@@ -90,7 +90,7 @@ impl Managed {
         mut self,
         change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        if !self.is_ours() {
+        if !self.is_own_export() {
             return reexport_view(self, change, None);
         }
         narrow_in_place(&mut self, change)?;

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::Error;
-use crate::error::joined;
+use crate::error::concat_lists;
 use crate::layout::dims::{INLINE, MAX_RANK};
 use crate::layout::extent;
 
@@ -45,7 +45,7 @@ impl ShapeStrides {
     #[cold]
     pub(crate) fn on_heap(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
-            heap: Some(joined(shape, strides)?.into_boxed_slice()),
+            heap: Some(concat_lists(shape, strides)?.into_boxed_slice()),
             ..Self::from_inline([0; INLINE], [0; INLINE], shape.len())
         })
     }
@@ -86,7 +86,7 @@ impl ShapeStrides {
             most: MAX_RANK,
         };
         let zeros = zeros.get(..rank).ok_or(too_many)?;
-        let mut heap = joined(zeros, zeros)?.into_boxed_slice();
+        let mut heap = concat_lists(zeros, zeros)?.into_boxed_slice();
         let (shape, strides) = heap.split_at_mut(rank);
         fill(shape, strides);
         dims.heap = Some(heap);

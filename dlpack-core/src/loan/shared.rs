@@ -131,7 +131,7 @@ impl<T: Plain> SharedBuffer<T> {
             bytes: len.saturating_mul(size_of::<T>()),
             access,
             is_own: false,
-            keeper: keeper.untyped(),
+            keeper: keeper.erase_type(),
         };
         Ok(Self {
             len,
@@ -372,7 +372,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.allocation.is_own || self.allocation.keeper.holds() > 1 {
+        if !self.allocation.is_own || self.allocation.keeper.reference_count() > 1 {
             return None;
         }
         if !T::ANY_BITS {

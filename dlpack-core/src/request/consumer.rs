@@ -1,6 +1,6 @@
 //! The meaning of Python's `stream` argument on each device: a table without side effects.
 
-use crate::{Device, Error, device::Api, request::ExportRequest};
+use crate::{Device, Error, device::StreamApi, request::ExportRequest};
 
 /// Where the consumer first reads a tensor.
 ///
@@ -61,7 +61,7 @@ pub(crate) fn consumer_of(
 /// [`Error::BadStream`] for a number that is invalid on the device.
 pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Error> {
     let bad = |found| Err(Error::BadStream { found, device });
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return match request.stream {
             // On a device without streams no work is pending, so both values mean the same.
             None | Some(-1) => Ok(Consumer::Unordered),
@@ -78,9 +78,9 @@ pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Err
     match (api, request.stream) {
         // A consumer that names no stream for host-readable memory may read it on the host immediately.
         (_, None) if device.device_type.is_host_readable() => Ok(Consumer::Host),
-        (_, None) | (Api::Cuda, Some(1)) | (Api::Hip, Some(0)) => Ok(Consumer::Legacy),
+        (_, None) | (StreamApi::Cuda, Some(1)) | (StreamApi::Hip, Some(0)) => Ok(Consumer::Legacy),
         (_, Some(-1)) => Ok(Consumer::Unordered),
-        (Api::Cuda, Some(2)) => Ok(Consumer::PerThread),
+        (StreamApi::Cuda, Some(2)) => Ok(Consumer::PerThread),
         (_, Some(found @ 3..)) => match usize::try_from(found) {
             Ok(handle) => Ok(Consumer::Stream(handle)),
             Err(_) => bad(found),

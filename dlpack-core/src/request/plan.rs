@@ -188,7 +188,7 @@ fn device_of_copy(requested: Device, subject: &Subject, moved: bool) -> Result<D
         // A copy of host-readable memory is ordinary host memory, even if the original was registered with a driver.
         return Ok(Device::CPU);
     }
-    if cfg!(feature = "std") && device.device_type.api().is_some() {
+    if cfg!(feature = "std") && device.device_type.stream_api().is_some() {
         return Ok(requested);
     }
     if moved {
@@ -204,7 +204,7 @@ fn target_device(request: &ExportRequest, subject: &Subject) -> Result<(Device, 
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
         Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
-        Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
+        Some(Device::CPU) if own.device_type.stream_api().is_some() => Ok((Device::CPU, true)),
         Some(requested) => unreachable_device(own, requested),
     }
 }

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use std::thread::{Builder, Thread, current, park, sleep};
 
 use crate::stream::waiting::{is_busy, sweep};
-use crate::{device::Api, error::room};
+use crate::{device::StreamApi, error::check_memory};
 
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ fn start() {
         return;
     }
     // The standard library aborts if it has no memory for a thread's bookkeeping: this asks for more than that first.
-    let thread = room(1 << 16).ok().and_then(|()| {
+    let thread = check_memory(1 << 16).ok().and_then(|()| {
         let thread = Builder::new().name("dlpack-collector".into());
         thread.spawn(run).ok()
     });
@@ -90,5 +90,7 @@ fn run() {
 /// What the collector does each time.
 #[doc(hidden)]
 pub fn look() {
-    [Api::Cuda, Api::Hip].into_iter().for_each(sweep);
+    [StreamApi::Cuda, StreamApi::Hip]
+        .into_iter()
+        .for_each(sweep);
 }

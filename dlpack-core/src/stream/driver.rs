@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
 use crate::stream::visit::{NON_BLOCKING, NOT_SUPPORTED, aside};
-use crate::{Device, Error, device::Api, error::room, error::text};
+use crate::{Device, Error, device::StreamApi, error::check_memory, error::text};
 
 /// `CUDA_ERROR_NOT_READY`, `hipErrorNotReady`.
 const NOT_READY: c_int = 600;
@@ -51,8 +51,8 @@ macro_rules! entry_points {
         }
 
         impl Calls {
-            fn find(library: &OpenLibrary, api: Api) -> Result<Self, Error> {
-                let name = |cuda, hip| match api { Api::Cuda => cuda, Api::Hip => hip };
+            fn find(library: &OpenLibrary, api: StreamApi) -> Result<Self, Error> {
+                let name = |cuda, hip| match api { StreamApi::Cuda => cuda, StreamApi::Hip => hip };
                 Ok(Self {
                     $(
                         // SAFETY: each is declared with the arguments that the API documents for it.
@@ -103,7 +103,7 @@ macro_rules! entry_points {
             pub(super) unsafe fn $both(&self, $($name: $both_arg),*) -> Result<(), Error> {
                 // SAFETY: passed on to the caller.
                 let code = unsafe { (self.calls.$both)($($name),*) };
-                self.check(match self.api { Api::Cuda => $both_cuda, Api::Hip => $both_hip }, code)
+                self.check(match self.api { StreamApi::Cuda => $both_cuda, StreamApi::Hip => $both_hip }, code)
             }
         )* $(
             /// `false` if the driver cannot do that.
@@ -119,7 +119,7 @@ macro_rules! entry_points {
                 match unsafe { call($($part),*) } {
                     NOT_SUPPORTED => Ok(false),
                     code => self
-                        .check(match self.api { Api::Cuda => $maybe_cuda, Api::Hip => $maybe_hip }, code)
+                        .check(match self.api { StreamApi::Cuda => $maybe_cuda, StreamApi::Hip => $maybe_hip }, code)
                         .map(|()| true),
                 }
             }
@@ -200,7 +200,7 @@ entry_points! {
 
 /// A driver that was found and is ready.
 pub(crate) struct Driver {
-    pub(super) api: Api,
+    pub(super) api: StreamApi,
     calls: Calls,
     pub(super) own: Own,
     primary: Mutex<Vec<Primary>>,
@@ -225,7 +225,7 @@ pub(super) enum Own {
 /// A failure of CUDA's that somebody else reports.
 #[cfg(feature = "cudarc")]
 pub(crate) fn failure(call: &str, code: c_int) -> Error {
-    match driver(Api::Cuda) {
+    match driver(StreamApi::Cuda) {
         Ok(driver) => driver.failed(call, code),
         Err(error) => error,
     }
@@ -249,7 +249,7 @@ pub(crate) fn failure(call: &str, code: c_int) -> Error {
 ///
 /// [`Error::NoDriver`], [`Error::NoEntryPoint`], or what the driver said when it was asked to begin.
 pub fn available(device: Device) -> Result<(), Error> {
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return Ok(());
     };
     driver(api).map(|_| ())
@@ -257,13 +257,13 @@ pub fn available(device: Device) -> Result<(), Error> {
 
 /// The driver of an API. Why there is none is remembered, but not that one which is there could not begin: a device may be
 /// ready later.
-pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
+pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
     static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
     let driver = &DRIVERS[api as usize];
     let mut failed = None;
     if driver.get().is_none() {
         // Far more than the names and errors of libraries take. That there is none now is not remembered.
-        room(1 << 16)?;
+        check_memory(1 << 16)?;
         // It takes long, and others go on meanwhile. Of two threads that find it, one is too late.
         aside(&mut || match Driver::load(api) {
             Err(error @ Error::DriverFailed { .. }) => failed = Some(error),
@@ -271,23 +271,23 @@ pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
         });
     }
     match (driver.get(), failed) {
-        (Some(found), _) => found.as_ref().map_err(Error::again),
+        (Some(found), _) => found.as_ref().map_err(Error::clone_or_out_of_memory),
         (None, Some(error)) => Err(error),
         (None, None) => unreachable!("it was found, or it failed"),
     }
 }
 
 impl Driver {
-    fn load(api: Api) -> Result<Self, Error> {
+    fn load(api: StreamApi) -> Result<Self, Error> {
         let search = match api {
-            Api::Cuda => CUDA,
-            Api::Hip => HIP,
+            StreamApi::Cuda => CUDA,
+            StreamApi::Hip => HIP,
         };
         let library = OpenLibrary::open(&search)?;
         let calls = Calls::find(&library, api)?;
         let own = match api {
-            Api::Cuda => Own::Cuda(CudaCalls::find(&library)?),
-            Api::Hip => {
+            StreamApi::Cuda => Own::Cuda(CudaCalls::find(&library)?),
+            StreamApi::Hip => {
                 // SAFETY: the API documents it so.
                 let error_name = unsafe { library.find("hipGetErrorName") };
                 Own::Hip(HipCalls::find(&library)?, error_name.ok())
@@ -407,7 +407,7 @@ impl Driver {
 
     /// Whether this is a primary context that was asked for, or in HIP a device: either stays for good.
     pub(super) fn keeps(&self, context: usize) -> bool {
-        self.api == Api::Hip || self.known().iter().any(|one| one.context == context)
+        self.api == StreamApi::Hip || self.known().iter().any(|one| one.context == context)
     }
 
     /// Does something with a new stream of the current context, which blocks nobody, and which is destroyed then: what is

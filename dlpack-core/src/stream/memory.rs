@@ -84,7 +84,7 @@ impl Drop for DeviceMemory {
             address,
             pooled,
         } = *self;
-        let Some(api) = device.device_type.api() else {
+        let Some(api) = device.device_type.stream_api() else {
             return;
         };
         if address != 0 && driver(api).and_then(|driver| self.free(driver)).is_err() {

@@ -8,7 +8,7 @@ use crate::stream::visit::{Capture, Visit, capturing};
 use crate::stream::waiting::{has_room, note, relieve};
 use crate::stream::{Queue, driver::driver, graph::After};
 use crate::stream::{release::Release, rules::producer};
-use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consumer};
+use crate::{Device, Error, device::StreamApi, memory::counted::Counted, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn order(
     queue: Option<Queue>,
     consumer: Consumer,
 ) -> Result<After, Error> {
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return Ok(Release::Free.into());
     };
     if consumer != Consumer::Host {
@@ -122,7 +122,7 @@ pub(crate) fn order(
 }
 
 /// For memory that nobody is writing to: there is nothing to order, but a graph may outlive the tensor.
-fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Error> {
+fn unpending(device: Device, api: StreamApi, consumer: Consumer) -> Result<After, Error> {
     // Where there is no driver, nothing captures.
     let Some(reader) = consumer.queue() else {
         return Ok(Release::Free.into());
@@ -144,7 +144,7 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Erro
 }
 
 /// Does something for owners that wait, now that a stream is known to live, and not to capture.
-fn look_after(visit: &Visit, release: Release, stream: Queue, api: Api) {
+fn look_after(visit: &Visit, release: Release, stream: Queue, api: StreamApi) {
     // What cannot be recorded now waits for the next one, and this export is none the worse for it.
     let _ = note(visit, release, stream.handle, api);
     relieve(api);
@@ -184,7 +184,7 @@ pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Co
     // Not on a thread that is being torn down: whoever asks there gets the default stream.
     let remembered = LEDGER.try_with(|list| {
         let mut list = list.borrow_mut();
-        list.retain(|one| one.device != device && one.alive.holds() > 1);
+        list.retain(|one| one.device != device && one.alive.reference_count() > 1);
         let room = list.try_reserve(1);
         room.map_err(|_| no_memory(size_of::<Entry>()))?;
         list.push(Entry {
@@ -207,7 +207,7 @@ pub fn current_stream(device: Device) -> usize {
         .try_with(|list| {
             list.borrow()
                 .iter()
-                .find(|one| one.device == device && one.alive.holds() > 1)
+                .find(|one| one.device == device && one.alive.reference_count() > 1)
                 // The default streams of other contexts have no number of their own.
                 .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
                 .map(|one| one.stream.handle)

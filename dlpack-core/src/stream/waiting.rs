@@ -37,7 +37,7 @@ use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
 use crate::sync::{Mutex, statics};
-use crate::{Device, Error, device::Api, memory::counted::Counted};
+use crate::{Device, Error, device::StreamApi, memory::counted::Counted};
 
 mod lists;
 #[cfg(all(test, loom))]
@@ -119,7 +119,7 @@ pub(super) fn keep<O: Send + 'static>(
     }
     // Locked by nobody: what is counted may be shared, which an owner may not.
     let owner = match Counted::new(Mutex::new(owner)) {
-        Ok(owner) => Some(owner.untyped()),
+        Ok(owner) => Some(owner.erase_type()),
         Err((owner, _)) => return forget(owner),
     };
     EXISTING.fetch_add(1, Ordering::SeqCst);
@@ -168,12 +168,12 @@ fn look_for_graphs() {
 
 impl Waiting {
     fn key(&self) -> Key {
-        let api = self.freeing.origin.device.device_type.api();
+        let api = self.freeing.origin.device.device_type.stream_api();
         (api.map_or(0, |api| api as usize), self.freeing.release)
     }
 
-    fn is_of(&self, api: Api) -> bool {
-        self.freeing.origin.device.device_type.api() == Some(api)
+    fn is_of(&self, api: StreamApi) -> bool {
+        self.freeing.origin.device.device_type.stream_api() == Some(api)
     }
 
     /// Whether a graph may read its data at any time.
@@ -184,7 +184,7 @@ impl Waiting {
 
     /// Whether its event may not be asked for: older versions of HIP break the capture of the stream that it was recorded on.
     fn is_unaskable(&self, outer: &Visit) -> bool {
-        let recorded = self.freeing.release == Release::AfterOwn && self.is_of(Api::Hip);
+        let recorded = self.freeing.release == Release::AfterOwn && self.is_of(StreamApi::Hip);
         let captures = || {
             let visit = outer.nested(self.freeing.origin.device)?;
             Ok::<_, Error>(visit.find(self.freeing.own())?.1 != Capture::No)
@@ -226,7 +226,12 @@ impl Waiting {
 }
 
 /// Records what those wait for who wait for this stream of the current context, which a consumer has just named.
-pub(super) fn note(visit: &Visit, release: Release, stream: usize, api: Api) -> Result<(), Error> {
+pub(super) fn note(
+    visit: &Visit,
+    release: Release,
+    stream: usize,
+    api: StreamApi,
+) -> Result<(), Error> {
     // Without a number it may be any stream.
     let unknown = matches!(release, Release::AfterStream(None, _));
     if unknown || read(&OPEN)[0] == 0 || is_forked() {
@@ -264,7 +269,7 @@ pub(super) fn is_busy() -> bool {
 }
 
 /// Drops the owners whose consumers are done. Makes nobody wait, and breaks no capture.
-pub(super) fn sweep(api: Api) {
+pub(super) fn sweep(api: StreamApi) {
     find_ready(api);
     drop_ready(api);
 }
@@ -277,7 +282,7 @@ statics! {
 ///
 /// One thread at a time: it takes owners out of the lists while it asks the driver, and others must not miss them. No code of an
 /// owner runs here, and nothing waits for a device, so a thread may wait for this with any lock of its own, such as the GIL.
-fn find_ready(api: Api) {
+fn find_ready(api: StreamApi) {
     let _one_thread = ONE_THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     look_for_graphs();
     let mut recorded = take(&mut lists().recorded);
@@ -313,7 +318,7 @@ fn find_ready(api: Api) {
 
 /// Drops what is ready, one owner at a time, so that another thread can drop the rest if an owner's `Drop` waits for a lock that
 /// it has.
-fn drop_ready(api: Api) {
+fn drop_ready(api: StreamApi) {
     let mut visit = None;
     loop {
         let Some(one) = lists().take_ready(api) else {
@@ -346,7 +351,7 @@ fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
 
 /// Some context that is current while such owners are worked on: their events cannot be asked or destroyed without. `None`
 /// where there are none.
-fn base<'a>(api: Api, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
+fn base<'a>(api: StreamApi, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
     let first = owners.into_iter().find(|one| one.is_of(api))?;
     let visit = driver(api).ok()?;
     let visit = visit.visit(first.freeing.origin.device).ok()?;
@@ -355,7 +360,7 @@ fn base<'a>(api: Api, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<V
 }
 
 /// Keeps the lists small, in an export that has nothing to do with any capture.
-pub(crate) fn relieve(api: Api) {
+pub(crate) fn relieve(api: StreamApi) {
     let (open, mut tried) = (read(&OPEN), read(&TRIED));
     for at in 0..2 {
         tried[at] = tried[at].min(open[at]);
@@ -372,7 +377,7 @@ pub(crate) fn relieve(api: Api) {
 }
 
 /// Records the contexts of those who wait for no event yet; where the driver cannot, the host waits for them.
-fn record_contexts(api: Api) {
+fn record_contexts(api: StreamApi) {
     let groups = lists().take_all_open(api);
     let owners = || groups.iter().flat_map(|(_, owners)| owners);
     let visit = base(api, owners());
@@ -463,7 +468,7 @@ pub fn collect() -> usize {
     if is_forked() {
         return 0;
     }
-    for api in [Api::Cuda, Api::Hip] {
+    for api in [StreamApi::Cuda, StreamApi::Hip] {
         sweep(api);
         // Twice: some wait for one context after the other.
         for _ in 0..2 {

@@ -216,17 +216,17 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
             let typed = Typed::new(paths, field.ty, field.at, "Probe");
             return Box::new(move |borrow| {
                 let function = match borrow {
-                    Borrow::Shared => "data",
-                    Borrow::Exclusive => "data_mut",
+                    Borrow::Shared => "lend_field",
+                    Borrow::Exclusive => "lend_field_mut",
                 };
                 typed.lend(function, borrow, &field.member)
             });
         }
         Data::Present(field, ty) => {
             let (at, present) = (site(ty), present(paths, field));
-            Typed::new(paths, ty, at, "Probe").call("data", quote_spanned!(at=> #present,))
+            Typed::new(paths, ty, at, "Probe").call("lend_field", quote_spanned!(at=> #present,))
         }
-        Data::Expr(expr) => checked(paths, expr, "data_of"),
+        Data::Expr(expr) => checked(paths, expr, "lend_expression"),
         Data::Raw { token, data, len } => {
             let k = &paths.k;
             let own = Span::mixed_site();
@@ -259,7 +259,7 @@ pub(crate) fn checked(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> 
 pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (k, this) = (paths.k(field.at), receiver(field.at));
     let (member, name) = (&field.member, field.name());
-    quote_spanned!(field.at=> #k::present(&#this.#member, #name)?)
+    quote_spanned!(field.at=> #k::require_present(&#this.#member, #name)?)
 }
 
 /// `shape::<[usize; 3]>(&self.dims)` and its like.
@@ -285,7 +285,7 @@ pub(crate) fn value(
         Slot::Expr(expr) if role == Role::Stream && !is_place(expr) => {
             let at = site(expr);
             let k = paths.k(at);
-            quote_spanned!(at=> #k::stream_of::<_>(#expr))
+            quote_spanned!(at=> #k::stream_expression::<_>(#expr))
         }
         Slot::Expr(expr) => {
             let at = site(expr);
@@ -296,8 +296,8 @@ pub(crate) fn value(
         Slot::List(entries, _) => {
             let k = &paths.k;
             let function = match role {
-                Role::Shape => quote!(extents),
-                _ => quote!(steps),
+                Role::Shape => quote!(shape_list),
+                _ => quote!(strides_list),
             };
             let entries = entries.iter().map(|entry| list_entry(paths, entry));
             quote!(#k::#function([#(#entries),*]))
@@ -315,7 +315,7 @@ fn list_entry(paths: &Paths<'_>, entry: &Entry) -> TokenStream {
         Entry::Expr(expr) => {
             let at = site(expr);
             let k = paths.k(at);
-            quote_spanned!(at=> #k::number(#expr))
+            quote_spanned!(at=> #k::list_number(#expr))
         }
     }
 }
@@ -338,7 +338,7 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
     }
 }
 
-/// What the types alone say, for checks at compile time; with `Unsaid` in scope.
+/// What the types alone say, for checks at compile time; with `ProbeDefaults` in scope.
 pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
     let data = match &tensor.data {
@@ -363,7 +363,7 @@ pub(crate) fn facts_over(paths: &Paths<'_>, tensor: &Tensor<'_>, data: TokenStre
         facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
     }
     if let Some(elem) = tensor.elem {
-        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
+        facts.extend(quote!(.elem(#k::ElementOf::<#elem>::FACTS)));
     }
     if tensor.dtype.is_some() {
         facts.extend(quote!(.dynamic_dtype()));

@@ -43,9 +43,9 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
     let c = &paths.c;
     let mut tokens = paths.input.implement_sent(quote!(#c::DLPack), items);
     let expression = match main {
-        Main::Via(expr, _) => Some((expr, "via")),
+        Main::Via(expr, _) => Some((expr, "via_expression")),
         Main::Tensor { tensor, .. } => match &tensor.data {
-            Data::Expr(expr) => Some((expr, "data_given")),
+            Data::Expr(expr) => Some((expr, "data_expression")),
             _ => None,
         },
         _ => None,
@@ -60,12 +60,12 @@ fn expression_of(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> Token
     let value = checked(paths, expr, function);
     // An expression that lends what it does not keep is blamed from here to its end.
     let at_k = paths.k(site(expr));
-    let given = parenthesis(quote!(#value.given()), end_site(expr));
+    let given = parenthesis(quote!(#value.into_value()), end_site(expr));
     let value = quote_spanned!(site(expr)=> #at_k::Ok #given);
     let items = quote! {
         #[inline]
-        fn value(&self) -> #k::Result<impl #k::Given<'_>, #c::Error> {
-            use #k::Unfit as _;
+        fn evaluate(&self) -> #k::Result<impl #k::ExpressionValue<'_>, #c::Error> {
+            use #k::RejectedExpression as _;
             #value
         }
     };
@@ -75,13 +75,13 @@ fn expression_of(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> Token
 /// What the type of that expression says.
 fn facts_given(paths: &Paths<'_>) -> TokenStream {
     let k = &paths.k;
-    quote!(#k::facts_given::<Self>())
+    quote!(#k::expression_facts::<Self>())
 }
 
 /// The tensor that it is.
 fn described_given(paths: &Paths<'_>, parts: &TokenStream) -> TokenStream {
     let k = &paths.k;
-    quote!(#k::described_given(self, #parts))
+    quote!(#k::describe_expression(self, #parts))
 }
 
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
@@ -92,7 +92,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     } else {
         facts(paths, tensor)
     };
-    let facts = quote!({ use #k::Unsaid as _; #facts });
+    let facts = quote!({ use #k::ProbeDefaults as _; #facts });
     let mut extras = TokenStream::new();
     if tensor.access == Access::Writable {
         extras.extend(quote!(.exclusive()));
@@ -103,7 +103,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
         let values =
             quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request, other,);
-        let share = Typed::new(paths, owner.ty, at, "Probe").call("share_owner", values);
+        let share = Typed::new(paths, owner.ty, at, "Probe").call("share_with_owner", values);
         extras.extend(paths.share(&share));
     }
     let mut items = paths.extras(&facts, &extras);
@@ -117,7 +117,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
         let mut body = description.by(Borrow::Exclusive);
         if tensor.access == Access::Writable {
             let typed = Typed::new(paths, field.ty, field.at, "Probe");
-            let check = typed.call("writable", TokenStream::new());
+            let check = typed.call("require_writable", TokenStream::new());
             body = quote!(#check; #body);
         }
         items.extend(paths.describe(Borrow::Exclusive, &body));
@@ -141,8 +141,8 @@ fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     let lists = quote_spanned!(at=> #at_k::LentLists::<#ty>);
     Some(quote! {
         .lists(
-            { use #k::Unsaid as _; #lists::LIE_THERE },
-            |#own| { use #k::Unsaid as _; #lists::of(&#this.#member) },
+            { use #k::ProbeDefaults as _; #lists::LIE_THERE },
+            |#own| { use #k::ProbeDefaults as _; #lists::of(&#this.#member) },
         )
     })
 }
@@ -150,14 +150,17 @@ fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
 fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let k = &paths.k;
     let ty = field.ty;
-    let facts = quote!({ use #k::Unsaid as _; #k::Whole::<#ty>::FACTS });
+    let facts = quote!({ use #k::ProbeDefaults as _; #k::Whole::<#ty>::FACTS });
     let (at, member) = (field.at, &field.member);
     let typed = Typed::new(paths, ty, at, "Whole");
-    let methods = [(Borrow::Shared, "whole"), (Borrow::Exclusive, "whole_mut")]
-        .map(|(borrow, function)| paths.describe(borrow, &typed.lend(function, borrow, member)));
+    let methods = [
+        (Borrow::Shared, "describe_field"),
+        (Borrow::Exclusive, "describe_field_mut"),
+    ]
+    .map(|(borrow, function)| paths.describe(borrow, &typed.lend(function, borrow, member)));
     let this = argument(at);
     let share = typed.call(
-        "whole_share",
+        "share_field",
         quote_spanned!(at=> &#this.#member, request, other,),
     );
     let share = paths.share(&share);
@@ -187,21 +190,21 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         });
         quote!(match #this { #(#arms)* })
     };
-    let refuse = |variant: &str| quote!(#k::skipped(#name, #variant));
+    let refuse = |variant: &str| quote!(#k::reject_skipped(#name, #variant));
     let here = Span::call_site();
     let methods = [
         paths.describe(
             Borrow::Shared,
-            &each(receiver(here), "whole", None, &refuse),
+            &each(receiver(here), "describe_field", None, &refuse),
         ),
         paths.describe(
             Borrow::Exclusive,
-            &each(receiver(here), "whole_mut", None, &refuse),
+            &each(receiver(here), "describe_field_mut", None, &refuse),
         ),
     ];
     let share = paths.share(&each(
         argument(here),
-        "whole_share",
+        "share_field",
         Some(quote!(request, other,)),
         &|_| quote!(#k::None),
     ));
@@ -210,7 +213,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         let k = paths.k(*at);
         Some(quote_spanned!(*at=> #k::Whole::<#ty>::FACTS))
     });
-    let facts = quote!({ use #k::Unsaid as _; #k::Facts::of_one(&[#(#facts),*]) });
+    let facts = quote!({ use #k::ProbeDefaults as _; #k::Facts::of_one(&[#(#facts),*]) });
     let extras = paths.extras(&facts, &share);
     quote!(#extras #(#methods)*)
 }

@@ -80,7 +80,7 @@ fn whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
     let k = paths.k(at);
-    quote_spanned!(at=> #k::import_whole::<#ty>(tensor)?)
+    quote_spanned!(at=> #k::import_field::<#ty>(tensor)?)
 }
 
 fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -96,7 +96,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         let (variant, chosen) = (arm.variant.ident, arm.field?);
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
-        let fits = quote_spanned!(at=> #at_k::fits::<#ty>(&tensor));
+        let fits = quote_spanned!(at=> #at_k::accepts_tensor::<#ty>(&tensor));
         let values = arm.variant.fields.iter().map(|field| {
             let is_chosen = core::ptr::eq(field, chosen);
             let value = if is_chosen {
@@ -171,7 +171,7 @@ impl<'a> Solver<'a> {
             #checks
             #k::Ok(Self {
                 #(#others)*
-                #member: import.data::<#ty>()?,
+                #member: import.into_data::<#ty>()?,
             })
         })
     }
@@ -182,7 +182,7 @@ impl<'a> Solver<'a> {
             return;
         };
         let rank = Literal::usize_unsuffixed(entries.len());
-        checks.extend(quote!(import.rank(#rank)?;));
+        checks.extend(quote!(import.check_rank(#rank)?;));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
@@ -194,12 +194,13 @@ impl<'a> Solver<'a> {
                 {
                     // `[n, n]`: the second says what the first must be.
                     let first = &self.first_axis(entries, tokens);
-                    checks.extend(quote!(import.expect(#axis, import.extent::<_>(#first)?)?;));
+                    checks
+                        .extend(quote!(import.check_size(#axis, import.axis_size::<_>(#first)?)?;));
                 } else {
-                    self.set(field, "extent", &[axis]);
+                    self.set(field, "axis_size", &[axis]);
                 }
             } else if is_integer(tokens) {
-                checks.extend(quote!(import.expect(#axis, #tokens)?;));
+                checks.extend(quote!(import.check_size(#axis, #tokens)?;));
             } else {
                 self.unsolvable(tokens);
             }

@@ -56,7 +56,7 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
     });
     let facts = columns.iter().zip(&names).map(|(field, name)| {
         let (k, ty) = (input.krate.private(field.at), field.ty);
-        quote_spanned!(field.at=> (#name, #k::Elem::<#ty>::FACTS))
+        quote_spanned!(field.at=> (#name, #k::ElementOf::<#ty>::FACTS))
     });
     let docs = columns.iter().zip(&names).filter_map(|(field, name)| {
         let doc = field.doc.as_ref()?;
@@ -68,7 +68,7 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
-            const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
+            const COLUMNS: #k::NamedFacts = { use #k::ProbeDefaults as _; &[#(#facts),*] };
             #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
                 match name {

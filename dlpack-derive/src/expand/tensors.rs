@@ -28,13 +28,13 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             let (this, member) = (receiver(at), &field.member);
             (
                 names,
-                quote_spanned!(at=> #k::column::<#ty>(&#this.#member, name)),
+                quote_spanned!(at=> #k::describe_column::<#ty>(&#this.#member, name)),
             )
         })
         .collect();
     let names = match (&own[..], &columns[..]) {
         (own, []) => quote!(&[#(#own),*]),
-        ([], [(names, _)]) => quote!({ use #k::Unsaid as _; #names }),
+        ([], [(names, _)]) => quote!({ use #k::ProbeDefaults as _; #names }),
         (own, columns) => {
             let own = (!own.is_empty()).then(|| quote!(&[#(#own),*],));
             let columns = columns.iter().map(|(names, _)| names);
@@ -42,8 +42,8 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             let at = site(plan.columns[0].ty);
             let at_k = paths.k(at);
             // Names that are there twice are found when this is evaluated.
-            let joined = quote_spanned!(at=> #at_k::names::<{ #at_k::count(#groups) }>(#groups));
-            quote!({ use #k::Unsaid as _; &#joined })
+            let joined = quote_spanned!(at=> #at_k::concat_names::<{ #at_k::count_names(#groups) }>(#groups));
+            quote!({ use #k::ProbeDefaults as _; &#joined })
         }
     };
     let own_facts = plan.tensors.iter().map(|named| {
@@ -61,7 +61,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         [] => quote!(#k::unknown_tensor(name, #all)),
         [(_, first), rest @ ..] => {
             let rest = rest.iter().map(|(_, column)| quote!(.or_else(|| #column)));
-            quote!(#k::find(name, #all, #first #(#rest)*))
+            quote!(#k::found_or_unknown(name, #all, #first #(#rest)*))
         }
     };
     let lookup = if own.is_empty() {
@@ -94,7 +94,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote!(#c::DLPackTensors),
         quote! {
             const NAMES: &'static [&'static #k::Str] = #names;
-            const FACTS: &'static [#k::NamedFacts] = { use #k::Unsaid as _; &[#own_facts #(#column_facts),*] };
+            const FACTS: &'static [#k::NamedFacts] = { use #k::ProbeDefaults as _; &[#own_facts #(#column_facts),*] };
             #docs
             #[inline]
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
@@ -123,7 +123,7 @@ fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     });
     let k = &paths.k;
     Some(quote! {
-        const DOCS: &'static [#k::NamedDocs] = { use #k::Unsaid as _; &[&[#(#own),*], #(#columns),*] };
+        const DOCS: &'static [#k::NamedDocs] = { use #k::ProbeDefaults as _; &[&[#(#own),*], #(#columns),*] };
     })
 }
 
@@ -170,7 +170,7 @@ fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     };
     let this = receiver(at);
     let values = quote_spanned!(at=> #field, #this.#accessor(), request,);
-    Some(Typed::new(paths, ty, at, "Probe").call("share", values))
+    Some(Typed::new(paths, ty, at, "Probe").call("export_with_owner", values))
 }
 
 /// What puts the elements of an array into a field, where the key `set` says that it may.
@@ -201,7 +201,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     })
 }
 
-/// Replaces a field by an array: `replace_whole::<Vec<bool>>(&mut self.mask, fitting(tensor, ..)?)?`
+/// Replaces a field by an array: `replace_field::<Vec<bool>>(&mut self.mask, check_assigned(tensor, ..)?)?`
 fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
@@ -221,7 +221,8 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
         None => quote!(#k::None),
     };
     let facts = source_facts(paths, &named.source);
-    let fitting = quote!({ use #k::Unsaid as _; #k::fitting(tensor, #facts, #shape)? });
+    let fitting =
+        quote!({ use #k::ProbeDefaults as _; #k::check_assigned(tensor, #facts, #shape)? });
     let at = site(ty);
     let (at_k, this, member) = (paths.k(at), receiver(at), &field.member);
     let (import, replace) = match order {
@@ -230,8 +231,8 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
             quote_spanned!(at=> #at_k::replace_column_major::<#ty>),
         ),
         None => (
-            quote_spanned!(at=> #at_k::import_whole::<#ty>),
-            quote_spanned!(at=> #at_k::replace_whole::<#ty>),
+            quote_spanned!(at=> #at_k::import_field::<#ty>),
+            quote_spanned!(at=> #at_k::replace_field::<#ty>),
         ),
     };
     let name = &named.name;
@@ -243,7 +244,7 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
             }
         }},
         _ => quote! {{
-            let tensor = #k::given(tensor, #name)?;
+            let tensor = #k::require_tensor(tensor, #name)?;
             #replace(&mut #this.#member, #fitting)?
         }},
     }
@@ -267,11 +268,12 @@ fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {
     match data {
         Data::Field(field) => {
             let typed = Typed::new(paths, field.ty, field.at, "Whole");
-            typed.lend("whole", Borrow::Shared, &field.member)
+            typed.lend("describe_field", Borrow::Shared, &field.member)
         }
         Data::Present(field, ty) => {
             let (at, present) = (site(ty), present(paths, field));
-            Typed::new(paths, ty, at, "Whole").call("whole", quote_spanned!(at=> #present,))
+            Typed::new(paths, ty, at, "Whole")
+                .call("describe_field", quote_spanned!(at=> #present,))
         }
         Data::Expr(_) | Data::Raw { .. } => unreachable!("only a field is a whole tensor"),
     }
