@@ -1,6 +1,6 @@
-//! What a class declares, by macro or by hand, and what the derive finds missing.
+//! What a class declares, by macro or by hand, and the compile errors for what it does not.
 //!
-//! PyO3 evaluates the class attribute while it makes a class, and that puts everything else on it:
+//! PyO3 evaluates class attributes while it creates a class. Evaluating ours defines everything else on the class:
 //!
 //! ```text
 //! #[dlpack_pymethods] ──▶ const __dlpack_tensors__: Attributes<T>
@@ -11,16 +11,16 @@
 //! | file | job |
 //! |---|---|
 //! | `array` | `__array__`, for NumPy |
-//! | `buffer` | Python's buffer protocol: how an object is asked for a buffer |
-//! | `tensors` | attributes for the several tensors of an object |
-//! | `arrays` | the same as arrays of a library |
+//! | `buffer` | Python's buffer protocol: fills buffers over an object's data |
+//! | `tensors` | attributes for the tensors of an object |
+//! | `arrays` | attributes for the tensors of an object, as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
-//! | `iterable` | `__iter__` and `__len__`, where the class asks for them |
-//! | `hinted` | its arguments and results that stubs know more of than PyO3 |
-//! | `index` | what stands between its brackets |
-//! | `numbers` | its items as numbers of Python's |
-//! | `pickle` | how objects go to another process, and are copied |
-//! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
+//! | `iterable` | `__iter__` and `__len__`, for classes that declare them |
+//! | `hinted` | arguments and results of `Tensor` that are precise in type stubs only |
+//! | `index` | parses the index of `tensor[index]` |
+//! | `numbers` | the elements of a `Tensor` as Python numbers |
+//! | `pickle` | reduces and restores objects for `pickle` and `copy` |
+//! | `producer` | for type stubs: a protocol class for objects with `__dlpack__` |
 
 mod array;
 mod arrays;
@@ -49,10 +49,10 @@ use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
 use crate::{export::method, vtable::Exports};
 
-/// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
+/// The methods of a class, as a class attribute: what `#[dlpack_pymethods]` defines, without a macro.
 ///
-/// PyO3 evaluates class attributes while it makes the class. Evaluating this one puts `__dlpack__` and
-/// `__dlpack_device__` on the class; its value is DLPack's C exchange table.
+/// PyO3 evaluates class attributes while it creates the class. Evaluating this one defines `__dlpack__` and `__dlpack_device__`
+/// on the class; its value is DLPack's C exchange table.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, Protocol};
@@ -94,7 +94,7 @@ impl<T> Protocol<T> {
         self
     }
 
-    /// Tensors that come in through the exchange table become objects of this class, not of [`Tensor`](crate::Tensor).
+    /// Tensors imported through the exchange table become objects of this class instead of [`Tensor`](crate::Tensor).
     #[must_use]
     pub const fn importing(mut self) -> Self
     where
@@ -111,7 +111,7 @@ impl<T> Protocol<T> {
         self
     }
 
-    /// As [`Attributes::over`].
+    /// Attributes of the class that are replaced, as in [`Attributes::over`].
     #[must_use]
     pub(crate) const fn over(mut self, names: &'static [&'static str]) -> Self {
         self.parts.over = names;
@@ -143,7 +143,7 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     const OUTPUT_TYPE: PyStaticExpr = hints::Capsule::OUTPUT_TYPE;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        // PyO3 is in the middle of making this class: the object is there, its attributes come next.
+        // PyO3 is creating this class: the type object exists, and its attributes are set next.
         let class = T::type_object(py);
         if let Some(install) = self.parts.tensors {
             class.setattr("__dlpack_tensors__", install(&class, &self.parts)?)?;
@@ -152,7 +152,7 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     }
 }
 
-/// What is put on a class, as far as it is known.
+/// What a class declares.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Parts {
@@ -161,16 +161,16 @@ pub struct Parts {
     import: Option<ToPyObject>,
     info: bool,
     iterable: bool,
-    /// The library of which the attributes are arrays.
+    /// The library of the arrays that the attributes return.
     arrays: Option<&'static str>,
-    /// Attributes that are replaced: getters and methods of PyO3's, which stand there for type stubs.
+    /// Attributes that are replaced: placeholders defined with PyO3, for type stubs.
     over: &'static [&'static str],
 }
 
-/// How a class that is a tensor gets its methods, and its exchange table.
+/// Defines the methods of a class that is a tensor, and returns its exchange table.
 type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
-/// How a class gets attributes for its tensors, whose names are the result.
+/// Defines an attribute for each tensor of a class, and returns their names.
 type Install = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
@@ -223,7 +223,7 @@ fn install<'py>(
     table.install(class)
 }
 
-/// Gives a class a method; one of that name that the class has stays, unless it is there to be replaced.
+/// Defines a method on a class. Keeps the class's own method of that name, unless `over` names it.
 fn put(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
@@ -237,7 +237,7 @@ fn put(
     put(class, name, call, flags, doc)
 }
 
-/// The attributes of a class that has tensors and is none itself: the form of `#[dlpack_pymethods]` for it without a macro.
+/// The attributes of a class that has tensors but is not a tensor: what `#[dlpack_pymethods]` defines for it, without a macro.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, TensorNames};
@@ -290,7 +290,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     }
 }
 
-/// All that `#[dlpack_pymethods]` puts on a class; its value are the names of the tensors.
+/// All that `#[dlpack_pymethods]` defines on a class. The attribute's value is the tuple of the tensors' names.
 #[doc(hidden)]
 pub struct Attributes<T> {
     parts: Parts,
@@ -298,7 +298,7 @@ pub struct Attributes<T> {
 }
 
 impl<T> Attributes<T> {
-    /// What [`Class`] found out.
+    /// From the constants of [`Class`].
     #[must_use]
     pub const fn of<A: Copy, B: Copy>(_tensor: A, _tensors: B, import: Protocol<T>) -> Self
     where
@@ -313,7 +313,7 @@ impl<T> Attributes<T> {
         }
     }
 
-    /// As [`Protocol::info`].
+    /// The method `__dlpack_info__` and the keyword `version` of the draft from before DLPack 1.0.
     #[must_use]
     pub const fn info(mut self) -> Self
     where
@@ -323,7 +323,7 @@ impl<T> Attributes<T> {
         self
     }
 
-    /// `for part in obj` and `len(obj)`.
+    /// `for part in obj` and `len(obj)`, over the first axis.
     #[must_use]
     pub const fn iterable(mut self) -> Self
     where
@@ -364,7 +364,7 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     }
 }
 
-/// What a class `T` exports, itself and by name.
+/// What a class `T` exports: itself, its tensors by name, or both.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` cannot be exported from Python",
@@ -401,8 +401,8 @@ impl<T: Exports + ExportsTensors> Offers<T> for (Protocol<T>, TensorNames<T>) {
     };
 }
 
-/// Asks a type what it can do. Inherent constants win over those of the trait below, so the answer is right wherever the
-/// type is known.
+/// Asks the compiler what a type can do. The trick uses the fact that an inherent constant has higher priority than a trait's:
+/// the inherent constants, which require a bound, define the true case, and [`Otherwise`] below defines the false case.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
 
@@ -427,14 +427,14 @@ impl<T: PyClass> Class<T> {
     pub const FROZEN: PhantomData<T::Frozen> = PhantomData;
 }
 
-/// What is true of a type otherwise: it is no tensor and has none, is not made of tensors, and is no class.
+/// The false case for [`Class`]: the type is not a tensor, has no tensors, cannot be created from tensors, and is not a class.
 #[doc(hidden)]
 pub trait Otherwise {
     type Class;
     const TENSOR: Missing = Missing;
     const TENSORS: Missing = Missing;
     const IMPORT: Protocol<Self::Class> = Protocol::new();
-    /// `reduce`, beside which it is named, refuses the class.
+    /// Never called: `reduce`, which generated code names next to this constant, does not compile for the class.
     const RESTORE: Restore<Self::Class> = |_, _, _| unreachable!("this never compiled");
     const IS: NotClass = NotClass;
     const FROZEN: PhantomData<False> = PhantomData;
@@ -450,7 +450,7 @@ pub struct IsClass;
 #[doc(hidden)]
 pub struct NotClass;
 
-/// What a type has under the name of an attribute if nobody put one there.
+/// The fallback for a class that declares no attribute of these names.
 #[doc(hidden)]
 #[expect(non_upper_case_globals, reason = "the names that Python wants")]
 pub trait Forgotten {
@@ -464,7 +464,7 @@ impl<T: ?Sized> Forgotten for T {}
 #[derive(Clone, Copy)]
 pub struct Missing;
 
-/// That a class `T` has its methods; of a type that is no class, nothing is asked.
+/// Implemented if the class `T` has declared its methods, or if `T` is not a Python class.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` derives `DLPack`, but its methods are not added to the Python class",
@@ -479,7 +479,7 @@ impl<A, T: ?Sized> Attached<NotClass, T> for A {}
 impl<T> Attached<IsClass, T> for Attributes<T> {}
 #[diagnostic::do_not_recommend]
 impl<T> Attached<IsClass, T> for TensorNames<T> {}
-// A class that is a tensor is asked for both constants.
+// Generated code passes both constants of a class that is a tensor.
 #[diagnostic::do_not_recommend]
 impl<T> Attached<IsClass, T> for (Missing, Attributes<T>) {}
 #[diagnostic::do_not_recommend]
@@ -488,8 +488,7 @@ impl<T, B> Attached<IsClass, T> for (Protocol<T>, B) {}
 #[doc(hidden)]
 pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
 
-/// Stands in the body of the methods that PyO3 sees: evaluating the class attribute replaced them
-/// before anybody could call one.
+/// The body of methods that exist for type stubs only: evaluating the class attribute replaces them before they can be called.
 #[doc(hidden)]
 pub fn placeholder<T, R>(_: &Bound<'_, T>) -> PyResult<R> {
     Err(pyo3::exceptions::PySystemError::new_err(

@@ -1,4 +1,4 @@
-//! From an object to a tensor that holds it: what `__dlpack__`, the exchange table and buffers share.
+//! From an object to a tensor that keeps it alive: what `__dlpack__`, the exchange table and buffers share.
 //!
 //! ```text
 //! __dlpack__ ─────▶ arguments ──▶ ConsumerRequest ─┐
@@ -7,13 +7,13 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | parts of a tensor, and the device of one |
+//! | this file | views of a tensor's data, a tensor that shares the memory's own owner, and an object's device |
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
-//! | `arguments` | where the arguments of `__dlpack__` are parsed |
-//! | `capsule` | where a capsule is made, and where one is consumed |
+//! | `arguments` | parses the arguments of `__dlpack__` |
+//! | `capsule` | creates capsules, and reads those of other producers |
 //!
-//! What core refuses is raised by `crate::error`, with core's text. What only Python can get wrong has its text where it is
-//! refused.
+//! `crate::error` raises the core's errors, with the core's texts. Errors that only Python code can cause have their text where
+//! they are raised.
 #![expect(unsafe_code, reason = "describes and exports what a borrow keeps")]
 
 pub(crate) mod arguments;
@@ -30,10 +30,11 @@ use crate::handover::{root, unordered};
 use crate::hold::{GuardOf, Held, share};
 use crate::vtable::{Exports, Vtable};
 
-/// The tensor of an object, held by its memory alone where that keeps itself; else nothing. What is wrong with it, an export says.
+/// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
+/// if the object cannot be described (an export then reports the error).
 pub(crate) fn root_of<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
     let py = object.py();
-    // SAFETY: the guard is dropped last here.
+    // SAFETY: `_guard` outlives `value` and all that is described.
     let (value, _guard) = unsafe { share(object) }.or_fetch(py)?;
     let Ok(mut described) = value.describe() else {
         return Ok(None);
@@ -41,14 +42,14 @@ pub(crate) fn root_of<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Mana
     share_root(&mut described, None).transpose().or_fetch(py)
 }
 
-/// A part of the tensor that an object is nothing but, as `picks` says by its shape.
+/// A view of an object that is nothing but a tensor. `picks` computes the indices and slices of each axis from the shape.
 pub(crate) fn part<T: Exports>(
     object: &Bound<'_, T>,
     picks: impl FnOnce(&[i64]) -> PyResult<Vec<Pick>>,
 ) -> PyResult<Managed> {
     const { assert!(T::EXTRAS.transparent) };
     let py = object.py();
-    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+    // SAFETY: the guard outlives the description, or is moved into `Held` together with the object.
     let (value, guard) = unsafe { share(object) }.or_fetch(py)?;
     let mut part = value.describe().or_fetch(py)?;
     let picks = picks(part.shape())?;
@@ -64,22 +65,22 @@ pub(crate) fn part<T: Exports>(
         guard,
         &root.unwrap_or_else(|| object.as_any().as_borrowed()),
     );
-    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.
+    // SAFETY: the guard keeps the described memory borrowed. `Held` keeps alive the object, or the root that owns its memory.
     unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 
-/// Where the data of an object lies.
+/// The device of an object's data.
 ///
 /// # Safety
 ///
-/// The object is one of the class.
+/// The object is an instance of the class.
 pub(crate) unsafe fn device<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     class: &Vtable<G>,
 ) -> Result<Device, Raised> {
-    // SAFETY: of this class. The guard is dropped last.
+    // SAFETY: an instance of the class, by this function's contract; the guard outlives `contents`.
     let (contents, _guard) = unsafe { (class.share)(object) }?;
-    // SAFETY: borrowed right above.
+    // SAFETY: `contents` is borrowed for as long as `_guard` lives.
     let described = unsafe { (class.describe)(contents) };
     let refused = |error| refuse_of(object.py(), class.name, &error);
     Ok(described.map_err(refused)?.device())

@@ -1,24 +1,24 @@
-//! What keeps an object and its contents in place while a consumer looks at them, on whatever thread its last use ends.
+//! Keeps an exported object alive, and its contents borrowed, until the consumer releases the tensor, on any thread.
 //!
-//! An export holds the object by a reference, and the contents by a borrow in PyO3's sense if the class is not frozen.
-//! Both are given back in this order:
+//! An export owns a reference to the object. Unless the class is frozen, it also owns one of PyO3's borrow guards for the
+//! contents. Both are released in this order:
 //!
 //! ```text
-//! export ── guard ──▶ contents            deleter, or end of the capsule:
-//!    └───── Held ───▶ object                guard dropped ──▶ attached? ── yes ──▶ object given back
-//!                                                                └─ no ──▶ attach, unless Python has ended
+//! export ── guard ──▶ contents            deleter, or capsule destructor:
+//!    └───── Held ───▶ object                guard dropped ──▶ attached? ── yes ──▶ object released
+//!                                                                └─ no ──▶ attach, unless Python has shut down
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | `borrowing` | takes a borrow, shared or exclusive, and ends it: where a borrow is held |
-//! | `methods` | what a method says that cannot borrow its object |
-//! | `held` | the owners behind an export: the borrow and the object, and how both are released, also beside an exception |
-//! | `array` | the owner behind an import of an array of NumPy's: references that also stop its `resize` |
-//! | `buffer` | the owner behind an import by Python's buffer protocol: the buffer, which is given back on any thread too |
-//! | `ending` | how a capsule ends that nobody consumed |
-//! | `attached` | whether this thread is attached, asked of Python itself, and how it lets go while a device is waited for |
-//! | this one | what CPython and consumers point to for as long as the process lives |
+//! | `borrowing` | takes borrows of an object's contents, shared or exclusive, and defines the guards that end them |
+//! | `methods` | the error of a method that cannot borrow its object because an array over it is alive |
+//! | `held` | the owners behind an export (object and borrow guard), and their release, also while an exception is pending |
+//! | `array` | the owner behind an import of a NumPy array: references that also make `resize` fail |
+//! | `buffer` | the owner behind an import through the buffer protocol: the `Py_buffer` |
+//! | `ending` | capsule destructors: release a tensor that no consumer took |
+//! | `attached` | whether this thread is attached to the interpreter, and detaching while waiting for a device |
+//! | this file | values that CPython and consumers point to for the lifetime of the process |
 
 mod array;
 pub(crate) mod attached;
@@ -35,13 +35,12 @@ pub(crate) use borrowing::{AnyGuard, Borrowing, Guard, GuardOf, already_borrowed
 pub(crate) use buffer::HeldBuffer;
 pub(crate) use held::{Held, Owner, Pending, Quiet};
 
-/// Where that lies which lives as long as the process, so that leak checkers reach it: CPython keeps pointers to the
-/// definitions of methods and getters for as long as there may be a class, and consumers keep the exchange table for
-/// ever.
+/// Addresses of leaked values, so that leak checkers can still reach them. CPython keeps pointers to method and getter
+/// definitions for as long as the class exists, and consumers keep the exchange table for the lifetime of the process.
 // XAP-05
 static FOREVER: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// Keeps a value for good, and reachable. Called a few times for each class.
+/// Leaks a value and records its address in `FOREVER`. Called a few times for each class.
 pub(crate) fn keep_for_good<V: 'static>(value: V) -> &'static V {
     let value: &'static V = Box::leak(Box::new(value));
     let mut forever = FOREVER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! [`inspect`]: what a producer really exports, for people.
+//! [`inspect`]: a readable description of what a producer exports.
 #![expect(unsafe_code, reason = "looks into capsules that are not consumed")]
 
 use core::fmt::Write as _;
@@ -13,9 +13,9 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::{error::Tuple, exchange::lookup, export::capsule};
 
-/// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
+/// Describes what an object exports, as text: both kinds of capsule, field by field, and the exchange table.
 ///
-/// Nothing is consumed, and no element is read. What the producer raises becomes part of the text.
+/// No capsule is consumed, and no element is read. Exceptions of the producer become part of the text.
 ///
 /// ```no_run,standalone_crate
 /// use pyo3::prelude::*;
@@ -28,7 +28,7 @@ use crate::{error::Tuple, exchange::lookup, export::capsule};
 ///
 /// # Errors
 ///
-/// Only what Python raises while the text is made.
+/// Only exceptions that Python raises while the text is written.
 pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = object.py();
     let mut text = format!("{}\n", object.get_type().fully_qualified_name()?);
@@ -85,13 +85,13 @@ fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {
     let (tensor, name) = capsule::peek(capsule)?;
     line(text, "  capsule", &format!("{name:?}"));
     if name == capsule::LEGACY {
-        // SAFETY: the capsule holds such a tensor, and keeps it.
+        // SAFETY: a capsule of this name contains a legacy tensor, and keeps it alive.
         let tensor = unsafe { tensor.cast::<DLManagedTensor>().as_ref() };
         fields(text, &tensor.dl_tensor, false, tensor.deleter.is_some());
         return Ok(());
     }
     let tensor = tensor.cast::<DLManagedTensorVersioned>();
-    // SAFETY: the capsule holds such a tensor, of which the version is the first field.
+    // SAFETY: a capsule of this name contains a versioned tensor, whose first field is the version.
     let version = Version::from(unsafe { (*tensor.as_ptr()).version });
     line(text, "  version", &version.to_string());
     if version.major != Version::CURRENT.major {
@@ -99,7 +99,7 @@ fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {
         line(text, "  ", why);
         return Ok(());
     }
-    // SAFETY: of this version it is the whole struct, and the capsule keeps it.
+    // SAFETY: the struct has all fields in this major version, and the capsule keeps it alive.
     let tensor = unsafe { tensor.as_ref() };
     line(text, "  flags", &flags(tensor.flags));
     let padded = tensor.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
@@ -129,7 +129,7 @@ fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
     let dtype = if padded { dtype.padded() } else { dtype };
     line(text, "  dtype", &dtype.to_string());
     line(text, "  device", &Device::from(tensor.device).to_string());
-    // SAFETY: each pointer is null or has so many entries, and the capsule keeps them.
+    // SAFETY: each pointer is null or has `ndim` entries, which the capsule keeps alive.
     let list = |start| match unsafe { list_at(start, tensor.ndim) } {
         Ok(Some(list)) => Tuple(list).to_string(),
         Ok(None) => "null".to_owned(),

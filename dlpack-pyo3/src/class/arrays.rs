@@ -1,11 +1,11 @@
-//! Attributes that are arrays of a library: each access makes one, over the tensor that the attribute would be.
+//! Attributes that are arrays of a library. Each access creates one, over the tensor that the attribute would return.
 
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::{class::array::numpy_of, library::function::Library};
 
-/// A property in place of the descriptor of a tensor. The library is looked for at the first access.
+/// A property that wraps the descriptor of a tensor attribute. The library is imported on the first access.
 pub(super) fn property<'py>(
     tensor: &Bound<'py, PyAny>,
     library: &'static str,

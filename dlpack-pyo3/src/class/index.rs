@@ -1,4 +1,4 @@
-//! What stands between the brackets of a tensor: integers, slices, `...` and None, with the meaning that NumPy gives them.
+//! Parses the index of `tensor[index]`: integers, slices, `...` and None, as in NumPy.
 
 use core::{fmt::Display, iter::once};
 
@@ -9,12 +9,12 @@ use pyo3::{PyTypeInfo, prelude::*};
 
 use crate::error::{OrRaise, fail};
 
-/// What an index takes of each axis.
+/// The index or slice of each axis.
 ///
 /// # Errors
 ///
-/// `IndexError` where an axis has no such index, or there is no such axis; `TypeError` for anything else than basic
-/// indices, such as a list; and what Python says of slices.
+/// `IndexError` if an index is out of bounds or there are too many indices; `TypeError` for anything else than basic indices,
+/// such as a list; and errors of slices, as Python raises them.
 pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
     match index.cast::<PyTuple>() {
         Ok(items) => picks_of(index.py(), || items.iter(), shape),
@@ -71,20 +71,20 @@ fn size(extent: i64) -> usize {
     usize::try_from(extent).unwrap_or(usize::MAX)
 }
 
-/// The indices of a slice, from the lowest to the highest, and the step.
+/// The lowest index of a slice, the end of the range, and the step.
 fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
     let indices = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
     let Some(steps) = indices.slicelength.checked_sub(1) else {
         return Ok(Pick::Slice(0..0, 1));
     };
-    // Both are indices of the axis.
+    // `start` and `last` are indices of the axis.
     let last = indices.start + (steps as isize) * indices.step;
     let place = |index| usize::try_from(index).unwrap_or(usize::MAX);
     let (low, high) = (indices.start.min(last), indices.start.max(last));
     Ok(Pick::Slice(place(low)..place(high) + 1, indices.step))
 }
 
-/// A number, counted from the end where it is negative.
+/// An index; negative ones count from the end.
 fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize> {
     let py = item.py();
     let out = |index: &dyn Display| {
@@ -96,7 +96,7 @@ fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize
         fail!(py, PyTypeError:
             "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").fetch(py)
     };
-    // NumPy takes one for a mask.
+    // NumPy treats a `bool` as a mask.
     if item.is_instance_of::<PyBool>() {
         return Err(other());
     }

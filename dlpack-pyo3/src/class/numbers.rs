@@ -1,4 +1,4 @@
-//! The items of a [`Tensor`](crate::Tensor) as Python's own numbers, in lists where there are axes.
+//! The elements of a [`Tensor`](crate::Tensor) as Python numbers, in nested lists.
 
 use dlpack_core::Managed;
 use dlpack_core::binding::{Number, Numbers, numbers};
@@ -8,11 +8,11 @@ use pyo3::{PyTypeInfo, prelude::*, types::PyInt};
 use crate::error::fail;
 use crate::{hold::attached, values};
 
-/// All items, in a list for each axis, and for the lanes of an item where it has several.
+/// All elements, in a nested list for each axis, and for the lanes of an element if it has several.
 ///
 /// # Errors
 ///
-/// `BufferError` for memory that the processor cannot read, and for items that share bytes.
+/// `BufferError` for memory that the CPU cannot read, and for elements that share bytes.
 pub(super) fn nested<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
     let mut numbers = read(py, tensor)?;
     let view = tensor.view();
@@ -21,7 +21,7 @@ pub(super) fn nested<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'
     below(py, axes, lanes, &mut numbers)
 }
 
-/// The numbers of some axes, and of more behind them.
+/// The numbers of the axes in `axes`, followed by those in `more` (the lanes).
 fn below<'py>(
     py: Python<'py>,
     axes: &[i64],
@@ -36,7 +36,7 @@ fn below<'py>(
     };
     let list = values::list(py)?;
     if axes.is_empty() && more.is_empty() {
-        // The axis with the most of them, without a call for each.
+        // The innermost axis: no recursive call for each number.
         for number in numbers.take(usize::try_from(*extent).unwrap_or(usize::MAX)) {
             list.append(scalar(py, number)?)?;
         }
@@ -48,11 +48,11 @@ fn below<'py>(
     Ok(list.into_any())
 }
 
-/// The one number of a tensor.
+/// The only element of a tensor.
 ///
 /// # Errors
 ///
-/// An `E` where there are more, or none; and as above.
+/// An `E` if there are more elements or none; `BufferError` for memory that the CPU cannot read.
 pub(super) fn one<'py, E: PyTypeInfo>(
     py: Python<'py>,
     tensor: &Managed,
@@ -67,7 +67,7 @@ pub(super) fn one<'py, E: PyTypeInfo>(
     }
 }
 
-/// The same as an index, which only the integer of a tensor without axes is.
+/// The only element as an index: an integer of a tensor without axes. Everything else is a `TypeError`.
 pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyInt>> {
     match one::<PyTypeError>(py, tensor)?.cast_into() {
         Ok(number) if tensor.view().shape().is_empty() => Ok(number),
@@ -77,7 +77,7 @@ pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'p
     }
 }
 
-/// Whether the one number is true.
+/// Whether the only element is true.
 pub(super) fn truth(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
     one::<PyValueError>(py, tensor)?.is_truthy()
 }

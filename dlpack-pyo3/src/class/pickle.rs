@@ -1,12 +1,12 @@
-//! `pickle` and `copy`: what a tensor is on its way to another process, and how it is made again.
+//! Support for `pickle` and `copy`: how a tensor is reduced and restored.
 //!
 //! ```text
 //! dumps ──▶ __reduce_ex__ ──▶ class._restore, (bytes, data type, shape) ──▶ loads ──▶ _restore ──▶ a tensor over the bytes
 //! ```
 //!
-//! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: with a `buffer_callback` nothing is copied, and
-//! without one pickle copies them once. What is read-only is so again there. What is strided is packed first, and what lies on
-//! a device comes to the host.
+//! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: nothing is copied with a `buffer_callback`, and
+//! without one pickle copies the bytes once. A read-only tensor is restored read-only. A strided tensor is copied to C order
+//! first, and device memory is copied to the host.
 
 use core::fmt;
 
@@ -20,7 +20,7 @@ use crate::export::root_of;
 use crate::import::{from_dlpack, from_dlpack_with};
 use crate::{values, vtable::Exports};
 
-/// A class of which pickle makes objects again.
+/// A class whose objects can be restored from a pickle.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` cannot be pickled: they cannot be restored from a tensor",
     label = "the class does not derive `FromDLPack`",
@@ -32,7 +32,7 @@ pub trait Pickles: Exports + FromDLPack {}
 #[diagnostic::do_not_recommend]
 impl<T: Exports + FromDLPack> Pickles for T {}
 
-/// What `__reduce_ex__` gives for an object of a class that has `__dlpack_restore__`.
+/// The result of `__reduce_ex__` for an object of a class with `__dlpack_restore__`.
 #[doc(hidden)]
 pub fn reduce<'py, T: Pickles>(
     object: &Bound<'py, T>,
@@ -47,7 +47,7 @@ pub fn reduce<'py, T: Pickles>(
     reduced(object.as_any(), take, &class, restore, protocol)
 }
 
-/// What makes the object again that was pickled.
+/// Restores an object from its bytes, data type and shape.
 pub(crate) type Restore<T> = fn(&Bound<'_, PyAny>, Numbers, &Bound<'_, PyAny>) -> PyResult<T>;
 
 pub(super) fn restore<T: Pickles>(
@@ -58,7 +58,7 @@ pub(super) fn restore<T: Pickles>(
     T::from_dlpack(tensor_of(bytes, dtype, shape)?).or_fetch(bytes.py())
 }
 
-/// What `__reduce_ex__` gives for a tensor.
+/// The result of `__reduce_ex__` for a [`Tensor`].
 pub(super) fn reduce_tensor<'py>(
     tensor: &Bound<'py, Tensor>,
     protocol: i32,
@@ -68,7 +68,7 @@ pub(super) fn reduce_tensor<'py>(
     reduced(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
 }
 
-/// The code, bits and lanes of a data type, and whether each value has a byte of its own.
+/// The code, bits and lanes of a data type, and whether sub-byte values are padded to a byte each.
 pub(crate) type Numbers = (u8, u8, u16, bool);
 
 fn reduced<'py>(
@@ -100,7 +100,7 @@ fn reduced<'py>(
     let is_padded = values::truth(py, dtype.is_padded());
     let numbers = values::tuple(py, [code, bits, lanes, Ok(is_padded)])?;
     let bytes = memory(py, packed)?;
-    // A copy that was made to pack the elements may be written.
+    // The copy to C order is writable, even if the tensor is read-only.
     let bytes = match read_only {
         true => bytes.call_method0(intern!(py, "toreadonly"))?,
         false => bytes.into_any(),
@@ -117,7 +117,7 @@ fn reduced<'py>(
     Ok(made.into_any())
 }
 
-/// On the host, item after item.
+/// The tensor in host memory and in C order; a copy if it is not.
 fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
     let view = tensor.view();
     if view.device() == Device::CPU && view.is_contiguous() {
@@ -127,17 +127,17 @@ fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
     from_dlpack_with(tensor.as_any(), Some(Device::CPU), Some(true)).map(Tensor::new)
 }
 
-/// The bytes of a packed tensor, which they keep. A buffer of its own would say what the items are, for which Python has no
-/// words where they are of bfloat16.
+/// A view of the bytes of a packed tensor, which keeps them alive. The tensor's own buffer would have a format, which the
+/// buffer protocol lacks for types like bfloat16.
 fn memory(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
     let len = i64::try_from(tensor.view().len_bytes()).expect("no more than memory has");
     let bytes = recast(tensor.into_managed(), DataType::U8, &[len]).or_fetch(py)?;
     PyMemoryView::from(Bound::new(py, Tensor::new(bytes))?.as_any())
 }
 
-/// The tensor over bytes that were pickled, which stay where they are; but for those that lie where no item can.
+/// A tensor over pickled bytes. Copies them only if they are not aligned for the data type.
 ///
-/// Anybody may call this with anything: what comes in is checked as a tensor of any other library.
+/// Python code can call this with any arguments, so the result is validated like a tensor of another library.
 pub(super) fn tensor_of(
     bytes: &Bound<'_, PyAny>,
     (code, bits, lanes, is_padded): Numbers,
@@ -156,7 +156,7 @@ pub(super) fn tensor_of(
     for (place, extent) in extents.iter_mut().zip(shape.iter()) {
         *place = extent.extract()?;
     }
-    // Refuses what has gaps.
+    // `raw` raises an error for a buffer that is not contiguous.
     let pickle = py.import(intern!(py, "pickle"))?;
     let buffer = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
     let flat = buffer.call_method0(intern!(py, "raw"))?;
@@ -169,7 +169,8 @@ pub(super) fn tensor_of(
     }
 }
 
-/// Sees to it that the class says in which module it is found. `Tensor` cannot know: it is in that of whoever exports it.
+/// Sets the class's `__module__` to a module that exports it, where pickle can find it. For [`Tensor`] that is the module of
+/// the crate that exports the class.
 fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
     let (name, attribute) = (class.qualname()?, intern!(py, "__module__"));
@@ -199,7 +200,8 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
         if is_script || has_it(&module).is_none() {
             continue;
         }
-        // Others may have imported it from there. What Python runs has its built-in names; a module of Rust has not.
+        // Other modules may have imported the class. A Python module has `__builtins__`; the Rust module that defines the class
+        // does not.
         let own = module.cast::<PyModule>()?.dict();
         let is_home = !own.contains(intern!(py, "__builtins__"))?;
         if is_home || found.is_none() {

@@ -15,7 +15,7 @@ use crate::import::{argument, from_dlpack_with};
 use crate::library::function::{CUPY, JAX, Known, TORCH};
 use crate::values;
 
-/// A tensor that belongs to no library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
+/// A tensor of no particular library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
 ///
 /// `tensor.numpy()`, `tensor.torch()`, `tensor.jax()` and `tensor.cupy()` are arrays over the same memory. `tensor[1:, ::-2, ..., None, 3]` is
 /// a slice of it, on any device; integers, slices, `...` and None work as in NumPy. `tensor.tolist()` and, for one element,
@@ -29,7 +29,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A Python object for a tensor. Memory that nothing else holds is writable for every consumer of the object.
+    /// A Python object for a tensor. Memory that nothing else owns is writable for every consumer of the object.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
         let managed = Quiet::new(managed.shared());
@@ -235,7 +235,7 @@ impl Tensor {
     }
 
     /// Iterates over the first axis.
-    // NumPy would read a sequence without `__iter__` as one of Python objects.
+    // Without `__iter__`, NumPy would convert the sequence to an array of Python objects.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Tensors<'py>> {
         let py = slf.py();
         let builtins = py.import(intern!(py, "builtins"))?;

@@ -1,4 +1,4 @@
-//! Attributes for the tensors and columns of an object.
+//! Attributes for the tensors of an object.
 #![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
 use core::ffi::{c_int, c_void};
@@ -18,7 +18,7 @@ use crate::import::argument;
 use crate::vtable::AnyThread;
 use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
 
-/// A class whose objects hold several tensors.
+/// A class with objects that own several tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tensors to make attributes of",
     label = "the class has no `tensor` or `columns` key, or is not `Send` and `Sync`",
@@ -36,9 +36,9 @@ impl<T> ExportsTensors for T where
 {
 }
 
-/// Gives the class an attribute for each name, and all the names; the attributes are arrays of a library, if one is named.
+/// Defines an attribute for each tensor, and returns their names. With `parts.arrays` the attributes are arrays of a library.
 ///
-/// An attribute that the class already has under a name is the user's own, and stays, unless `over` names it.
+/// An attribute that the class has already is kept, unless `over` names it.
 pub(crate) fn install<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
@@ -87,7 +87,7 @@ fn install_each<'py>(
             closure: core::ptr::without_provenance_mut(index),
         });
         let getter = core::ptr::from_ref(getter).cast_mut();
-        // SAFETY: a class, and a definition that lives for ever and is only read.
+        // SAFETY: a valid type; the definition lives for the rest of the process and is only read.
         let getter = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), getter) };
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
@@ -104,14 +104,14 @@ unsafe extern "C" fn get<T: ExportsTensors>(
     object: *mut PyObject,
     index: *mut c_void,
 ) -> *mut PyObject {
-    // SAFETY: Python calls a getter attached.
+    // SAFETY: CPython calls getters attached.
     let py = unsafe { Python::assume_attached() };
     answer(py, || {
-        // SAFETY: the descriptor checked that the object is one of its class.
+        // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: as above.
+        // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
+        // SAFETY: the guard outlives the description, or is moved into `Held` together with the object.
         let (value, guard) = unsafe { share(&object) }?;
         let name = T::NAMES[index.addr()];
         let tensor = match value.share_tensor(name, None).or_raise(py)? {
@@ -120,7 +120,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
                 let descriptor = value.describe_tensor(name).or_raise(py)?;
                 let request = unordered(descriptor.device());
                 let owner = Held::new(guard, object.as_any());
-                // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+                // SAFETY: the guard keeps the described memory borrowed, and `Held` keeps the object alive.
                 unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?
             }
         };
@@ -128,7 +128,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
     })
 }
 
-/// What sets attributes of the class, if any can be set.
+/// The setter for the attributes of a class, if any of them can be set.
 const fn setter<T: ExportsTensors>() -> Option<ffi::setter> {
     if T::SETTABLE.is_empty() {
         None
@@ -142,20 +142,20 @@ unsafe extern "C" fn set<T: ExportsTensors>(
     array: *mut PyObject,
     index: *mut c_void,
 ) -> c_int {
-    // SAFETY: Python calls a setter attached.
+    // SAFETY: CPython calls setters attached.
     let py = unsafe { Python::assume_attached() };
     let (name, class) = (T::NAMES[index.addr()], <T as PyClass>::NAME);
     let set = contained(py, || {
-        // SAFETY: an object, or null where the attribute is to be deleted.
+        // SAFETY: a valid object, or null if the attribute is to be deleted.
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
         let attribute = Attribute { py, name, class };
-        // Before the object is borrowed: code of the array's library may ask for its tensors.
+        // Imported before the object is borrowed: the array's library may run code that accesses the object's tensors.
         let (tensor, found) = attribute.take(array.as_ref())?;
-        // SAFETY: the descriptor checked that the object is one of its class.
+        // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: as above.
+        // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard is dropped last.
+        // SAFETY: the guard is dropped after the last use of `value`.
         let excluded = unsafe { T::Frozen::exclude(&object) };
         let (value, _guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
         let set = value.set_tensor(name, tensor);
@@ -164,10 +164,10 @@ unsafe extern "C" fn set<T: ExportsTensors>(
     if set.is_ok() { 0 } else { -1 }
 }
 
-/// The data type and the shape of an array.
+/// The data type and shape of an array, for error messages.
 type Found = Option<(DataType, Vec<i64>)>;
 
-/// An attribute that is set, for messages.
+/// The attribute that is being set, for error messages.
 struct Attribute<'py> {
     py: Python<'py>,
     name: &'static str,
@@ -175,7 +175,7 @@ struct Attribute<'py> {
 }
 
 impl Attribute<'_> {
-    /// The tensor of an array, or nothing for `None`; and what it is, to be said where it does not fit.
+    /// Imports the array; `None` for Python's None. Also returns the array's data type and shape for error messages.
     fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, Found), Raised> {
         let Self { py, name, class } = *self;
         let Some(array) = array else {
@@ -199,7 +199,7 @@ impl Attribute<'_> {
              running; drop that array first")
     }
 
-    /// That an array does not fit the field.
+    /// The error for an array that does not fit the field.
     #[cold]
     fn unfit(&self, error: &Error, found: &Found) -> Raised {
         let Self { py, name, class } = *self;
@@ -220,7 +220,7 @@ impl Attribute<'_> {
     }
 }
 
-/// That a class `T` can be changed.
+/// Implemented if the class `T` is not frozen.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` is frozen, so none of its attributes can be set",

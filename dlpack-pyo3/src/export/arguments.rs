@@ -1,4 +1,4 @@
-//! The arguments of `__dlpack__`, read without a detour.
+//! Parses the arguments of `__dlpack__`, with a fast path for the usual ones.
 #![expect(unsafe_code, reason = "reads arguments as C hands them over")]
 
 use core::{hint::assert_unchecked, marker::PhantomData, mem::forget};
@@ -13,32 +13,31 @@ use crate::error::{OrRaise, Raised, bail, fail, raise};
 use crate::export::set_once::SetOnce;
 use crate::hold::attached;
 
-/// The one that is nearly always there first, the one of the draft last.
+/// The keywords: the most frequent one first, the one of the draft before DLPack 1.0 last.
 const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
 
-/// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
-/// always the very same object.
+/// The keywords as interned strings, in the order of `KEYWORDS`. The names of a call are nearly always these very objects.
 static INTERNED: [SetOnce<ffi::PyObject>; KEYWORDS.len()] =
     [const { SetOnce::new() }; KEYWORDS.len()];
 
-/// The integers 0 to 3: CPython has one object for each.
+/// The integers 0 to 3, of which CPython has one object each.
 static SMALL: [SetOnce<ffi::PyObject>; 4] = [const { SetOnce::new() }; 4];
 
-/// `(1, 0)`, which is nearly always the answer when the device is asked for.
+/// `(1, 0)`, the device type and index of the CPU: nearly always the result of `__dlpack_device__`.
 static CPU: SetOnce<ffi::PyObject> = SetOnce::new();
 
-/// A new reference to it.
+/// A new reference to `(1, 0)`.
 #[inline]
 pub(crate) fn cpu() -> *mut ffi::PyObject {
     let cpu = CPU.get();
-    // SAFETY: `prepare` put it there and never gives it back; only methods on classes that it prepared ask for it.
+    // SAFETY: `prepare` stored the object and never releases it; only methods of classes that were prepared call this.
     unsafe { ffi::Py_INCREF(cpu) };
     cpu
 }
 
-/// Looks up the objects that are known by their address; called before a method that reads them can be.
+/// Stores the objects that are compared by address. Called before a method that reads them is installed.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    /// Keeps the reference for good, where there is none yet.
+    /// Leaks the reference, unless another object was stored first.
     fn keep(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
         if place.set(object.as_ptr()).is_ok() {
             forget(object);
@@ -58,7 +57,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The arguments of a call by the fast convention.
+/// The arguments of a vectorcall.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments<'a, 'py> {
     py: Python<'py>,
@@ -69,11 +68,11 @@ pub(crate) struct Arguments<'a, 'py> {
 }
 
 impl<'a, 'py> Arguments<'a, 'py> {
-    /// The arguments as C hands them over.
+    /// Wraps the arguments that CPython passes to the C function.
     ///
     /// # Safety
     ///
-    /// They are those of such a call, which is still running for `'a`.
+    /// The arguments are those of a vectorcall, which runs for all of `'a`.
     #[inline(always)]
     pub(crate) unsafe fn new(
         py: Python<'py>,
@@ -90,29 +89,29 @@ impl<'a, 'py> Arguments<'a, 'py> {
         }
     }
 
-    /// The names of the keywords, if there are any.
+    /// The names of the keyword arguments, if there are any.
     #[inline(always)]
     fn names(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
-        // SAFETY: null or an object, which the caller keeps for `'a`.
+        // SAFETY: null or a valid object, which the caller of the method keeps alive for `'a`.
         let names = unsafe { Borrowed::from_ptr_or_opt(self.py, self.names) }?;
-        // SAFETY: the names of a call are a tuple of strings.
+        // SAFETY: the keyword names of a vectorcall are a tuple of strings.
         Some(unsafe { names.cast_unchecked::<PyTuple>() })
     }
 
-    /// The value that goes with the name at this index.
+    /// The value of the keyword argument at this index. Only called without positional arguments.
     #[inline(always)]
     fn value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
-        // SAFETY: a call has as many values as names, and this one no others.
+        // SAFETY: there is one value for each name, `index` is that of a name, and there are no positional values before them.
         let value = unsafe { self.values.add(index) };
-        // SAFETY: as above.
+        // SAFETY: `value` points into the array of values.
         let value = unsafe { value.read() };
-        // SAFETY: no value of a call is null.
+        // SAFETY: CPython passes no null values.
         unsafe { assert_unchecked(!value.is_null()) };
-        // SAFETY: an object, which the caller keeps for `'a`.
+        // SAFETY: a valid object, which the caller of the method keeps alive for `'a`.
         unsafe { Borrowed::from_ptr(self.py, value) }
     }
 
-    /// Whether they are [`ExportRequest::versioned`], in the words that nearly all consumers use.
+    /// Whether the arguments are those that nearly all consumers pass, which mean [`ExportRequest::versioned`].
     #[inline(always)]
     pub(crate) fn are_plain(&self) -> bool {
         let Some(names) = self.names().filter(|_| self.positional == 0) else {
@@ -133,7 +132,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
         versioned
     }
 
-    /// What they ask for. `draft` adds the keyword of the draft from before `max_version`.
+    /// Parses the request. `draft` adds the keyword `version` of the draft from before `max_version`.
     // INF-02 to INF-07
     pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         let Self { py, positional, .. } = *self;
@@ -148,7 +147,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
         for (index, name) in names.iter_borrowed().enumerate() {
             let name = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
             let name = match name.to_cow() {
-                // What no UTF-8 can say is no keyword.
+                // A name that is not valid Unicode cannot be a keyword of ours.
                 Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
                 name => name.or_raise(py)?,
             };
@@ -176,7 +175,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
     }
 }
 
-/// Whether this is a `max_version` such as nearly all consumers pass: `(1, 0)` to `(1, 3)`, known by the very objects.
+/// Whether this is a `max_version` from `(1, 0)` to `(1, 3)`, compared by the addresses of its integers.
 #[inline(always)]
 fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     let Ok(tuple) = value.cast_exact::<PyTuple>() else {
@@ -190,7 +189,7 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
 }
 
-/// An integer, or whatever passes for one; the nearest `i64` if none is equal.
+/// An integer, or an object with `__index__`; a value that does not fit becomes `i64::MIN` or `i64::MAX`.
 fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
     let py = value.py();
     value.extract::<i64>().or_else(|error| {
@@ -219,18 +218,18 @@ fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
 }
 
 fn stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
-    // Python's `bool` is an integer, and nobody means one here (STC-13).
+    // `bool` is a subclass of `int`, but a stream that is a `bool` is a mistake (STC-13).
     if value.is_instance_of::<PyBool>() {
         return Err(no_integer(value, "stream"));
     }
     match integer(value, "stream")? {
-        // Larger ones end here too, and no handle has so many bits.
+        // Values that do not fit are `i64::MAX` too, which is no stream handle.
         i64::MAX => Err(out_of_range(value, "stream")),
         stream => Ok(stream),
     }
 }
 
-/// The two numbers of a tuple.
+/// The two items of a tuple.
 fn pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
@@ -243,9 +242,9 @@ fn pair<'a, 'py>(
         bail!(py, PyTypeError: "{what} is a tuple of two integers, found {} items", tuple.len());
     }
     let item = |index| {
-        // SAFETY: an index of 2; the tuple keeps its items.
+        // SAFETY: `index` is less than 2, and the tuple has two items.
         let item = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), index) };
-        // SAFETY: an item of a tuple that lives for `'a`, and never changes.
+        // SAFETY: an item of a tuple that lives for `'a` and is immutable.
         unsafe { Borrowed::from_ptr(py, item) }
     };
     Ok((item(0), item(1)))
@@ -255,7 +254,7 @@ fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
     let (major, minor) = pair(value, "max_version")?;
     let number = |number| {
         let found = integer(number, "a part of max_version")?;
-        // What is newer than anything is as good as the newest there can be.
+        // A number that does not fit means a version newer than any that exists.
         Ok((found >= 0).then(|| u32::try_from(found).unwrap_or(u32::MAX)))
     };
     match (number(major)?, number(minor)?) {
@@ -269,7 +268,7 @@ fn dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
     let number = |number| Ok(i32::try_from(integer(number, "a part of dl_device")?));
     match (number(kind)?, number(id)?) {
         (Ok(kind), Ok(id)) => Ok(Device::new(DeviceType(kind), id)),
-        // No such device can exist, so the data cannot go there (ERR-02).
+        // No such device exists (ERR-02).
         _ => Err(fail!(value.py(), PyBufferError: "there is no device {}", &*value)),
     }
 }
@@ -279,7 +278,7 @@ fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
         return Ok(value.is_true());
     }
     let (py, class) = (value.py(), value.get_type());
-    // NumPy has a `bool` of its own.
+    // `numpy.bool` is not a subclass of `bool`.
     let is = |name: PyResult<Bound<'_, PyString>>, known| name.is_ok_and(|name| name == known);
     if is(class.module(), "numpy") && (is(class.name(), "bool") || is(class.name(), "bool_")) {
         return value.is_truthy().or_raise(py);
@@ -287,11 +286,11 @@ fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
     Err(fail!(py, PyTypeError: "copy is True, False or None, found {class}"))
 }
 
-/// The version of the draft, 60 for 0.6 and so on, as a `max_version`.
+/// Parses a version of the draft (60 for 0.6, 130 for 1.3); `None` stands for the legacy struct.
 fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Raised> {
     match integer(value, "version")? {
         ..=60 => Ok(None),
-        // INF-04: its new struct was never released, and the old one under that name would be misread.
+        // INF-04: the struct of these drafts was never released, and such a consumer would misread the legacy struct.
         found @ 61..=99 => {
             let newest = draft_number(Version::CURRENT);
             bail!(value.py(), PyBufferError:
@@ -305,7 +304,7 @@ fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Rais
     }
 }
 
-/// A version as the draft counts them: 130 for 1.3.
+/// The number of a version in the draft's form: 130 for 1.3.
 pub(crate) fn draft_number(version: Version) -> i64 {
     i64::from(version.major) * 100 + i64::from(version.minor) * 10
 }

@@ -1,4 +1,4 @@
-//! The owner behind an import of an array of NumPy's: references that keep its memory, given back on any thread.
+//! The owner behind an import of a NumPy array: references that keep its memory alive, released on any thread.
 #![expect(unsafe_code, reason = "counts references to objects on any thread")]
 
 use core::ptr::NonNull;
@@ -9,13 +9,13 @@ use crate::hold::held::{give_back_attached, while_attached};
 
 /// Two references to an array that owns its memory, or whose base does.
 ///
-/// `array.resize(..)` frees the memory unless the array has more than two references: NumPy takes two of them for those of the
-/// caller, the variable and the stack. In `list.pop().resize(..)` the caller has one, so one of ours is not enough. (On Python
-/// 3.14, where the stack borrows, NumPy 2.5 refuses where there are two at all.) NumPy gives no other way to lock an array,
-/// and does not count buffers.
+/// `array.resize(..)` frees the memory unless the array has more than two references: NumPy attributes two of them to the
+/// caller (its variable and the stack). In `list.pop().resize(..)` the caller has only one, so a single reference of ours would
+/// not prevent it. (On Python 3.14, where the stack borrows its references, NumPy 2.5 refuses from two references on.) NumPy
+/// offers no other way to lock an array, and does not count exported buffers.
 pub(crate) struct HeldArray(NonNull<ffi::PyObject>);
 
-// SAFETY: the array is only given back, attached.
+// SAFETY: the references are used for nothing but their release, which attaches to the interpreter first.
 unsafe impl Send for HeldArray {}
 
 impl HeldArray {
@@ -23,25 +23,25 @@ impl HeldArray {
     #[inline(always)]
     pub(crate) fn new(array: &Bound<'_, PyAny>) -> Self {
         let array = array.as_ptr();
-        // SAFETY: attached, and alive since the caller has it.
+        // SAFETY: `array` is a `Bound`: this thread is attached, and the object is alive.
         unsafe { ffi::Py_INCREF(array) };
-        // SAFETY: as above.
+        // SAFETY: `array` is a `Bound`: this thread is attached, and the object is alive.
         unsafe { ffi::Py_INCREF(array) };
-        // SAFETY: an object is somewhere.
+        // SAFETY: the pointer of a `Bound` is not null.
         Self(unsafe { NonNull::new_unchecked(array) })
     }
 }
 
-/// On whatever thread a consumer's last use ends, with the interpreter's lock or without.
+/// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
 impl Drop for HeldArray {
     #[inline(always)]
     fn drop(&mut self) {
         let array = self.0;
         while_attached(|| {
-            // SAFETY: attached, and one of the two references that `new` took: the other keeps the array alive.
+            // SAFETY: attached; this is one of the two references that `new` took, and the other one keeps the array alive.
             unsafe { ffi::Py_DECREF(array.as_ptr()) };
-            // SAFETY: attached, and the other one.
+            // SAFETY: attached; this is the second of the two references that `new` took.
             unsafe { give_back_attached(array) };
         });
     }

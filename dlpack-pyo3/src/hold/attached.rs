@@ -1,7 +1,7 @@
-//! Whether this thread is attached to the interpreter, and how it waits for a device: without Python, so that other
-//! threads have it meanwhile.
+//! Whether this thread is attached to the interpreter, and detaching while it waits for a device, so that other threads can run
+//! Python code.
 //!
-//! Python itself is asked: a remark of ours would be wrong as soon as code that we call lets go.
+//! CPython is asked every time. A flag of our own would be wrong as soon as code that we call detaches.
 #![expect(unsafe_code, reason = "asks, and lets go of, the interpreter")]
 
 use core::mem::{forget, transmute};
@@ -16,35 +16,38 @@ use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 use crate::error::{Halt, Raised, bail};
 use crate::hidden::{address_of, interpreter_id};
 
-/// Whether this is built for the stable ABI, which hides what a class is made of, and of threads says little.
+/// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
 
-/// `_PyThreadState_UncheckedGet`, which is in every Python, but in no stable ABI; null until it is found.
+/// The address of `_PyThreadState_UncheckedGet`, which every CPython exports but no stable ABI declares. Null until it is
+/// looked up.
 static CURRENT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Whether the stable ABI answers too. Before Python 3.12 it tells of the thread that is attached, whichever that is.
+/// Whether `PyThreadState_GetDict` of the stable ABI can tell if this thread is attached. Before Python 3.12 it answers for
+/// whichever thread is attached.
 static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 
-/// Finds out how to ask; from now on whoever waits lets go. Called before anything can be exported, and before we wait
-/// ourselves.
+/// Finds a way to tell whether a thread is attached, and makes blocking waits detach from then on. Called before anything can
+/// be exported, and before our own waits.
 pub(crate) fn prepare(py: Python<'_>) {
     let answers = py.version_info() >= (3, 12);
     STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
     if STABLE_ABI && !answers && CURRENT.load(Ordering::Relaxed).is_null() {
-        // Where it is not found, nobody lets go of the interpreter.
+        // If the function is not found, waits do not detach.
         let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
         CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
     around_blocking(aside);
 }
 
-/// Refuses an interpreter in which nobody can tell whether a thread is attached. Called before anything of it is held.
+/// Raises `ImportError` in an interpreter where a thread cannot tell whether it is attached. Called before any object of that
+/// interpreter is kept alive.
 ///
-/// Before Python 3.12, `PyGILState_GetThisThreadState` gives the thread's state of the main interpreter alone. So in another
-/// one [`attached`] would say no, and who then attaches waits for the lock that this very thread holds.
+/// Before Python 3.12, `PyGILState_GetThisThreadState` returns the thread state of the main interpreter only. In a
+/// sub-interpreter [`attached`] would therefore return `false`, and attaching would wait for a lock that this thread holds.
 #[inline]
 pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
-    // A module is used in one interpreter: PyO3 refuses to be imported in a second one.
+    // A module belongs to one interpreter: PyO3 refuses to import it in a second one.
     static IS_FINE: AtomicBool = AtomicBool::new(false);
 
     if IS_FINE.load(Ordering::Relaxed) {
@@ -59,7 +62,7 @@ pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
     Ok(())
 }
 
-/// Waits until the processor may read a tensor. Only managed memory is read by it and written on a stream.
+/// Waits until the CPU may read a tensor. Only managed memory is both readable by the CPU and written on a stream.
 #[inline]
 pub(crate) fn readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
     if device_of(tensor).device_type == DeviceType::CUDA_MANAGED {
@@ -69,23 +72,23 @@ pub(crate) fn readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether this thread is attached for certain; `false` where that is not known.
+/// Whether this thread is certainly attached; `false` if that is unknown.
 ///
-/// `PyGILState_Ensure` and `PyGILState_Release` would look for the thread's state twice, and count.
+/// Cheaper than `PyGILState_Ensure` and `PyGILState_Release`, which look up the thread state twice and count.
 #[inline]
 pub(crate) fn attached() -> bool {
-    // Wins over the function below where PyO3 has it: everywhere but in the stable ABI.
+    // Outside of the stable ABI, this import provides `PyThreadState_GetUnchecked`, and shadows the function below.
     #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
     use pyo3::ffi::compat::*;
 
-    // SAFETY: always allowed; null where no thread, or from Python 3.12 on: where this one, is not attached.
+    // SAFETY: may be called on any thread. Returns null if no thread is attached (from Python 3.12 on: if this one is not).
     let current = unsafe { PyThreadState_GetUnchecked() };
     if current.is_null() {
         return false;
     }
-    // Until Python 3.12 it is the state of whichever thread is attached. This one has a state of its own, if any,
-    // which no other thread ever attaches.
-    // SAFETY: always allowed.
+    // Before Python 3.12, `current` is the state of whichever thread is attached. This thread's own state, if it has one, is
+    // never attached by another thread, so equality means that this thread is attached.
+    // SAFETY: may be called on any thread.
     let own = unsafe { ffi::PyGILState_GetThisThreadState() };
     current == own
 }
@@ -98,38 +101,38 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     if function.is_null() {
         return null_mut();
     }
-    // SAFETY: `prepare` put the address of such a function there.
+    // SAFETY: `prepare` stored the address of a function with this signature.
     let function = unsafe { transmute::<*mut c_void, Current>(function) };
-    // SAFETY: always allowed.
+    // SAFETY: may be called on any thread.
     unsafe { function() }
 }
 
-/// Whether this thread is attached for certain, to an interpreter that somebody else may want. Who is about to wait has
-/// the time to ask in a slower way.
+/// Whether this thread is certainly attached, and other threads may need the interpreter. Slower than [`attached`], which does
+/// not matter before a wait.
 fn may_let_go() -> bool {
     let attached = if STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
-        // SAFETY: always allowed; null where this thread is not attached.
+        // SAFETY: may be called on any thread; returns null if this thread is not attached.
         !unsafe { ffi::PyThreadState_GetDict() }.is_null()
     } else {
         attached()
     };
-    // While it ends there is only one thread left to it (CAP-14).
-    // SAFETY: always allowed.
+    // During interpreter shutdown no other thread needs the interpreter (CAP-14).
+    // SAFETY: may be called at any time.
     attached && unsafe { ffi::Py_IsInitialized() } != 0
 }
 
-/// Makes a wait. It uses nothing of Python; an exception that is pending stays with the thread's state.
+/// Runs `wait` detached from the interpreter. `wait` does not use Python; a pending exception stays in the thread state.
 // CAP-16
 fn aside(wait: &mut dyn FnMut()) {
     if !may_let_go() {
         return wait();
     }
-    // SAFETY: attached.
+    // SAFETY: `may_let_go` found that this thread is attached.
     let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
     wait();
 }
 
-/// This thread while it is not attached.
+/// Detaches this thread for as long as the value lives.
 struct Detached(*mut ffi::PyThreadState);
 
 impl Drop for Detached {
@@ -137,13 +140,13 @@ impl Drop for Detached {
         type Plain = unsafe extern "C" fn(*mut ffi::PyThreadState);
         type Unwinding = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState);
 
-        // Before Python 3.14 a thread that comes back too late is ended where it is, by unwinding. PyO3 halts it
-        // instead, as newer Pythons do, but in its version 0.28 not in this function.
+        // Before Python 3.14, CPython ends a thread that attaches too late (after shutdown) by unwinding it. PyO3 halts it
+        // instead, as newer Pythons do, but PyO3 0.28 does not do so in this function. `Halt` does it here.
         let restore: Plain = black_box(ffi::PyEval_RestoreThread);
-        // SAFETY: the same function; only what may happen in it is told to the compiler.
+        // SAFETY: the same function; the ABI only tells the compiler that it may unwind.
         let restore = unsafe { transmute::<Plain, Unwinding>(restore) };
         let halt = Halt;
-        // SAFETY: the state that `aside` took from this very thread.
+        // SAFETY: the state that `PyEval_SaveThread` returned on this thread.
         unsafe { restore(self.0) };
         forget(halt);
     }

@@ -1,4 +1,4 @@
-//! Borrows of a class's contents that last as long as a consumer looks at them.
+//! Borrows of an object's contents that last until the consumer releases the tensor.
 #![expect(unsafe_code, reason = "keeps borrows that the compiler cannot see")]
 
 use core::mem::MaybeUninit;
@@ -9,55 +9,54 @@ use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, exceptions::PyBufferError, pr
 use crate::error::{Raised, bail, fail};
 use crate::hold::held::{Held, Lends, Lent, Owner};
 
-/// How the contents of an object are borrowed for as long as a consumer likes, by whether its class is frozen.
+/// How the contents of an object are borrowed, depending on whether its class is frozen.
 pub trait Borrowing<T: PyClass> {
-    /// Whether nobody can change the contents.
+    /// Whether the contents can never be borrowed mutably.
     #[doc(hidden)]
     const FROZEN: bool;
 
-    /// What ends a shared borrow when it is dropped.
+    /// The guard of a shared borrow.
     #[doc(hidden)]
     type Reader: Guard + Into<Self::Guard>;
 
-    /// What ends an exclusive borrow when it is dropped.
+    /// The guard of an exclusive borrow.
     #[doc(hidden)]
     type Writer: Guard + Into<Self::Guard>;
 
-    /// Either, of whatever class: code that has it is compiled once.
+    /// Either guard, type-erased, so that code that owns it is compiled once for all classes.
     #[doc(hidden)]
     type Guard: Send + Into<AnyGuard> + 'static;
 
-    /// Borrows the contents of an object, which are given for as long as the borrow lives; nothing if it is borrowed
-    /// mutably.
+    /// Borrows the contents of an object; `None` if they are borrowed mutably.
     ///
     /// # Safety
     ///
-    /// The contents are not used after the guard or the object is dropped.
+    /// The reference is not used after the guard is dropped or the object is released.
     #[doc(hidden)]
     unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, Self::Reader)>;
 
-    /// Borrows the contents of an object exclusively, if its class can be and is not borrowed already.
+    /// Borrows the contents of an object exclusively; an error if its class is frozen or the object is borrowed already.
     ///
     /// # Safety
     ///
-    /// As [`share`](Borrowing::share).
+    /// The reference is not used after the guard is dropped or the object is released.
     #[doc(hidden)]
     unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, Self::Writer), Raised>;
 }
 
-/// How an object of a class is borrowed.
+/// The type-erased guard of a borrow of a `T`; `()` if the class is frozen.
 pub(crate) type GuardOf<T> = <<T as PyClass>::Frozen as Borrowing<T>>::Guard;
 
-/// A borrow of an object of one class.
+/// A guard that ends a borrow of an object when it is dropped.
 pub trait Guard: Send + 'static {
-    /// What keeps both for an export.
+    /// Owns the guard and the object for an export.
     type Owner: Owner;
 
-    /// Goes into an export together with the object, which is the one that is borrowed.
+    /// Converts into the owner of an export. `object` is the object that the guard borrows from.
     fn keep(self, object: &Bound<'_, PyAny>) -> Self::Owner;
 }
 
-/// No borrow.
+/// A frozen class needs no guard.
 impl Guard for () {
     type Owner = Held<()>;
 
@@ -76,7 +75,7 @@ impl<P: Lends> Guard for P {
     }
 }
 
-/// What never changes needs no borrow: the object is enough.
+/// The contents of a frozen class never change, so a reference to the object suffices.
 impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
     const FROZEN: bool = true;
     type Reader = ();
@@ -86,7 +85,7 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
     #[inline]
     unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, ())> {
         let value: *const T = object.get();
-        // SAFETY: the contents of a Python object do not move; the caller keeps it.
+        // SAFETY: the contents of a Python object do not move, and the caller keeps the object alive while it uses them.
         Some((unsafe { &*value }, ()))
     }
 
@@ -105,50 +104,51 @@ impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
 
     #[inline]
     unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, PyClassGuard<'static, T>)> {
-        // SAFETY: the caller keeps the object until the guard is gone.
+        // SAFETY: the caller keeps the object alive until the guard is dropped, by this function's contract.
         let object = unsafe { kept(object) };
         let guard = object.extract::<PyClassGuard<'static, T>>().ok()?;
         let value: *const T = &raw const *guard;
-        // SAFETY: the guard keeps the contents borrowed, which do not move, and the caller keeps the guard.
+        // SAFETY: the contents do not move, and the caller does not use them after the guard is dropped, by this function's
+        // contract.
         Some((unsafe { &*value }, guard))
     }
 
     unsafe fn exclude<'a>(
         object: &Bound<'_, T>,
     ) -> Result<(&'a mut T, PyClassGuardMut<'static, T>), Raised> {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the object alive until the guard is dropped, by this function's contract.
         let object = unsafe { kept(object) };
         let Ok(mut guard) = object.extract::<PyClassGuardMut<'static, T>>() else {
             let class = <T as PyClass>::NAME;
             return Err(already_borrowed(object.py(), class, "borrowed"));
         };
         let value: *mut T = &raw mut *guard;
-        // SAFETY: the guard is the one way to the contents, and nobody uses it before it is dropped.
+        // SAFETY: the borrow is exclusive, and the guard itself is not used before it is dropped.
         Ok((unsafe { &mut *value }, guard))
     }
 }
 
-/// An object for as long as the caller likes.
+/// Extends the lifetime of a reference to an object.
 ///
 /// # Safety
 ///
-/// The caller keeps it for that long.
+/// The caller keeps the object alive for as long as the result is used.
 #[inline]
 unsafe fn kept<'py, T>(object: &Bound<'py, T>) -> Borrowed<'static, 'py, PyAny> {
-    // SAFETY: an object, which the caller keeps.
+    // SAFETY: a valid object, which the caller keeps alive.
     unsafe { Borrowed::from_ptr(object.py(), object.as_ptr()) }
 }
 
-/// One of PyO3's guards, of whatever class: what holds it need not be compiled for each.
+/// A type-erased guard of PyO3, so that its owner need not be compiled for each class.
 pub struct AnyGuard {
     guard: MaybeUninit<*mut ()>,
     drop: unsafe fn(*mut ()),
 }
 
-// SAFETY: `from` takes only guards that are `Send`, and nothing but their drop is done.
+// SAFETY: `from` takes only guards that are `Send`, and they are only dropped.
 unsafe impl Send for AnyGuard {}
 
-/// No borrow: what is frozen needs none.
+/// A frozen class needs no guard.
 impl From<()> for AnyGuard {
     #[inline]
     fn from((): ()) -> Self {
@@ -167,11 +167,11 @@ impl<P: Lends> From<P> for AnyGuard {
             assert!(align_of::<P>() <= align_of::<*mut ()>());
         }
         let mut place = MaybeUninit::<*mut ()>::uninit();
-        // SAFETY: there is room for it, as was checked right above.
+        // SAFETY: the guard fits into the pointer's size and alignment, as the assertions check.
         unsafe { place.as_mut_ptr().cast::<P>().write(guard) };
         Self {
             guard: place,
-            // SAFETY: only called by `drop` below, with the guard that was written right above.
+            // SAFETY: only `AnyGuard::drop` calls this, with the guard that was written to `place`.
             drop: |place| unsafe { place.cast::<P>().drop_in_place() },
         }
     }
@@ -181,21 +181,21 @@ impl Drop for AnyGuard {
     #[inline]
     fn drop(&mut self) {
         let place = self.guard.as_mut_ptr().cast();
-        // SAFETY: its one drop; what it borrows is still there.
+        // SAFETY: the guard is dropped once, here; its object is still alive.
         unsafe { (self.drop)(place) };
     }
 }
 
-/// As [`Borrowing::share`], with an exception where that fails.
+/// Borrows the contents of an object; raises `BufferError` if they are borrowed mutably.
 ///
 /// # Safety
 ///
-/// As [`Borrowing::share`].
+/// The reference is not used after the guard is dropped or the object is released.
 #[inline]
 pub(crate) unsafe fn share<'a, T: PyClass<Frozen: Borrowing<T>>>(
     object: &Bound<'_, T>,
 ) -> Result<(&'a T, GuardOf<T>), Raised> {
-    // SAFETY: passed on to the caller.
+    // SAFETY: same contract as this function's: the reference is not used after the guard or the object is gone.
     let shared = unsafe { T::Frozen::share(object) };
     let refused = || already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed");
     shared
@@ -209,7 +209,7 @@ pub(crate) fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> Raised
         "`{class}` cannot be exported now: it is {how}, by a method that is still running or by a consumer that still has its data")
 }
 
-/// PyO3's shared borrow, with a `BufferError` where it fails because a consumer has the data.
+/// PyO3's shared borrow, with a `BufferError` if it fails because a consumer has the data.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::borrow_or_buffer_error;
@@ -231,8 +231,8 @@ pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResu
     object.try_borrow().map_err(|_| in_use(object, "read"))
 }
 
-/// PyO3's exclusive borrow, with a `BufferError` where it fails because a consumer has the data: what
-/// `bytearray` does when it is to grow under a `memoryview`.
+/// PyO3's exclusive borrow, with a `BufferError` if it fails because a consumer has the data, as for a `bytearray` that is to
+/// grow while a `memoryview` of it exists.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::borrow_mut_or_buffer_error;

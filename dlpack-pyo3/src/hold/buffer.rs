@@ -1,4 +1,4 @@
-//! A buffer that an object lends by Python's buffer protocol, given back on whatever thread the last use ends.
+//! A `Py_buffer` of an object, released on any thread.
 #![expect(
     unsafe_code,
     reason = "fills a struct of Python's, and releases it on any thread"
@@ -13,37 +13,38 @@ use crate::error::Raised;
 use crate::hidden::{FORMAT, PyBuffer, STRIDES, get_buffer, release_buffer};
 use crate::hold::held::{Pending, give_back_attached, while_attached};
 
-/// A buffer, or room for one. While there is one the object keeps its memory where it is: a `bytearray` does not grow.
+/// A `Py_buffer`, or empty storage for one. While it is filled, the object does not move its memory: a `bytearray` does not
+/// grow.
 ///
-/// Some objects put pointers into the buffer that lead back into it, so it is filled where it stays.
+/// Some objects store pointers into the `Py_buffer` that point to itself, so it is filled in its final place.
 pub(crate) struct HeldBuffer(PyBuffer);
 
-// SAFETY: the buffer is only given back, attached; what it says may be read on any thread.
+// SAFETY: the buffer is used for nothing but its release, attached; its fields may be read on any thread.
 unsafe impl Send for HeldBuffer {}
 
 impl HeldBuffer {
-    /// Room for a buffer.
+    /// Empty storage for a buffer.
     #[inline]
     pub(crate) fn new() -> Self {
-        // SAFETY: it is made of numbers and pointers.
+        // SAFETY: all fields are numbers and pointers, for which zeros are valid.
         Self(unsafe { zeroed() })
     }
 
-    /// Asks `object` for its items as they are, and not to write them.
+    /// Requests a buffer of `object` with its shape, strides and format, not writable.
     #[inline]
     pub(crate) fn fill(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
         let view = &raw mut self.0;
-        // SAFETY: a place for a buffer. It stays there: whoever moves it moves one that is not used any more.
+        // SAFETY: `view` is valid for writes. It stays in place: a filled buffer is not moved while it is in use.
         if unsafe { get_buffer(object, view, STRIDES | FORMAT) } == 0 {
             return Ok(&self.0);
         }
-        // Whatever was written there is no buffer.
+        // After an error the fields are undefined; a null `obj` marks the storage as empty.
         self.0.obj = ptr::null_mut();
         Err(Raised)
     }
 }
 
-/// On whatever thread a consumer's last use ends, with the interpreter's lock or without.
+/// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
 impl Drop for HeldBuffer {
     #[inline]
@@ -53,14 +54,14 @@ impl Drop for HeldBuffer {
         };
         let view = &raw mut self.0;
         while_attached(|| {
-            // The object may go with the last of its buffers, and then its turn may have to come later.
-            // SAFETY: attached, and alive as long as the buffer.
+            // The reference keeps the object alive while its buffer is released; its own release may have to be deferred.
+            // SAFETY: attached; the buffer keeps the object alive.
             unsafe { ffi::Py_INCREF(object.as_ptr()) };
             let pending = Pending::set_aside();
-            // SAFETY: attached; `fill` filled it, and this is the last use.
+            // SAFETY: attached; `fill` filled the buffer, and it is not used again.
             unsafe { release_buffer(view) };
             drop(pending);
-            // SAFETY: attached; the reference was taken right above.
+            // SAFETY: attached; the reference was taken before the buffer was released.
             unsafe { give_back_attached(object) };
         });
     }

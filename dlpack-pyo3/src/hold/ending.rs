@@ -1,4 +1,4 @@
-//! How a capsule ends that nobody consumed, or could not be made: what keeps its tensor is given back.
+//! Capsule destructors: release the tensor of a capsule that no consumer took, or that could not be created.
 #![expect(
     unsafe_code,
     reason = "reads capsules of C, and takes tensors out of them"
@@ -14,7 +14,7 @@ use pyo3::ffi;
 
 use crate::hold::{Owner, Pending};
 
-/// The name of a capsule that `wrap` makes, or `base`.
+/// The name of a capsule that `wrap` or `base` creates.
 pub(crate) const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
     match (is_base, is_legacy) {
         (false, false) => VERSIONED,
@@ -24,62 +24,62 @@ pub(crate) const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
     }
 }
 
-/// Calls the deleter of a tensor that nobody took.
+/// Calls the deleter of a tensor that no consumer took.
 ///
 /// # Safety
 ///
-/// `tensor` is a valid tensor in this struct, nobody else has it, and the thread is attached.
+/// `tensor` points to a valid tensor in this struct, nothing else owns it, and the thread is attached.
 // CAP-21
 pub(crate) unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
     let _pending = Pending::set_aside();
     if is_legacy {
-        // SAFETY: valid and nobody else's, by the caller's contract.
+        // SAFETY: valid and owned by the caller, by this function's contract.
         unsafe { DLManagedTensor::release(tensor.cast()) };
     } else {
-        // SAFETY: as above.
+        // SAFETY: valid and owned by the caller, by this function's contract.
         unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
     }
 }
 
-/// What a dying capsule holds if nobody consumed it: if it still has its name.
+/// The tensor of a dying capsule, if no consumer took it: a consumer renames the capsule.
 ///
 /// # Safety
 ///
-/// `capsule` is a capsule of ours, in its destructor.
+/// `capsule` is a capsule that this crate created, in its destructor.
 // CAP-04, CAP-05
 #[inline]
 unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option<NonNull<c_void>> {
-    // SAFETY: a capsule; no exception is raised.
+    // SAFETY: a valid capsule, so no exception is raised.
     let current = unsafe { ffi::PyCapsule_GetName(capsule) };
     if current != name.as_ptr() {
-        // A consumer may have put another string there with the same text.
-        // SAFETY: the name of a capsule is null or a string that lives as long as it.
+        // A consumer may have set another string with the same text.
+        // SAFETY: the name of a capsule is null or a string that lives as long as the capsule.
         if current.is_null() || unsafe { CStr::from_ptr(current) } != name {
             return None;
         }
     }
-    // SAFETY: that is its name.
+    // SAFETY: `current` is the capsule's name.
     NonNull::new(unsafe { ffi::PyCapsule_GetPointer(capsule, current) })
 }
 
-/// The destructor of a capsule whose tensor is kept by such an owner: attached already, so nothing is looked up.
+/// The destructor of a capsule with a tensor that an `O` owns. CPython calls it attached, so nothing is looked up.
 pub(crate) unsafe extern "C" fn release<O: Owner>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls the destructor of our capsule.
+    // SAFETY: CPython calls this as the destructor of a capsule of ours.
     if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
-        // SAFETY: `keep` put it there for this type, and nobody took it.
+        // SAFETY: `keep` stored a tensor with an owner of this type, and no consumer took it.
         let owner = unsafe { take_back::<O>(tensor.cast()) };
-        // SAFETY: a capsule dies attached.
+        // SAFETY: CPython calls capsule destructors attached.
         unsafe { owner.release_attached() };
     }
 }
 
-/// The destructor of any other capsule of ours.
+/// The destructor of capsules of the other kinds, which calls the tensor's deleter.
 pub(crate) unsafe extern "C" fn delete_other<const IS_BASE: bool, const IS_LEGACY: bool>(
     capsule: *mut ffi::PyObject,
 ) {
-    // SAFETY: Python calls the destructor of our capsule.
+    // SAFETY: CPython calls this as the destructor of a capsule of ours.
     if let Some(tensor) = unsafe { unconsumed(capsule, name(IS_BASE, IS_LEGACY)) } {
-        // SAFETY: `keep_as` put it there, and nobody took it; a capsule dies attached.
+        // SAFETY: `keep_as` stored the tensor, and no consumer took it; CPython calls capsule destructors attached.
         unsafe { delete(tensor, IS_LEGACY) };
     }
 }

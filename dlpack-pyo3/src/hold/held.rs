@@ -1,4 +1,4 @@
-//! An object that an export holds, given back on whatever thread the last use ends.
+//! Owners of an exported object and its borrow, and their release on any thread.
 #![expect(unsafe_code, reason = "counts references to objects on any thread")]
 
 use core::cell::{Cell, RefCell};
@@ -12,48 +12,47 @@ use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
 
 use crate::hold::{attached::attached, borrowing::AnyGuard};
 
-/// What keeps an object and a borrow of its contents for an export.
+/// Keeps an object alive, and its contents borrowed, for an export.
 pub trait Owner: Send + 'static {
-    /// Ends the borrow and gives back the object.
+    /// Ends the borrow and releases the object.
     ///
     /// # Safety
     ///
     /// The thread is attached.
     unsafe fn release_attached(self);
 
-    /// The same owner, of a type that is the same for all classes.
+    /// Converts into the one type that can own objects of all classes.
     fn into_any(self, py: Python<'_>) -> Held<AnyGuard>;
 }
 
-/// An object together with a borrow of its contents.
+/// A reference to an object together with a guard that borrows its contents.
 ///
-/// The borrow ends first, and that needs no interpreter; giving back the object does. A frozen class has
-/// nothing to borrow, and its guard compiles to nothing.
+/// The guard is dropped first, which needs no interpreter; releasing the object does. For a frozen class the guard is `()`.
 pub struct Held<G> {
     guard: ManuallyDrop<G>,
     object: NonNull<ffi::PyObject>,
 }
 
-// SAFETY: the guard may be dropped on any thread (`Send`), and the object is only given back, attached.
+// SAFETY: the guard may be dropped on any thread (`G: Send`). The object is used for nothing but its release, attached.
 unsafe impl<G: Send> Send for Held<G> {}
 
 impl<G> Held<G> {
-    /// Takes a reference to `object`, whose contents `guard` borrows.
+    /// Takes a new reference to `object`. `guard` borrows the contents of that object.
     #[inline]
     pub(crate) fn new(guard: G, object: &Bound<'_, PyAny>) -> Self {
         let object = object.as_ptr();
-        // SAFETY: attached, and alive since the caller has it.
+        // SAFETY: `object` is a `Bound`: this thread is attached, and the object is alive.
         unsafe { ffi::Py_INCREF(object) };
         Self {
             guard: ManuallyDrop::new(guard),
-            // SAFETY: an object is somewhere.
+            // SAFETY: the pointer of a `Bound` is not null.
             object: unsafe { NonNull::new_unchecked(object) },
         }
     }
 
-    /// The object.
+    /// The object that is kept alive.
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> Borrowed<'_, 'py, PyAny> {
-        // SAFETY: attached, and alive for as long as this is.
+        // SAFETY: attached, as `py` shows; `self` owns a reference to the object.
         unsafe { Borrowed::from_ptr(py, self.object.as_ptr()) }
     }
 }
@@ -62,15 +61,15 @@ impl<G: Send + Into<AnyGuard> + 'static> Owner for Held<G> {
     #[inline]
     unsafe fn release_attached(self) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, so this is the one drop; the object is still alive.
+        // SAFETY: `this` is in `ManuallyDrop`, so the guard is dropped once; the object that it borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut this.guard) };
-        // SAFETY: attached, by the caller's contract; the reference is the one that `new` took.
+        // SAFETY: attached, by this function's contract; the reference is the one that `new` took.
         unsafe { give_back_attached(this.object) };
     }
 
     fn into_any(self, _: Python<'_>) -> Held<AnyGuard> {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, so the guard is taken once.
+        // SAFETY: `this` is in `ManuallyDrop`, so the guard is taken once.
         let guard = unsafe { ManuallyDrop::take(&mut this.guard) };
         Held {
             guard: ManuallyDrop::new(guard.into()),
@@ -79,21 +78,21 @@ impl<G: Send + Into<AnyGuard> + 'static> Owner for Held<G> {
     }
 }
 
-/// On whatever thread a consumer's last use ends, with the interpreter's lock or without.
+/// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
 impl<G> Drop for Held<G> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the one drop; the object that it borrows from is still alive.
+        // SAFETY: dropped once, here; the object that the guard borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
-        // SAFETY: the reference is the one that `new` took.
+        // SAFETY: `self` owns the reference, which `new` took, and does not use it again.
         unsafe { give_back(self.object) };
     }
 }
 
-/// A guard of PyO3's.
+/// One of PyO3's borrow guards, which holds a pointer to its object.
 pub trait Lends: Send + 'static {
-    /// The object that it borrows.
+    /// The object that the guard borrows from.
     fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject>;
 }
 
@@ -115,33 +114,35 @@ impl<T: PyClass<Frozen = False> + Send + Sync> Lends for PyClassGuardMut<'static
 
 #[inline]
 fn pointer<T>(object: &Bound<'_, T>) -> NonNull<ffi::PyObject> {
-    // SAFETY: an object is somewhere.
+    // SAFETY: the pointer of a `Bound` is not null.
     unsafe { NonNull::new_unchecked(object.as_ptr()) }
 }
 
-/// An object and its borrow by the guard alone, which knows both: a third of what [`Held`] takes with a guard of any class,
-/// but compiled for each.
+/// A reference to an object, together with PyO3's guard, which also stores the object's address. A third of the size of
+/// [`Held`] with a type-erased guard, but compiled for each class.
 pub struct Lent<P: Lends>(ManuallyDrop<P>);
 
 impl<P: Lends> Lent<P> {
-    /// Takes a reference to the object that is borrowed.
+    /// Takes a new reference to the object that `guard` borrows from.
     #[inline]
     pub(crate) fn new(guard: P, py: Python<'_>) -> Self {
-        // SAFETY: attached, and alive since it is borrowed.
+        // SAFETY: attached, as `py` shows; an object that is borrowed is alive.
         unsafe { ffi::Py_INCREF(guard.object(py).as_ptr()) };
         Self(ManuallyDrop::new(guard))
     }
 
+    /// Drops the guard and releases the object.
+    ///
     /// # Safety
     ///
     /// The thread is attached, and the guard is not used afterwards.
     #[inline]
     unsafe fn end(&mut self) {
-        // SAFETY: passed on to the caller.
+        // SAFETY: attached, by this function's contract.
         let object = self.0.object(unsafe { Python::assume_attached() });
-        // SAFETY: its one drop; the object is still alive.
+        // SAFETY: dropped once, by this function's contract; the object that the guard borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.0) };
-        // SAFETY: attached; the reference is the one that `new` took.
+        // SAFETY: attached, by this function's contract; the reference is the one that `new` took.
         unsafe { give_back_attached(object) };
     }
 }
@@ -149,13 +150,13 @@ impl<P: Lends> Lent<P> {
 impl<P: Lends> Owner for Lent<P> {
     #[inline]
     unsafe fn release_attached(self) {
-        // SAFETY: attached, by the caller's contract; what is in `ManuallyDrop` is not used again.
+        // SAFETY: attached, by this function's contract; the value is in `ManuallyDrop` and not used again.
         unsafe { ManuallyDrop::new(self).end() };
     }
 
     fn into_any(self, py: Python<'_>) -> Held<AnyGuard> {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, so the guard is taken once.
+        // SAFETY: `this` is in `ManuallyDrop`, so the guard is taken once.
         let guard = unsafe { ManuallyDrop::take(&mut this.0) };
         let object = guard.object(py);
         Held {
@@ -165,31 +166,31 @@ impl<P: Lends> Owner for Lent<P> {
     }
 }
 
-/// As that of [`Held`], but all of it attached: the guard is asked for its object before it ends.
+/// Drops the guard while attached too, unlike [`Held`]: the object's address is read from the guard, which needs a `Python`.
 impl<P: Lends> Drop for Lent<P> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: attached, and the one drop.
+        // SAFETY: `while_attached` attaches this thread; a value is dropped once.
         while_attached(|| unsafe { self.end() });
     }
 }
 
-/// Whether only one thread at a time is attached: then nobody else changes a count that was just read. Builds without
-/// that lock keep more in an object than a count and its class.
+/// Whether this build has the global interpreter lock. Then only one thread at a time is attached, and no other thread changes
+/// a reference count between a read and an update. Objects of free-threaded builds have more fields than a count and a class.
 const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
 
-/// Gives back a reference, on any thread.
+/// Releases a reference on any thread.
 ///
 /// # Safety
 ///
-/// The reference is the caller's to give.
+/// The caller owns the reference, and does not use it afterwards.
 #[inline]
 unsafe fn give_back(object: NonNull<ffi::PyObject>) {
-    // SAFETY: attached; the rest is passed on to the caller.
+    // SAFETY: `while_attached` attaches this thread; the caller owns the reference, by this function's contract.
     while_attached(move || unsafe { give_back_attached(object) });
 }
 
-/// Does what needs an interpreter on any thread; nothing where there is none any more.
+/// Runs `body` attached to the interpreter, on any thread; does nothing after interpreter shutdown.
 // CAP-14
 #[inline]
 pub(super) fn while_attached(body: impl FnOnce()) {
@@ -200,32 +201,33 @@ pub(super) fn while_attached(body: impl FnOnce()) {
     }
 }
 
-/// [`give_back`] on a thread that is attached.
+/// Releases a reference on a thread that is attached.
 ///
 /// # Safety
 ///
-/// As [`give_back`], and the thread is attached.
+/// The thread is attached. The caller owns the reference, and does not use it afterwards.
 #[inline]
 pub(super) unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
-    // SAFETY: attached, and alive, since there is a reference to give.
+    // SAFETY: attached, and the caller's reference keeps the object alive.
     if ONE_AT_A_TIME && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
-        // Nothing is run by this, so no exception can get in the way.
-        // SAFETY: as above.
+        // This cannot run the object's destructor, so a pending exception needs no care.
+        // SAFETY: attached; the caller owns this reference.
         unsafe { ffi::Py_DECREF(object.as_ptr()) };
     } else {
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this function's: attached, and the caller owns the reference.
         unsafe { give_back_last(object) };
     }
 }
 
-/// The same, where the object may go, and run code of anybody's.
+/// Releases a reference that may be the last one, so that the object's destructor may run arbitrary code.
 ///
-/// It may be the last to hold a tensor of another object, which goes too, and so on: as many as Python code likes, while
-/// the stack has an end. Deep inside, objects wait for the outermost call on this thread.
+/// The object may own the last reference to a tensor of another object, which is then released too, and so on. Python code can
+/// build chains of any length, but the stack is limited. At a depth of 16, objects are queued for the outermost call on this
+/// thread.
 ///
 /// # Safety
 ///
-/// As [`give_back_attached`].
+/// The thread is attached. The caller owns the reference, and does not use it afterwards.
 #[inline(never)]
 unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     const DEEPEST: usize = 16;
@@ -233,7 +235,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
         static DEPTH: Cell<usize> = const { Cell::new(0) };
         static WAITING: RefCell<Vec<NonNull<ffi::PyObject>>> = const { RefCell::new(Vec::new()) };
     }
-    // Without memory, or where the thread ends, none can wait.
+    // Queueing fails if there is no memory, or if the thread's local storage is gone. Then the release recurses.
     let wait = |waiting: &RefCell<Vec<_>>| {
         let mut waiting = waiting.borrow_mut();
         waiting.try_reserve(1).map(|()| waiting.push(object))
@@ -246,7 +248,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     DEPTH.set(depth + 1);
     let mut next = Some(object);
     while let Some(object) = next {
-        // SAFETY: attached, and the caller's to give, or a caller's on this thread that left it to wait.
+        // SAFETY: attached; the reference is the caller's, or was queued by a call on this thread that owned it.
         unsafe { ffi::Py_DECREF(object.as_ptr()) };
         let waiting = (depth == 0).then(|| WAITING.try_with(|waiting| waiting.borrow_mut().pop()));
         next = waiting.and_then(Result::ok).flatten();
@@ -254,25 +256,24 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     DEPTH.set(depth);
 }
 
-/// The same on a thread that may not be attached.
+/// Attaches this thread, and runs `body`; does nothing after interpreter shutdown.
 #[cold]
 #[inline(never)]
 fn from_outside(body: impl FnOnce()) {
-    // SAFETY: always allowed.
+    // SAFETY: may be called at any time.
     if unsafe { ffi::Py_IsInitialized() } == 0 {
         return;
     }
-    // Not `Python::attach`, which panics or hangs while the interpreter shuts down, and not a mere
-    // drop of a `Py<T>`: PyO3 would park the reference until somebody attaches (CAP-28).
-    // SAFETY: there is an interpreter; a thread that comes too late is halted here, as by CPython.
+    // `Python::attach` panics or hangs during interpreter shutdown, and dropping a `Py<T>` would defer the release until a
+    // thread attaches (CAP-28).
+    // SAFETY: the interpreter is initialized; CPython halts a thread that attaches too late.
     let state = unsafe { ffi::PyGILState_Ensure() };
     body();
-    // SAFETY: `state` is what the matching call gave.
+    // SAFETY: `state` is the result of the matching `PyGILState_Ensure`.
     unsafe { ffi::PyGILState_Release(state) };
 }
 
-/// A tensor of whoever. Python may drop the object around it while an exception is on its way, of which its deleter shall see
-/// nothing.
+/// Hides a pending exception from the deleter of a tensor: CPython may drop the object that owns it while one is pending.
 #[derive(Debug)]
 pub(crate) struct Quiet(ManuallyDrop<Managed>);
 
@@ -283,7 +284,7 @@ impl Quiet {
 
     pub(crate) fn into_inner(self) -> Managed {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, so it is taken once.
+        // SAFETY: `this` is in `ManuallyDrop`, so the tensor is taken once.
         unsafe { ManuallyDrop::take(&mut this.0) }
     }
 }
@@ -305,27 +306,27 @@ impl DerefMut for Quiet {
 impl Drop for Quiet {
     fn drop(&mut self) {
         let _pending = attached().then(Pending::set_aside);
-        // SAFETY: its one drop.
+        // SAFETY: dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }
 
-/// An exception that is on its way through this thread while we do something else.
+/// The exception that was pending on this thread, restored on drop.
 // CAP-16, CAP-17
 pub(crate) struct Pending(Option<[*mut ffi::PyObject; 3]>);
 
 impl Pending {
-    /// Only called on an attached thread.
+    /// Takes the pending exception, if any. Only called on an attached thread.
     #[inline]
     pub(crate) fn set_aside() -> Self {
-        // SAFETY: attached.
+        // SAFETY: attached, as every caller is.
         if unsafe { ffi::PyErr_Occurred() }.is_null() {
             return Self(None);
         }
         let mut parts = [core::ptr::null_mut(); 3];
         let [kind, value, trace] = &mut parts;
         #[allow(deprecated, reason = "the stable ABI of 3.10 has nothing newer")]
-        // SAFETY: attached, and three places to write to.
+        // SAFETY: attached; the three pointers are valid for writes.
         unsafe {
             ffi::PyErr_Fetch(kind, value, trace)
         };
@@ -338,7 +339,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if let Some([kind, value, trace]) = self.0 {
             #[allow(deprecated, reason = "as in `set_aside`")]
-            // SAFETY: attached still, and what `PyErr_Fetch` gave.
+            // SAFETY: still attached; the values are those of `PyErr_Fetch`, which are restored once.
             unsafe {
                 ffi::PyErr_Restore(kind, value, trace)
             };

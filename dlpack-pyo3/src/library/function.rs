@@ -1,4 +1,4 @@
-//! The function by which a library makes an array of its own of any tensor: its `from_dlpack`, found by name.
+//! The function that creates an array of a library from any tensor: its `from_dlpack`, looked up by name.
 
 use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
 use pyo3::types::{PyModule, PyString};
@@ -6,7 +6,7 @@ use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::{error::fail, library::not_installed};
 
-/// A library of arrays, by the name or the module that somebody gave at run time.
+/// An array library, by its name or module, chosen at run time.
 ///
 /// As an argument it takes both:
 ///
@@ -27,27 +27,27 @@ pub struct Library {
     kind: Kind,
 }
 
-/// What is to be known of a library.
+/// How a library creates arrays.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
     Usual,
-    /// Its C API does it better.
+    /// Has a C API that is faster and supports more.
     Numpy,
-    /// Takes the legacy capsule of a tensor, and nothing else.
+    /// Accepts nothing but the capsule of a legacy tensor.
     TakesCapsule,
 }
 
 impl Library {
-    /// The library of this name, imported if it is not yet.
+    /// The library of this name, imported if necessary.
     ///
-    /// The name is that of a module, as `"torch"`, or a dotted path in one. What it leads to has a function
-    /// `from_dlpack`, or is the function itself, as `"onnxruntime.OrtValue.ortvalue_from_dlpack"`. Of `"jax"`, `"mlx"` and
-    /// `"tensorflow"` it is known where they have it.
+    /// The name is that of a module, such as `"torch"`, or a dotted path in one. The path leads to an object with a function
+    /// `from_dlpack`, or to the function itself, as `"onnxruntime.OrtValue.ortvalue_from_dlpack"` does. For `"jax"`, `"mlx"`
+    /// and `"tensorflow"` the path is filled in.
     ///
     /// # Errors
     ///
-    /// `ModuleNotFoundError` with what to install, `ImportError` if there is no such function, and whatever the library
-    /// raises when it is imported.
+    /// `ModuleNotFoundError` with what to install, `ImportError` if there is no such function, and whatever the library raises
+    /// when it is imported.
     pub fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
         let path = match name {
             "jax" => "jax.dlpack",
@@ -74,12 +74,12 @@ impl Library {
         Ok(Self { function, kind })
     }
 
-    /// Whether it is NumPy itself.
+    /// Whether the library is NumPy.
     pub(crate) fn is_numpy(&self) -> bool {
         self.kind == Kind::Numpy
     }
 
-    /// What the function makes of an object that exports a tensor.
+    /// Creates an array of the library from an object that exports a tensor.
     pub(crate) fn call<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(object.py());
         if self.kind == Kind::TakesCapsule {
@@ -111,7 +111,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Library {
     }
 }
 
-/// Why a path leads nowhere.
+/// The error for a path that cannot be resolved.
 #[cold]
 fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyAttributeError>(py) {
@@ -124,7 +124,7 @@ fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
     not_installed(py, error, root, &why)
 }
 
-/// A library that has a name of its own here: found once.
+/// A library that this crate refers to by name, looked up once.
 pub(crate) struct Known(&'static str, PyOnceLock<Library>);
 
 impl Known {
@@ -132,7 +132,7 @@ impl Known {
         Self(name, PyOnceLock::new())
     }
 
-    /// The library.
+    /// Imports the library on the first call.
     pub(crate) fn find(&self, py: Python<'_>) -> PyResult<&Library> {
         self.1.get_or_try_init(py, || Library::named(py, self.0))
     }

@@ -1,8 +1,8 @@
-//! PyTorch: its class of tensors, found once PyTorch is there, and the states of a tensor that DLPack cannot say.
+//! PyTorch's tensor class, detected once PyTorch is imported, and tensor states that DLPack cannot describe.
 //!
-//! A tensor with the conjugate or the negative bit shows other numbers than its memory holds. Its exchange table does not
-//! look at these bits, `Tensor.__dlpack__` only at the first. A tensor that requires grad belongs to a graph that learns
-//! nothing of reads and writes by others: the method refuses it, the table does not.
+//! A tensor with the conjugate or negative bit shows other values than its memory holds. The exchange table ignores both bits,
+//! and `Tensor.__dlpack__` ignores the second. A tensor that requires grad is part of an autograd graph, which does not see
+//! reads and writes by other libraries: the method refuses such a tensor, the table does not.
 
 use dlpack_core::{DataType, abi};
 use pyo3::types::PyType;
@@ -11,14 +11,14 @@ use pyo3::{intern, prelude::*, sync::PyOnceLock};
 use crate::hidden::class_attribute;
 use crate::library::{is_of, lossy::Loss, module_class};
 
-/// What is needed of PyTorch.
+/// The attributes of PyTorch that this crate uses.
 struct Torch {
     tensor: Py<PyType>,
     is_conj: Py<PyAny>,
     is_neg: Py<PyAny>,
 }
 
-/// PyTorch, once it was found.
+/// PyTorch's attributes, if it has been imported.
 fn found(py: Python<'_>) -> Option<&'static Torch> {
     static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
@@ -30,7 +30,7 @@ fn found(py: Python<'_>) -> Option<&'static Torch> {
 
 #[cold]
 fn find(py: Python<'_>) -> Option<Torch> {
-    // Another module of this name, or one that is being imported, has no such class.
+    // Another module named `torch`, or one that is still being imported, has no such class.
     let tensor = module_class(intern!(py, "torch"), intern!(py, "Tensor"))?;
     let method = |name| tensor.getattr_opt(name).ok()?.map(Bound::unbind);
     Some(Torch {
@@ -45,7 +45,7 @@ pub(crate) fn is_tensor_class(class: &Bound<'_, PyAny>) -> bool {
     found(class.py()).is_some_and(|torch| torch.tensor.is(class))
 }
 
-/// Whether an object is a tensor of PyTorch, of which no subclass overrides `__dlpack__`.
+/// Whether an object is a PyTorch tensor whose class does not override `__dlpack__`.
 pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     let Some(torch) = found(py) else {
@@ -59,11 +59,11 @@ pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
             .is_some_and(|(own, found)| own.is(&found))
 }
 
-/// What an import of a tensor of PyTorch would lose; the data type, where it is known, spares questions.
+/// What an import of a PyTorch tensor would lose. With the exported data type, fewer states need to be checked.
 ///
 /// # Errors
 ///
-/// What a subclass raises that PyTorch asks: one with `__torch_function__`.
+/// Any exception of a subclass with `__torch_function__`, which PyTorch calls.
 pub(crate) fn loss(tensor: &Bound<'_, PyAny>, dtype: Option<DataType>) -> PyResult<Option<Loss>> {
     let py = tensor.py();
     let Some(torch) = found(py) else {
@@ -71,14 +71,14 @@ pub(crate) fn loss(tensor: &Bound<'_, PyAny>, dtype: Option<DataType>) -> PyResu
     };
     let says = |method: &Py<PyAny>| method.bind(py).call1((tensor,))?.is_truthy();
     let code = dtype.map(DataType::code);
-    // Any type may have the negative bit, by a private function of PyTorch.
+    // A tensor of any type may have the negative bit: a private function of PyTorch sets it.
     if says(&torch.is_neg)? {
         return Ok(Some(Loss::Negative));
     }
     if code.is_none_or(|code| code == abi::kDLComplex) && says(&torch.is_conj)? {
         return Ok(Some(Loss::Conjugate));
     }
-    // PyTorch differentiates by numbers with a fraction only.
+    // Autograd supports floating-point and complex types only.
     let is_whole = |code| matches!(code, abi::kDLInt | abi::kDLUInt | abi::kDLBool);
     if !code.is_some_and(is_whole) && tensor.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
         return Ok(Some(Loss::Gradient));

@@ -1,5 +1,5 @@
-//! Loom models of the slots. A thread of a model has its `Rows` in a variable, as loom does not end a thread's statics before
-//! others have joined it.
+//! Loom models of the slots. A thread of a model has its `Rows` in a local variable, as loom does not drop a thread's statics
+//! before other threads have joined it.
 #![expect(unsafe_code, reason = "uses memory as the holder of a view does")]
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use loom::{model, thread};
 
 use super::*;
 
-/// A number that views lend.
+/// A number that views borrow.
 struct Number(UnsafeCell<u32>);
 
-// SAFETY: it is used through registered views only; that this is enough is what loom checks.
+// SAFETY: accessed through registered views only; loom checks that this suffices.
 unsafe impl Sync for Number {}
 
 impl Rows {
@@ -21,7 +21,7 @@ impl Rows {
         Self { reading, writing }
     }
 
-    /// A view of the number, if no other one of this thread forbids it.
+    /// A view of the number, unless another view of this thread overlaps it.
     fn view(&mut self, writes: bool) -> Option<Registration> {
         let slot = self.add(&Span::new(64, &[1], &[1], 1, 1), writes);
         slot.ok().map(|slot| Registration(Some(slot)))
@@ -52,12 +52,12 @@ fn a_view_that_another_thread_drops_was_read_before_its_array_is_written() {
     });
 }
 
-/// A thread ends before its last view, and leaves its slots to two others.
+/// A thread ends before its last view, and leaves its slots to two other threads.
 #[test]
 fn a_slot_is_not_reused_while_a_view_has_it() {
     model(|| {
         let mut rows = Rows::new();
-        // As many as there are slots: the last one is the first that others look at.
+        // As many views as there are slots: other threads check the last slot first.
         let mut views: Vec<_> = (0..8).map(|_| rows.view(false)).collect();
         let last = views.pop();
         drop((views, rows));
