@@ -1,6 +1,7 @@
-//! The derive macros of `dlpack-core`: syntax to plan to a few calls into core. They know no DLPack number.
+//! The derive macros of `dlpack-core` and `dlpack-pyo3`: they parse attributes into a plan, and expand it into a few calls of
+//! the core. No constant of DLPack is defined here.
 //!
-//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`: the macros are documented once for both, under `docs`.
+//! Use the macros through `dlpack_core` (feature `derive`) or `dlpack_pyo3`. Both share the documentation in `docs`;
 //! `docs/dlpack.md` is the grammar of `#[dlpack(..)]`.
 
 #![forbid(unsafe_code)]
@@ -45,8 +46,8 @@ pub fn derive_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Core, item.into()).into()
 }
 
-// Where a derive is forgotten rustc lists all that know the attribute by their names here, these too; two macros of one
-// crate cannot have one name, and a crate more for each user is too much for that.
+// If a derive is missing, rustc suggests all derives with this attribute by the names in this crate. Two macros of one crate
+// cannot share a name, and a second macro crate would cost every user compile time, so these have the prefix `Py`.
 
 #[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(PyDLPack, attributes(dlpack))]
@@ -72,7 +73,7 @@ pub fn derive_py_record(item: TokenStream) -> TokenStream {
     derive(Derive::Record, Root::Pyo3, item.into()).into()
 }
 
-/// Gives a Python class the methods by which consumers ask for its tensor.
+/// Adds DLPack's methods to a Python class.
 #[proc_macro_attribute]
 pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream {
     if STUBS {
@@ -83,14 +84,14 @@ pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream 
     complete::behind(|| complete::of_options(options), tokens).into()
 }
 
-/// What `#[dlpack_pymethods]` comes back to in a build for type stubs.
+/// The callback of `#[dlpack_pymethods]` in builds for type stubs.
 #[doc(hidden)]
 #[proc_macro]
 pub fn dlpack_pymethods_knowing(answer: TokenStream) -> TokenStream {
     methods::answered(answer.into()).into()
 }
 
-/// Whether PyO3 collects what it needs for type stubs. The tests say it themselves.
+/// Whether this is a build for type stubs. Tests pass the value explicitly.
 const STUBS: bool = cfg!(all(feature = "stubs", not(test)));
 
 fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
@@ -115,7 +116,7 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
     complete::behind(|| complete::of_derive(derive, root, &item), tokens)
 }
 
-/// Parse, check, plan, check, expand; `None` when mistakes were collected.
+/// Parses, plans and expands an item; `None` if errors were reported.
 fn run(
     derive: Derive,
     item: &syn::DeriveInput,

@@ -1,4 +1,5 @@
-//! The calls that tensors and fields become, each at the user's own tokens, so that rustc's errors land there.
+//! Generates the calls for tensors and their fields, each with the span of the user's tokens, so that rustc's errors point
+//! there.
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -11,7 +12,7 @@ use crate::syntax::input::{Field, Input, Member};
 use crate::syntax::krate::{At, end_site, parenthesis, site};
 use crate::syntax::role::Role;
 
-/// The paths that every item uses: the crate (`c`) and its private part (`k`).
+/// The paths that generated code uses: the crate (`c`) and its private module (`k`).
 pub(crate) struct Paths<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) c: At<'a>,
@@ -25,7 +26,7 @@ pub(crate) enum Borrow {
     Exclusive,
 }
 
-/// The value as a closure of [`Paths::extras`] knows it, at the user's place.
+/// The parameter of the closures in [`Paths::extras`], with the user's span.
 pub(crate) fn argument(at: Span) -> Ident {
     Ident::new("this", Span::call_site().located_at(at))
 }
@@ -56,20 +57,20 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The table of what is known beside how the value is described: what the types say, and these calls.
+    /// The constant `EXTRAS`: the facts that follow from the types, and these calls.
     pub(crate) fn extras(&self, facts: &TokenStream, calls: &TokenStream) -> TokenStream {
         let k = &self.k;
         quote!(const EXTRAS: #k::Extras<Self> = #k::of_types::<Self>(#facts) #calls;)
     }
 
-    /// How the value is exported without being kept.
+    /// The call that registers how the value is exported without keeping the struct alive.
     pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
         let this = argument(Span::call_site());
         quote!(.share(|#this, request, other| #body))
     }
 }
 
-/// What a call needs that asks for the traits of a type: its generic arguments, and the route that they lead through.
+/// The parts of a call that depends on the traits of a type: its generic arguments, and the route that selects the trait.
 pub(crate) struct Typed<'a> {
     at: Span,
     k: At<'a>,
@@ -79,7 +80,7 @@ pub(crate) struct Typed<'a> {
 
 impl<'a> Typed<'a> {
     pub(crate) fn new(paths: &Paths<'a>, ty: &Type, at: Span, probe: &str) -> Self {
-        // No name of the expansion is in here, so all of it can pass for the user's own type.
+        // All tokens have the span of the user's type. None of them is resolved by the hygiene of the expansion.
         let own = ty.span();
         let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
         Self {
@@ -90,7 +91,7 @@ impl<'a> Typed<'a> {
         }
     }
 
-    /// The call, with these values in front of the route.
+    /// The call, with these arguments before the route.
     pub(crate) fn call(&self, function: &str, values: impl ToTokens) -> TokenStream {
         let Self {
             at,
@@ -102,7 +103,7 @@ impl<'a> Typed<'a> {
         quote_spanned!(*at=> #k::#function::<#arguments>(#values #route))
     }
 
-    /// The call with a field of the value.
+    /// The call with a borrow of a field.
     pub(crate) fn lend(&self, function: &str, borrow: Borrow, member: &Member<'_>) -> TokenStream {
         let at = self.at;
         let this = receiver(at);
@@ -112,9 +113,9 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// A type for the compiler to find, `Inferred<_>`. A call whose bounds do not hold is blamed on the
-/// argument that they are about, and this one stretches over all of the user's tokens: an expression
-/// is underlined from its first token to its last, if both come from the same hand.
+/// A type argument for the compiler to infer, `Inferred<_>`. If a bound of the call fails, rustc points to the argument with
+/// that bound. The tokens of this argument span all of the user's tokens: rustc underlines from the first to the last token if
+/// both have the same hygiene.
 fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     let mut trees = tokens.to_token_stream().into_iter();
     let first = trees
@@ -125,12 +126,12 @@ fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
-/// `Parts::new().shape(..) .. .describe(..)`, but for how the value is borrowed.
+/// `Parts::new().shape(..) .. .describe(..)`, without the choice of how the value is borrowed.
 pub(crate) struct Description<'a> {
     pub(crate) parts: TokenStream,
     /// The loan of the data.
     data: Box<dyn Fn(Borrow) -> TokenStream + 'a>,
-    /// Where `describe` is called.
+    /// The span of the end of the call to `describe`.
     to: Span,
 }
 
@@ -146,7 +147,7 @@ impl Description<'_> {
 }
 
 pub(crate) fn description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -> Description<'a> {
-    // An expression that lends what it does not keep is blamed from here to `describe`.
+    // If an expression borrows from a temporary, rustc's error spans from here to `describe`.
     let (from, to) = match &tensor.data {
         Data::Expr(expr) => (site(expr), end_site(expr)),
         _ => (Span::call_site(), Span::call_site()),
@@ -209,7 +210,7 @@ pub(crate) fn policy_calls(policy: &Policy) -> TokenStream {
     quote!(#legacy #release)
 }
 
-/// The loan of the data. The whole call lies at the user's type, so that rustc's errors do too.
+/// The loan of the data. The whole call has the span of the user's type, for rustc's errors.
 fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> TokenStream + 'a> {
     let loan = match data {
         Data::Field(field) => {
@@ -235,8 +236,8 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
             let (data_k, len_k) = (paths.k(data_at), paths.k(len_at));
             let data = quote_spanned!(data_at=> #data_k::address(#data));
             let len = quote_spanned!(len_at=> #len_k::len(#len)?);
-            // The `unsafe` is the user's own token, braces and all: the promise, and any lint on it,
-            // are hers.
+            // The `unsafe` and its braces are the user's own tokens: the user makes the promise, and lints on it are the user's
+            // too.
             let mut call = Group::new(Delimiter::Brace, quote!(#k::raw(#data_name, #len_name)));
             call.set_span(token.span());
             quote! {
@@ -249,7 +250,7 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
     Box::new(move |_| loan.clone())
 }
 
-/// A call with an expression, whose bounds are blamed on all of it.
+/// A call with an expression; errors about its bounds underline the whole expression.
 pub(crate) fn checked(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> TokenStream {
     let (at, inferred) = (site(expr), inferred(paths, expr));
     let (k, function) = (paths.k(at), Ident::new(function, at));
@@ -262,7 +263,7 @@ pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     quote_spanned!(field.at=> #k::present(&#this.#member, #name)?)
 }
 
-/// `shape::<[usize; 3]>(&self.dims)` and its like.
+/// The call for one property of the layout, such as `shape::<[usize; 3]>(&self.dims)`.
 pub(crate) fn value(
     paths: &Paths<'_>,
     role: Role,
@@ -281,7 +282,7 @@ pub(crate) fn value(
             let (k, this, function) = (paths.k(at), receiver(at), Ident::new(function.name(), at));
             quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
         }
-        // A stream is tied to what keeps it, and a value that is gone at the end of the line keeps nothing.
+        // The stream must be borrowed from what keeps it alive. A temporary would be dropped at the end of the statement.
         Slot::Expr(expr) if role == Role::Stream && !is_place(expr) => {
             let at = site(expr);
             let k = paths.k(at);
@@ -320,7 +321,7 @@ fn list_entry(paths: &Paths<'_>, entry: &Entry) -> TokenStream {
     }
 }
 
-/// The type that stands for the shape where its number of axes matters.
+/// The type that represents the shape where its number of axes matters.
 pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
     match shape {
         Some(Slot::Field(field)) => {
@@ -338,7 +339,7 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
     }
 }
 
-/// What the types alone say, for checks at compile time; with `Unsaid` in scope.
+/// The facts that follow from the types, for checks at compile time; needs `Unsaid` in scope.
 pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
     let data = match &tensor.data {
@@ -348,13 +349,13 @@ pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
             quote_spanned!(at=> #k::Probe::<#ty>::FACTS)
         }
         Data::Expr(_) => quote!(#k::Facts::UNKNOWN),
-        // A raw pointer is one of the processor, unless the key `device` says another.
+        // A raw pointer is one to host memory, unless the key `device` is given.
         Data::Raw { .. } => quote!(#k::Facts::HOST),
     };
     facts_over(paths, tensor, data)
 }
 
-/// The same, where it is known what its data says.
+/// The facts of a tensor, given those of its data.
 pub(crate) fn facts_over(paths: &Paths<'_>, tensor: &Tensor<'_>, data: TokenStream) -> TokenStream {
     let k = &paths.k;
     let mut facts = data;

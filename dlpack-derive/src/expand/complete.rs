@@ -1,15 +1,15 @@
-//! Completion of keys in editors: what stands in the user's attributes, once more, as names that are imported.
+//! Completion of keys in editors: repeats the user's keys as imports.
 //!
-//! rust-analyzer completes an import out of what its module has, and finds the place in the user's attribute from which
-//! its tokens came. So each key becomes
+//! rust-analyzer completes an import from the items of its module, and maps the tokens back to the user's attribute. So each
+//! key becomes
 //!
 //! ```text
 //! use ::dlpack_core::__private::keys::on_field::readonly as _;
 //! ```
 //!
-//! in an item that stands first in an expansion, as rust-analyzer looks no further than the first token of a place, which an
-//! error has too. Compilers are not given it: an item more for each class, which they would have to read and forget, takes
-//! them some percent longer.
+//! The imports are in the first item of an expansion, because rust-analyzer stops at the first token with the same span, and
+//! compile errors have such tokens too. They are generated for rust-analyzer only: compilers would take a few percent longer
+//! for an additional item for each class.
 
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ use crate::syntax::krate::Krate;
 use crate::syntax::role::{Form, Role, Site};
 use crate::syntax::root::Root;
 
-/// What is expanded, behind its keys where an editor wants them.
+/// Prepends the imports of `keys` to an expansion, if rust-analyzer expands it.
 pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) -> TokenStream {
     if !is_wanted() {
         return expanded;
@@ -33,7 +33,7 @@ pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) 
     all
 }
 
-/// Whether it is rust-analyzer that expands: the program that it runs macros in has a name of its own.
+/// Whether rust-analyzer runs the macro, by the name of its executable.
 fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| {
@@ -43,7 +43,7 @@ fn is_wanted() -> bool {
     })
 }
 
-/// The keys of a derive.
+/// The imports for the keys of a derive.
 pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> TokenStream {
     let is_row = matches!(derive, Derive::Element | Derive::Record);
     let mut found = Vec::new();
@@ -81,14 +81,14 @@ pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> Token
     imports(root, &found)
 }
 
-/// The options of a class.
+/// The imports for the options of `#[dlpack_pymethods]`.
 pub(crate) fn of_options(options: TokenStream) -> TokenStream {
     let mut found = Vec::new();
     keys(options, Site::Methods, &mut found);
     imports(Root::Pyo3, &found)
 }
 
-/// The names of one list, and of the lists in it.
+/// Collects the keys of a list, and of the lists in it.
 fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
     let trees: Vec<_> = tokens.into_iter().collect();
     let is_comma =
@@ -106,7 +106,7 @@ fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
                 keys(list.stream(), of, found);
             }
         }
-        // A word of the language is no name.
+        // A Rust keyword cannot be imported.
         if syn::parse2::<Ident>(quote!(#name)).is_ok() {
             names.push(name.clone());
         }
@@ -129,7 +129,7 @@ fn imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
     }
 }
 
-/// The module of core that has the keys of a site.
+/// The core's module with the keys of a site.
 pub(crate) const fn place(site: Site) -> &'static str {
     match site {
         Site::Struct => "on_struct",

@@ -1,4 +1,4 @@
-//! `DLPack`: from the plan to a few calls into core, never logic.
+//! Generates `DLPack`: a few calls of the core, without logic.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -54,11 +54,11 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
     tokens
 }
 
-/// `impl Expression`: the user's expression in a method of its own.
+/// `impl Expression`: the user's expression as the body of a method.
 fn expression_of(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> TokenStream {
     let Paths { c, k, .. } = paths;
     let value = checked(paths, expr, function);
-    // An expression that lends what it does not keep is blamed from here to its end.
+    // If the expression borrows from a temporary, rustc's error spans from here to the expression's end.
     let at_k = paths.k(site(expr));
     let given = parenthesis(quote!(#value.given()), end_site(expr));
     let value = quote_spanned!(site(expr)=> #at_k::Ok #given);
@@ -72,13 +72,13 @@ fn expression_of(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> Token
     paths.input.implement_sent(quote!(#k::Expression), items)
 }
 
-/// What the type of that expression says.
+/// The facts that follow from the expression's type.
 fn facts_given(paths: &Paths<'_>) -> TokenStream {
     let k = &paths.k;
     quote!(#k::facts_given::<Self>())
 }
 
-/// The tensor that it is.
+/// The description of the expression's tensor.
 fn described_given(paths: &Paths<'_>, parts: &TokenStream) -> TokenStream {
     let k = &paths.k;
     quote!(#k::described_given(self, #parts))
@@ -125,7 +125,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     items
 }
 
-/// Shape and strides where they lie, if one field has both: core asks its type whether it is a `Layout`.
+/// Shape and strides as they are stored, if one field has both: the core checks whether its type is a `Layout`.
 fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
         (&tensor.shape, &tensor.strides)

@@ -1,4 +1,4 @@
-//! `Element`: a struct of one scalar type is a trailing axis of its fields.
+//! Generates `Element`: a struct with fields of one scalar type, which become a trailing axis.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -39,7 +39,7 @@ pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option
     Some(expand(&Paths::new(input), fields, transparent))
 }
 
-/// Scalars that differ visibly; core compares the others by their types.
+/// Reports scalar types that differ by their tokens; the core compares the types themselves.
 fn one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
     let mut scalars = fields
         .iter()
@@ -58,7 +58,7 @@ fn one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
     }
 }
 
-/// The scalar of a field, also inside an array.
+/// The scalar type of a field or of an array's elements.
 fn innermost(ty: &Type) -> Option<&Ident> {
     match peel(ty) {
         Type::Array(array) => innermost(&array.elem),
@@ -66,7 +66,7 @@ fn innermost(ty: &Type) -> Option<&Ident> {
     }
 }
 
-/// What is done with a field, asked where its type stands.
+/// The core's handle for a field, with the span of the field's type.
 fn part(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (own, ty) = (field.ty.span(), field.ty);
     let k = paths.k(own);
@@ -75,7 +75,7 @@ fn part(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 
 fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenStream {
     let Paths { input, k, .. } = paths;
-    // All that follows from the first field's scalar is said where its type stands.
+    // The items that depend on the first field's scalar type have the span of that type.
     let own = fields
         .first()
         .map_or_else(Span::call_site, |field| field.ty.span());
@@ -98,7 +98,7 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
             let (at, member) = (field.at, &field.member);
             let (this, part) = (receiver(at), part(paths, field));
             let mutable = exclusive.then(|| quote_spanned!(at=> mut));
-            // One statement each: rustc blames the start of a chain for its end.
+            // Separate statements, as rustc reports an error in a method chain at its start.
             quote_spanned!(at=> let walk = walk.field(&#mutable #this.#member, #part);)
         };
         fields.iter().map(step).collect()
@@ -137,7 +137,7 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
             #methods
         },
     );
-    // The sizes of a generic struct are known only where it is used.
+    // The size of a generic struct is only known where it is used.
     if input.generics.params.is_empty() {
         let (at, ident) = (site(input.ident), input.ident);
         let k = input.krate.private(at);

@@ -1,4 +1,4 @@
-//! `FromDLPack`: the same attributes read backwards, from an imported tensor to the fields that describe it.
+//! Generates `FromDLPack`: solves the same attributes for the fields, given an imported tensor.
 
 use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -45,7 +45,7 @@ pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<To
     ))
 }
 
-/// What leads out of the struct cannot lead back.
+/// Reports keys that cannot be inverted.
 fn refuse(claims: &Claims<'_>, cx: &Ctxt) {
     for claim in claims.iter() {
         let one_way = match claim.role {
@@ -89,7 +89,7 @@ fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     quote_spanned!(at=> <#ty as #k::Default>::default())
 }
 
-/// The first variant whose field takes the tensor.
+/// Creates the first variant with a field that accepts the tensor.
 fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     let k = &paths.k;
     let tries = arms.iter().filter_map(|arm| {
@@ -117,7 +117,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     quote!(#(#tries)* #k::Err(#k::no_variant(#name, tensor)))
 }
 
-/// Finds the value of every field.
+/// Finds the value of each field.
 struct Solver<'a> {
     paths: &'a Paths<'a>,
     fields: &'a [Field<'a>],
@@ -192,7 +192,7 @@ impl<'a> Solver<'a> {
                     .iter()
                     .any(|(known, _)| core::ptr::eq(*known, field))
                 {
-                    // `[n, n]`: the second says what the first must be.
+                    // In `[n, n]`, the size of the second axis must equal that of the first.
                     let first = &self.first_axis(entries, tokens);
                     checks.extend(quote!(import.expect(#axis, import.extent::<_>(#first)?)?;));
                 } else {
@@ -260,7 +260,7 @@ impl<'a> Solver<'a> {
 
     fn unsolvable(&self, tokens: &TokenStream) {
         let message = "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
-        // What the user wrote begins behind the `self.` that was put before it.
+        // The error points to the user's tokens, after the `self.` that was added.
         let trees: Vec<_> = tokens.clone().into_iter().collect();
         let first = if names_field(&trees) { 2 } else { 0 };
         let error = match (trees.get(first), trees.last()) {
@@ -274,7 +274,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Whether a field comes first: `self.rows ..`, and no method.
+/// Whether the expression starts with a field, `self.rows ..`, and not with a method call.
 fn names_field(trees: &[TokenTree]) -> bool {
     match trees {
         [
@@ -291,7 +291,7 @@ fn is_integer(tokens: &TokenStream) -> bool {
     matches!(expr::single(tokens), Some(TokenTree::Literal(_)))
 }
 
-/// The plain field name that an entry consists of, as `rows` or `self.rows`.
+/// The name of the field, if the expression is nothing else: `rows` or `self.rows`.
 fn plain_member(tokens: &TokenStream) -> Option<String> {
     let trees: Vec<_> = tokens.clone().into_iter().collect();
     match &trees[..] {

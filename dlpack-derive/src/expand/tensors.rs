@@ -1,4 +1,4 @@
-//! Further tensors: an accessor for each, and `DLPackTensors` over all of their names.
+//! Generates additional tensors: an accessor for each, and `DLPackTensors` with all names.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -41,7 +41,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             let groups = quote!(&[#own #(#columns),*]);
             let at = site(plan.columns[0].ty);
             let at_k = paths.k(at);
-            // Names that are there twice are found when this is evaluated.
+            // Evaluating the constant reports duplicate names.
             let joined = quote_spanned!(at=> #at_k::names::<{ #at_k::count(#groups) }>(#groups));
             quote!({ use #k::Unsaid as _; &#joined })
         }
@@ -107,7 +107,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     tokens
 }
 
-/// What is written about tensors, if anything can be.
+/// The doc comments of the tensors, if there are any.
 fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let own = plan.tensors.iter().filter_map(|named| {
         let (name, doc) = (&named.name, named.doc?);
@@ -150,7 +150,7 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     }
 }
 
-/// The export of a tensor by a clone of its field, where the key `owner` says so.
+/// Exports a tensor with a clone of its field as the owner, if the key `owner` is set.
 fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     let (Source::Tensor(tensor), true) = (&named.source, named.owner) else {
         return None;
@@ -173,7 +173,7 @@ fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     Some(Typed::new(paths, ty, at, "Probe").call("share", values))
 }
 
-/// What puts the elements of an array into a field, where the key `set` says that it may.
+/// `set_tensor`, which copies an array into a field with the key `set`.
 fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let Paths { c, k, .. } = paths;
     let settable = || plan.tensors.iter().filter(|named| named.set.is_some());
@@ -201,7 +201,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     })
 }
 
-/// A field, and what is made for it of an array: `self.mask = import_whole::<Vec<bool>>(fitting(tensor, ..)?)?`
+/// The assignment to a field: `self.mask = import_whole::<Vec<bool>>(fitting(tensor, ..)?)?`
 fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
@@ -244,7 +244,7 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     }
 }
 
-/// What the types say of a tensor, for checks at compile time.
+/// The facts that follow from a tensor's types, for checks at compile time.
 fn source_facts(paths: &Paths<'_>, source: &Source<'_>) -> TokenStream {
     let ty = match source {
         Source::Tensor(tensor) => return facts(paths, tensor),

@@ -1,4 +1,4 @@
-//! One tensor: where its data is and what lays it out, by field or by expression; the rules between its keys.
+//! One tensor: its data and its layout, each a field or an expression, and the rules between its keys.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Expr, ExprLit, Lit, Type};
@@ -11,7 +11,7 @@ use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
 use crate::syntax::ty::{is_pointer, owned_container, peel};
 
-/// Where the elements are.
+/// The data of a tensor.
 pub(crate) enum Data<'a> {
     Field(&'a Field<'a>),
     /// A field of type `Option<ty>`.
@@ -24,7 +24,7 @@ pub(crate) enum Data<'a> {
     },
 }
 
-/// What says one thing about the layout.
+/// The source of one property of the layout.
 pub(crate) enum Slot<'a> {
     Field(&'a Field<'a>),
     Expr(TokenStream),
@@ -33,7 +33,7 @@ pub(crate) enum Slot<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// As the buffer's type allows.
+    /// As the type of the data allows.
     Natural,
     ReadOnly,
     Writable,
@@ -58,7 +58,7 @@ pub(crate) struct Tensor<'a> {
     pub(crate) policy: Policy,
 }
 
-/// What a struct says for all of its tensors.
+/// The keys on a struct that apply to all of its tensors.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Policy {
     pub(crate) legacy_refuse: bool,
@@ -84,7 +84,7 @@ impl Policy {
     }
 }
 
-/// The field names that expressions may use.
+/// The field names that are in scope in expressions.
 pub(crate) fn names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
     let named = |field: &'a Field<'a>| match field.member {
         Member::Named(ident) => Some(ident),
@@ -94,7 +94,7 @@ pub(crate) fn names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
 }
 
 impl<'a> Data<'a> {
-    /// From `data` or `unsafe(data = .., len = ..)`.
+    /// From the key `data` or `unsafe(data = .., len = ..)`.
     pub(crate) fn new(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Self> {
         match (claim.field, claim.value) {
             (Some(field), _) => {
@@ -132,7 +132,7 @@ impl<'a> Data<'a> {
                 _ => None,
             });
             if tokens.is_none() {
-                // With one of the two there, it is the one that wants its other half.
+                // If one of the two keys is given, the error for the missing one points to it.
                 let at = parts.first().map_or(token, |part| &part.key);
                 let message = format!(
                     "missing `{}`: write `unsafe(data = .., len = ..)`",
@@ -154,7 +154,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// The field, if the tensor lies in one.
+    /// The field that is the data, if it is one.
     pub(crate) const fn field(&self) -> Option<&'a Field<'a>> {
         match self {
             Self::Field(field) => Some(field),
@@ -162,7 +162,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Whether it certainly knows no device of its own that a stream could belong to.
+    /// Whether the data's type certainly has no device that a stream could belong to.
     fn lacks_device(&self) -> bool {
         match self {
             Self::Field(field) => owned_container(field.ty).is_some(),
@@ -291,7 +291,8 @@ fn check_holes(shape: Option<&Slot<'_>>, strided: bool, cx: &Ctxt) {
     }
 }
 
-/// A list against anything whose length shows; two fields are core's to compare, by their types.
+/// Compares the ranks of shape and strides if one is a list and the other's length is visible. The core compares two fields
+/// by their types.
 fn check_rank(shape: Option<&Slot<'_>>, strides: &Slot<'_>, claim: Claim<'_>, cx: &Ctxt) {
     let Some(shape) = shape else { return };
     if !matches!((shape, strides), (Slot::List(..), _) | (_, Slot::List(..))) {
@@ -313,7 +314,7 @@ fn check_rank(shape: Option<&Slot<'_>>, strides: &Slot<'_>, claim: Claim<'_>, cx
 }
 
 impl Slot<'_> {
-    /// The number of axes where the source shows it.
+    /// The number of axes, if the tokens show it.
     fn visible_rank(&self) -> Option<usize> {
         match self {
             Self::List(entries, _) => Some(entries.len()),

@@ -1,4 +1,4 @@
-//! Further tensors: where each has its data and its name from.
+//! Additional tensors: the data and the name of each.
 
 use proc_macro2::{Ident, Span};
 use syn::LitStr;
@@ -78,7 +78,7 @@ pub(super) fn plan<'a>(
     found
 }
 
-/// What is set is packed, and of the type that the field is of.
+/// Reports keys that `set` excludes: the array that is assigned becomes contiguous, with the type of the field.
 fn packed(keys: &Claims<'_>, cx: &Ctxt) {
     for claim in keys.iter() {
         let is_elsewhere = match claim.role {
@@ -114,7 +114,7 @@ fn free_data<'a>(
     }
 }
 
-/// The name of a tensor: an accessor in Rust, an attribute in Python.
+/// The name of a tensor, for its accessor in Rust and its attribute in Python.
 fn name(claim: &Claim<'_>, keys: &[Attr], cx: &Ctxt) -> Option<(String, Span)> {
     let given = keys.iter().find_map(|key| match &key.value {
         Value::Text(text) if key.role == Role::Name => Some(text),
@@ -155,7 +155,7 @@ fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
     usable(name, text.span(), cx)
 }
 
-/// The accessor must not hide a method of the traits.
+/// Reports names with an accessor that would shadow a method of the traits.
 fn usable(name: String, at: Span, cx: &Ctxt) -> Option<(String, Span)> {
     if name == "tensor" || name == "mut" {
         let message = format!(

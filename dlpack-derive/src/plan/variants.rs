@@ -1,4 +1,4 @@
-//! An enum: the field of each variant that the tensor is left to.
+//! An enum: the field of each variant that is its tensor.
 
 use super::Arm;
 use crate::plan::claim::Claims;

@@ -1,5 +1,5 @@
-//! Types that visibly cannot be what their field is. rustc refuses them as well, by traits of core that cannot say what to
-//! write in their place; behind an alias that is all there is.
+//! Rejects field types that cannot fit, as far as their tokens show it. rustc rejects them too, by the traits of the core, but cannot say
+//! what to write instead. Behind an alias, rustc's error is the only one.
 
 use syn::Type;
 
@@ -10,7 +10,7 @@ use crate::syntax::input::Input;
 use crate::syntax::ty::{counted, optional, owned_container, slice_object, vectors};
 
 impl Plan<'_> {
-    /// That no field is visibly of a type that cannot be exported.
+    /// Reports fields with types that cannot be exported, as far as their tokens show it.
     pub(crate) fn check_types(&self, input: &Input<'_>, cx: &Ctxt) {
         if !matches!(self.main, Main::None) {
             for rc in input.fields().filter_map(|field| counted(field.ty)) {
@@ -19,7 +19,7 @@ impl Plan<'_> {
             }
         }
         for ty in self.data_types() {
-            // Around anything else it may be a type of the user's own.
+            // An `Option` of another type may be the user's own type with that name.
             if optional(ty).and_then(owned_container).is_some() {
                 let message = "an `Option` may hold no data: store an empty container instead of `None`, \
                                or make the field a tensor that may be absent, `#[dlpack(tensor)]`";
@@ -37,7 +37,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The types of the fields that are data, inside the `Option` of a tensor that may be missing.
+    /// The types of the data fields; for an optional tensor the type inside of the `Option`.
     fn data_types(&self) -> impl Iterator<Item = &Type> {
         fn visible<'a>(data: &Data<'a>) -> Option<&'a Type> {
             match data {

@@ -1,4 +1,4 @@
-//! The way to the inventories of a class and of its records, and back with them; see `expand::inventory`.
+//! Requests the inventories of a class and its records from the macros that their derives define; see `expand::inventory`.
 //!
 //! ```text
 //! Batch! { [to] (options) impl .. } ──▶ to! { [to] {names, [Row]} (options) impl .. }
@@ -10,16 +10,16 @@ use quote::{ToTokens, quote};
 use syn::LitStr;
 use syn::parse::Parser;
 
-/// What the derive knows of a class.
+/// What the derive knows about a class.
 #[derive(Default)]
 pub(crate) struct Inventory {
     /// The object itself is a tensor.
     pub(crate) tensor: bool,
-    /// Names of tensors, and what is written about each.
+    /// The names of the tensors, with the doc comment of each.
     pub(crate) named: Vec<(String, String)>,
 }
 
-/// Asks for the inventory of the type at `path`.
+/// Calls the macro at `path`, which calls `to` with the inventory of the type.
 pub(crate) fn ask(
     path: &impl ToTokens,
     to: &impl ToTokens,
@@ -29,9 +29,9 @@ pub(crate) fn ask(
     quote!(#path! { [#to] (#options) #item })
 }
 
-/// What comes back.
+/// The arguments of the callback.
 pub(crate) enum Answer {
-    /// The records of a field are to be asked as well: what to expand to.
+    /// An inventory of records is still missing: the macro call to expand to.
     Ask(TokenStream),
     Complete {
         inventory: Inventory,
@@ -71,7 +71,7 @@ impl Answer {
     }
 }
 
-/// `tensor`, `("name", "doc")` and `[path::of::Rows]`.
+/// Reads the entries of an inventory: `tensor`, `("name", "doc")` and `[path::of::Rows]`.
 fn read(
     entries: TokenStream,
     inventory: &mut Inventory,

@@ -1,4 +1,4 @@
-//! `#[dlpack_pymethods]`: what it adds to the user's `#[pymethods]`, and what it says where it cannot.
+//! `#[dlpack_pymethods]`: the items that it adds to the user's `#[pymethods]`, and its errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -12,8 +12,8 @@ use crate::syntax::krate::{Krate, site};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
-/// The block, and errors. With an inventory it has typed methods for PyO3 to write into type stubs: they take the compiler
-/// as long as all the rest of a class.
+/// Expands the attribute: the block and compile errors. With an inventory, typed methods are added for PyO3 to write into type
+/// stubs. They double the compile time of a class.
 pub(crate) fn expand(
     options: TokenStream,
     item: TokenStream,
@@ -26,7 +26,7 @@ pub(crate) fn expand(
     errors
 }
 
-/// The same, once the inventory is there: the derive left it under the name of the class.
+/// Requests the inventory first, for type stubs: the derive has defined a macro under the name of the class.
 pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
     let Item::Impl(block) = Item::read(item.clone()) else {
         return expand(options, item, None);
@@ -34,7 +34,7 @@ pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
     if !block.is_class() || !block.has_attr("pymethods") {
         return expand(options, item, None);
     }
-    // Mistakes in them are reported when the answer is there.
+    // The same mistakes in the options are reported by the callback.
     let cx = Ctxt::new(Root::Pyo3);
     let krate = Krate::of(&attr::options(options.clone(), &cx), Root::Pyo3);
     drop(cx.into_compile_errors());
@@ -47,7 +47,7 @@ pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
-/// Goes on with what came back.
+/// The callback: expands the attribute, or requests the next inventory.
 pub(crate) fn answered(answer: TokenStream) -> TokenStream {
     match Answer::read(answer) {
         Some(Answer::Ask(tokens)) => tokens,
@@ -64,7 +64,7 @@ pub(crate) fn answered(answer: TokenStream) -> TokenStream {
     }
 }
 
-/// The block with our items; where a mistake was reported, with as much of them as keeps rustc quiet.
+/// The block with the generated items; after an error, with just enough of them to avoid further errors of rustc.
 pub(crate) fn run(
     options: TokenStream,
     item: TokenStream,
@@ -81,11 +81,11 @@ pub(crate) fn run(
 struct Options<'a> {
     info: bool,
     iterable: bool,
-    /// Where it is asked for.
+    /// The span of the option, if it is set.
     pickle: Option<Span>,
-    /// For type stubs.
+    /// Set in builds for type stubs.
     inventory: Option<&'a Inventory>,
-    /// The library of which attributes are arrays.
+    /// The library of the arrays that attributes return.
     arrays: Option<LitStr>,
     krate: Krate,
 }
@@ -125,7 +125,7 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
             block.with(bare(options, &block).unwrap_or_default())
         };
     }
-    // Without this, PyO3 would complain of the same thing, or rustc of its attributes.
+    // Otherwise PyO3 would report the same mistake, or rustc would report PyO3's attributes.
     block.remove_attr("pymethods");
     let had_attributes = block.remove_inert();
     if !block.of.is_empty() {
@@ -155,7 +155,7 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
     quote!(#item impl #ty { #constant })
 }
 
-/// What is wrong lies in front of the item, where nothing but our own attribute stands.
+/// Reports an error at the attribute itself, as the missing attribute has no tokens.
 fn missing(cx: &Ctxt, message: &str) {
     cx.push(syn::Error::new(Span::call_site(), message));
 }
@@ -186,14 +186,14 @@ fn of_other(
 
 const CONSTANT: &str = "__dlpack_tensors__";
 
-/// The constant that the derive asks for, and that PyO3 evaluates with the attribute. `over`: the getters that are to go.
+/// The constant that the derive's check reads, and that PyO3 evaluates. `over` names the getters that it replaces.
 fn constant(
     options: &Options<'_>,
     self_ty: &TokenStream,
     attribute: Option<TokenStream>,
     over: &[&str],
 ) -> TokenStream {
-    // A class that cannot be exported is named where the block names it.
+    // If a class cannot be exported, the error points to its name in the block.
     let at = site(self_ty);
     let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
@@ -215,13 +215,13 @@ fn constant(
     }
 }
 
-/// The constant alone, as Rust sees it: all that others ask for where a mistake was reported.
+/// The constant without PyO3's attribute: suffices for the derive's check after an error was reported.
 fn bare(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
     let is_there = block.defines(CONSTANT).is_some();
     (!is_there).then(|| constant(options, &block.self_ty, None, &[]))
 }
 
-/// Everything that is added; the names that the user took herself are reported.
+/// All items that are added. Reports names that the block defines already.
 fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let mut names = vec![
         CONSTANT,
@@ -274,8 +274,8 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     items
 }
 
-/// The methods of the protocol, as PyO3 writes them into stubs. With the class attribute come C functions
-/// of the same names, which is what runs, and whose text `help()` shows.
+/// Placeholders for the methods of the protocol, for type stubs. The class attribute replaces them by C functions of the same
+/// names, which also define the docstrings that `help()` shows.
 fn placeholders(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let (version, no_version, info) = if options.info {
@@ -312,10 +312,10 @@ fn placeholders(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// A method that the class may have already, likewise.
+/// A placeholder for a method that the class may define itself.
 type Placeholder = fn(&Options<'_>) -> TokenStream;
 
-/// What NumPy asks for.
+/// A placeholder for `__array__`.
 fn array_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -330,7 +330,7 @@ fn array_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// What a loop asks for.
+/// A placeholder for `__iter__`.
 fn iter_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -342,7 +342,7 @@ fn iter_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// What `len` asks for.
+/// A placeholder for `__len__`.
 fn len_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -354,11 +354,11 @@ fn len_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// An attribute, likewise.
+/// A placeholder for the attribute of a tensor.
 fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     let here = Span::call_site();
     let (p, k) = (options.krate.root(here), options.krate.private(here));
-    // Of `fn get_price` alone PyO3 would make the getter of `price`.
+    // PyO3 would derive the getter's name `price` from `fn get_price`; the explicit name avoids clashes.
     let attribute = syn::parse_str::<Ident>(&format!("r#{name}")).ok()?;
     let function = format_ident!("__dlpack_get_{name}");
     let doc = (!doc.is_empty()).then(|| quote!(#[doc = #doc]));
@@ -379,7 +379,7 @@ fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     })
 }
 
-/// What `pickle` and `copy` call.
+/// The methods that `pickle` and `copy` call.
 fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let at_k = options.krate.private(at);

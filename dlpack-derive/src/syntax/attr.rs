@@ -1,4 +1,4 @@
-//! The grammar of one `#[dlpack(..)]`: its tokens become keys with values; what they mean together is not asked here.
+//! The grammar of one `#[dlpack(..)]`: parses its tokens into keys with values. How keys combine is decided in `plan`.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -9,14 +9,14 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr;
 use crate::syntax::role::{Form, Role, Site};
 
-/// One key as the user wrote it.
+/// One key, with its value.
 pub(crate) struct Attr {
     pub(crate) role: Role,
     pub(crate) key: Ident,
     pub(crate) value: Value,
 }
 
-/// What followed the key.
+/// The value of a key.
 pub(crate) enum Value {
     Flag,
     Expr(TokenStream),
@@ -26,7 +26,7 @@ pub(crate) enum Value {
     List(Vec<Attr>),
 }
 
-/// Reads every `#[dlpack(..)]` of one item. A mistake loses its key only: the next comma starts afresh.
+/// Parses all `#[dlpack(..)]` of an item. After an error, parsing continues at the next comma.
 pub(crate) fn read(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
     let mut found = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
@@ -48,7 +48,7 @@ pub(crate) fn read(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
     found
 }
 
-/// Reads the options of `#[dlpack_pymethods(..)]`.
+/// Parses the options of `#[dlpack_pymethods(..)]`.
 pub(crate) fn options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
     let mut found = Vec::new();
     let read = |input: ParseStream<'_>| {
@@ -85,7 +85,7 @@ fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
                 expr::take(input);
             }
         }
-        // Nothing but a comma can be next; at the end there is none.
+        // The next token is a comma, or the list ends.
         let _: Option<Token![,]> = input.parse().ok();
         if let Some(list) = found.last() {
             loose_entries(input, list, site, cx);
@@ -93,7 +93,8 @@ fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
     }
 }
 
-/// Takes the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports them once.
+/// Consumes the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports one error for
+/// all.
 fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
     let (Role::Shape | Role::Strides | Role::ByteStrides, Value::Expr(first)) =
         (list.role, &list.value)
@@ -113,7 +114,7 @@ fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
     }
 }
 
-/// Whether the tokens up to a comma are one word or number that is no key of the site, nor nearly one.
+/// Whether the tokens up to a comma are a single name or number that is neither a key of the site nor similar to one.
 fn is_loose(tokens: &TokenStream, site: Site) -> bool {
     match expr::single(tokens) {
         Some(TokenTree::Literal(literal)) => !literal.to_string().contains('"'),
@@ -228,7 +229,7 @@ fn value(
     }
 }
 
-/// Strings and a bare `_` are no values of any key that takes an expression.
+/// Rejects strings and a bare `_`, which are not valid for any key with an expression.
 fn expression(tokens: TokenStream, role: Role, cx: &Ctxt) -> Result<TokenStream> {
     let wrong = match expr::single(&tokens) {
         Some(TokenTree::Literal(literal)) if literal.to_string().contains('"') => "a string",
@@ -242,7 +243,7 @@ fn expression(tokens: TokenStream, role: Role, cx: &Ctxt) -> Result<TokenStream>
     Err(Error::new_spanned(tokens, message))
 }
 
-/// `C` or `F` without quotes, as all of the value.
+/// `C` or `F` without quotes, as the whole value.
 fn bare_order(input: ParseStream<'_>) -> Option<()> {
     let ahead = input.fork();
     let word = ahead.parse::<Ident>().ok()?;
@@ -250,14 +251,14 @@ fn bare_order(input: ParseStream<'_>) -> Option<()> {
     (ends && (word == "C" || word == "F")).then_some(())
 }
 
-/// A string literal that is all of the value.
+/// A string literal, as the whole value.
 fn literal(input: ParseStream<'_>) -> Option<LitStr> {
     let ahead = input.fork();
     let text = ahead.parse::<LitStr>().ok()?;
     (ahead.is_empty() || ahead.peek(Token![,])).then_some(text)
 }
 
-/// The name of a module, or the one of two words that the string of a key is.
+/// Checks a string value: the name of a module, or one of two words.
 fn one_of(role: Role, text: &LitStr) -> Result<()> {
     let words = match role {
         Role::Order => ["C", "F"],
@@ -282,7 +283,7 @@ fn one_of(role: Role, text: &LitStr) -> Result<()> {
     Err(Error::new(text.span(), message))
 }
 
-/// Whether Python takes it for names with dots between them.
+/// Whether Python accepts the text as a dotted path.
 fn is_dotted(path: &str) -> bool {
     let is_name = |name: &str| {
         let starts = name.starts_with(|first: char| first == '_' || first.is_alphabetic());

@@ -1,8 +1,8 @@
-//! What a type shows by its tokens alone; the rest is core's to ask of its traits.
+//! Recognizes types by their tokens alone; the core checks the others by their traits.
 
 use syn::{GenericArgument, Ident, Path, PathArguments, Type, TypeParamBound, TypePath};
 
-/// A type without the parentheses and invisible groups around it.
+/// Removes parentheses and invisible groups around a type.
 pub(crate) fn peel(mut ty: &Type) -> &Type {
     loop {
         ty = match ty {
@@ -13,7 +13,7 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
     }
 }
 
-/// `Vec`, `Box` or `array` for a type that is visibly one of them.
+/// `Vec`, `Box` or `array`, if the tokens of a type show that it is one of them.
 pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
     match peel(ty) {
         Type::Array(_) => Some("array"),
@@ -25,13 +25,13 @@ pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
     }
 }
 
-/// Whether a type is visibly one list of numbers.
+/// Whether the tokens of a type show that it is a single list of numbers.
 pub(crate) fn is_list(ty: &Type) -> bool {
     let ty = peel(ty);
     matches!(ty, Type::Tuple(_) | Type::Reference(_)) || owned_container(ty).is_some()
 }
 
-/// The name of a type that is visibly a scalar.
+/// The name of a scalar type, if the tokens show that it is one.
 pub(crate) fn scalar(ty: &Type) -> Option<&Ident> {
     const SCALARS: [&str; 15] = [
         "bool", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
@@ -44,12 +44,12 @@ pub(crate) fn scalar(ty: &Type) -> Option<&Ident> {
     SCALARS.iter().any(|name| ident == name).then_some(ident)
 }
 
-/// Whether a type is visibly a raw pointer.
+/// Whether the tokens of a type show that it is a raw pointer.
 pub(crate) fn is_pointer(ty: &Type) -> bool {
     matches!(peel(ty), Type::Ptr(_))
 }
 
-/// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of rows, without its parameters.
+/// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of records, without generic arguments.
 pub(crate) fn rows(list: &Type) -> Option<Path> {
     let inner = match peel(list) {
         Type::Path(path) => argument(path)?,
@@ -67,7 +67,7 @@ pub(crate) fn rows(list: &Type) -> Option<Path> {
     }
 }
 
-/// The name of a type that is visibly an `Rc<T>`.
+/// The name of an `Rc<T>`, if the tokens of a type show that it is one.
 pub(crate) fn counted(ty: &Type) -> Option<&Ident> {
     let Type::Path(path) = peel(ty) else {
         return None;
@@ -76,7 +76,7 @@ pub(crate) fn counted(ty: &Type) -> Option<&Ident> {
     (last.ident == "Rc" && !last.arguments.is_none()).then_some(&last.ident)
 }
 
-/// The rows of a type that is visibly a list of vectors.
+/// The rows of a list of vectors, if the tokens of a type show that it is one.
 pub(crate) fn vectors(ty: &Type) -> Option<&Type> {
     let elements = match peel(ty) {
         Type::Array(array) => &*array.elem,
@@ -93,8 +93,8 @@ pub(crate) fn vectors(ty: &Type) -> Option<&Type> {
     (owned_container(elements) == Some("Vec")).then_some(elements)
 }
 
-/// The trait object in a type that is visibly a `Box<dyn AsRef<[T]>>`, or one of `Deref` or `Borrow`, or an `Arc` of one.
-/// A trait of the user's own may have elements: the user can implement `Buffer` for a `Box` of it.
+/// The trait object in a `Box<dyn AsRef<[T]>>` (also `Deref` or `Borrow`, also in an `Arc`), if the tokens show that a type is
+/// one. Traits of the user are ignored: the user can implement `Buffer` for a `Box` of such a trait object.
 pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peel(ty) else {
         return None;
@@ -111,7 +111,7 @@ pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
     (name == "AsRef" || name == "Deref" || name == "Borrow").then_some(inner)
 }
 
-/// The `T` of a type that is visibly an `Option<T>`.
+/// The `T` of an `Option<T>`, if the tokens of a type show that it is one.
 pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peel(ty) else {
         return None;

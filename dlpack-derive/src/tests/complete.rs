@@ -1,4 +1,4 @@
-//! What rust-analyzer is given to complete keys by.
+//! The imports with which rust-analyzer completes keys.
 
 use quote::quote;
 
@@ -8,7 +8,7 @@ use crate::syntax::input::Derive;
 use crate::syntax::role::{Role, Site};
 use crate::syntax::root::Root;
 
-/// Each key in the module of its place, where it is begun only too; words of the language cannot be completed.
+/// Each key is imported from the module of its site, also if it is incomplete; Rust keywords cannot be completed.
 #[test]
 fn each_key_is_imported() {
     let item = syn::parse_quote! {
@@ -63,7 +63,7 @@ const SITES: [Site; 11] = [
     Site::Methods,
 ];
 
-/// Editors complete what stands in core's file.
+/// Editors complete the names in the core's file.
 #[test]
 fn editors_know_the_keys() {
     let known = include_str!("../../../dlpack-core/src/private/keys.rs");

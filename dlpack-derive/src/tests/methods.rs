@@ -1,4 +1,4 @@
-//! `#[dlpack_pymethods]`: what it adds to a block, and what it says and leaves where it cannot.
+//! `#[dlpack_pymethods]`: the items that it adds to a block, its errors, and what remains after an error.
 
 use expect_test::expect_file;
 use proc_macro2::{TokenStream, TokenTree};
@@ -14,7 +14,7 @@ fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own item lexes")
 }
 
-/// The expansion, and the errors as messages with the text they point at.
+/// The expansion, and the error messages with the text they point to.
 fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     let cx = Ctxt::new(Root::Pyo3);
     let found = methods::run(tokens(options), tokens(source), None, &cx);
@@ -26,7 +26,7 @@ fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     (found.to_string(), errors)
 }
 
-/// The tokens without what only PyO3 reads, in which `None` is Python's.
+/// The tokens without the attributes that only PyO3 reads, in which `None` is Python's.
 fn without_signatures(stream: TokenStream) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for tree in stream {
@@ -87,7 +87,7 @@ snapshots! {
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
-/// In a build for type stubs, the block goes by way of what the derive left, and by way of its records.
+/// In a build for type stubs, the block is passed through the macros of the derive and of its records.
 #[test]
 fn an_inventory_is_asked_for_and_read() {
     let text = |tokens: TokenStream| print(&tokens);
@@ -113,7 +113,7 @@ fn an_inventory_is_asked_for_and_read() {
         let wanted = tokens(&format!("{wanted} (info) {item} }}"));
         assert_eq!(text(answer), text(wanted));
     }
-    // What is no class, or has mistakes, is told so at once.
+    // An item that is not a class, or has errors, is expanded at once.
     for source in ["#[pymethods] impl T for A {}", "impl A {}", "struct A;"] {
         let found = methods::ask(TokenStream::new(), tokens(source)).to_string();
         assert!(found.contains("compile_error"), "{found}");
@@ -125,7 +125,7 @@ fn an_inventory_is_asked_for_and_read() {
     );
 }
 
-/// What the derives leave: the names that the attribute has to know, and the rows to ask for more.
+/// The inventories of the derives: the names that the attribute needs, and the records to request more from.
 #[test]
 fn derives_leave_an_inventory() {
     let left = |derive, source: &str| {
@@ -164,7 +164,7 @@ fn derives_leave_an_inventory() {
     assert_eq!(left(Derive::Record, record), "(\"x\",\"\")(\"fn\",\"\")");
 }
 
-/// By way of `dlpack_pyo3`, a type that can be a class is asked for the methods.
+/// The derive of `dlpack_pyo3` checks types that can be classes for their methods.
 #[test]
 fn a_class_is_asked_for_its_methods() {
     let show = |source: &str| {
@@ -238,7 +238,7 @@ fn the_other_derives_call_the_crate_that_they_are_from() {
     );
 }
 
-/// The first item behind the header, which tells whether anything was added and what.
+/// The first item of the block, which shows whether anything was added, and what.
 #[test]
 fn every_way_to_say_pymethods_is_found() {
     for source in [
@@ -271,7 +271,7 @@ fn every_way_to_say_pymethods_is_found() {
     }
 }
 
-/// The user's own path to PyO3 stays.
+/// The user's own path to PyO3 is kept.
 #[test]
 fn where_pyo3_is_found() {
     let source = "#[pymethods] #[pyo3(crate = \"x\")] impl Foo {}";
@@ -279,7 +279,7 @@ fn where_pyo3_is_found() {
     assert!(!found.contains("methods\")"), "{found}");
 }
 
-/// A macro's `$item` and `$ty` come in groups without delimiters.
+/// The fragments `$item` and `$ty` of a macro are groups without delimiters.
 #[test]
 fn groups_of_macros_are_seen_through() {
     let group = |inner: &str| proc_macro2::Group::new(proc_macro2::Delimiter::None, tokens(inner));
@@ -296,7 +296,7 @@ fn groups_of_macros_are_seen_through() {
     }
 }
 
-/// One mistake, one message, and the block comes back with the constants that the derive asks for.
+/// Each mistake is reported once, and the block is returned with the constants that the derive's check reads.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
     const LIBRARY: &str =
@@ -470,7 +470,7 @@ fn mistakes_are_named_where_they_are_made() {
     }
 }
 
-/// What belongs to the user: her own methods of Python, whatever options would add.
+/// The user's own Python methods are kept, whatever the options would add.
 #[test]
 fn names_that_are_not_added_are_the_users() {
     for (options, source) in [
@@ -487,7 +487,7 @@ fn names_that_are_not_added_are_the_users() {
     }
 }
 
-/// A policy is part of a tensor by name too.
+/// A policy also applies to named tensors.
 #[test]
 fn a_policy_goes_with_a_tensor_by_name() {
     let named = |keys: &str| {

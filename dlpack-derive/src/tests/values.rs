@@ -1,4 +1,4 @@
-//! Where the user's expressions end and which of their names are fields.
+//! Where the user's expressions end, and which of their names are fields.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
