@@ -37,16 +37,16 @@ use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 use crate::error::{OrRaise, Raised, bail, contained};
 use crate::exchange::lookup::{NAME, OwnTable, mark};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hold::{Borrowing, share};
+use crate::keepalive::{ContentsBorrow, share};
 use crate::vtable::{Exports, Vtable};
-use crate::{export, hold::keep_for_good};
+use crate::{export, keepalive::leak_static};
 
 /// The C function of the table that creates an object from a tensor.
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
 /// Creates an object of a class from a tensor.
-type ToObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
+type CreateObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
 
 impl OwnTable {
     /// Creates the table of a class. `import` creates objects from tensors.
@@ -87,7 +87,7 @@ impl OwnTable {
         class: &Bound<'py, PyType>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         self.class = class.as_ptr().addr();
-        let table = NonNull::from(keep_for_good(self));
+        let table = NonNull::from(leak_static(self));
         class.setattr("__c_dlpack_exchange_api__", table.addr().get())?;
         // SAFETY: the table and the name live for the rest of the process, and the capsule has no destructor.
         let capsule = unsafe { PyCapsule::new_with_pointer(class.py(), table.cast(), NAME) }?;
@@ -217,7 +217,7 @@ unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor)
         let it = value.describe().or_raise(py)?;
         let bare = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
         let described = (it.shape(), it.strides());
-        with_lists(py, bare, lists, described, it.is_read_only())
+        with_shape_and_strides(py, bare, lists, described, it.is_read_only())
     };
     // SAFETY: a consumer passes a pointer that is valid for writes, or null.
     unsafe { outcome(py, out, lend) }
@@ -237,7 +237,7 @@ fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> D
 }
 
 /// Adds the shape and strides that are stored in the object. They must equal the described ones.
-fn with_lists(
+fn with_shape_and_strides(
     py: Python<'_>,
     bare: DLTensor,
     lists: Option<(&[i64], &[i64])>,
@@ -275,8 +275,8 @@ fn with_lists(
 unsafe fn to_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
-    plain: ToObject,
-    make: Option<ToObject>,
+    plain: CreateObject,
+    make: Option<CreateObject>,
 ) -> c_int {
     // SAFETY: attached, by this function's contract (XAP-11).
     let py = unsafe { Python::assume_attached() };

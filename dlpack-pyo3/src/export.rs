@@ -27,7 +27,7 @@ use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, refuse_of};
 use crate::handover::{root, unordered};
-use crate::hold::{GuardOf, Held, share};
+use crate::keepalive::{BorrowGuardOf, ObjectGuard, share};
 use crate::vtable::{Exports, Vtable};
 
 /// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
@@ -49,23 +49,23 @@ pub(crate) fn part<T: Exports>(
 ) -> PyResult<Managed> {
     const { assert!(T::EXTRAS.transparent) };
     let py = object.py();
-    // SAFETY: the guard outlives the description, or is moved into `Held` together with the object.
+    // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
     let (value, guard) = unsafe { share(object) }.or_fetch(py)?;
     let mut part = value.describe().or_fetch(py)?;
     let picks = picks(part.shape())?;
     pick(&mut part, &picks).or_fetch(py)?;
     let request = unordered(part.device());
-    let root = root::<GuardOf<T>>(object.as_any(), &part);
+    let root = root::<BorrowGuardOf<T>>(object.as_any(), &part);
     if root.is_none() {
         if let Some(shared) = share_root(&mut part, Some(&request)) {
             return shared.or_fetch(py);
         }
     }
-    let owner = Held::new(
+    let owner = ObjectGuard::new(
         guard,
         &root.unwrap_or_else(|| object.as_any().as_borrowed()),
     );
-    // SAFETY: the guard keeps the described memory borrowed. `Held` keeps alive the object, or the root that owns its memory.
+    // SAFETY: the guard keeps the described memory borrowed. `ObjectGuard` keeps alive the object, or the root that owns its memory.
     unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 

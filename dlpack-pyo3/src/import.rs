@@ -10,15 +10,15 @@
 //! | file | job |
 //! |---|---|
 //! | this file | chooses the path, and defines the import functions and argument types |
-//! | `ask` | calls `__dlpack_device__` and `__dlpack__`: which keywords, which stream, and what to retry without |
+//! | `method` | calls `__dlpack_device__` and `__dlpack__`: which keywords, which stream, and what to retry without |
 //! | `buffer` | the buffer protocol |
 //! | `consume` | takes the tensor out of a capsule, and decides whether its memory is exclusively ours |
 //! | `numpy` | NumPy arrays, read without a Python call |
 #![expect(unsafe_code, reason = "takes tensors from C functions of others")]
 
-mod ask;
 mod buffer;
 mod consume;
+mod method;
 pub(crate) mod numpy;
 
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
@@ -31,11 +31,11 @@ use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
+use crate::capi::class_attribute;
 use crate::error::{OrRaise, fail, forget_error};
 use crate::exchange::lookup::{self, Unchecked};
-use crate::hidden::class_attribute;
-use crate::hold::attached;
 use crate::import::consume::consume;
+use crate::keepalive::attached;
 use crate::library::{self, lossy, lossy::Loss, paddle};
 
 /// Imports the tensor that an object of any library exports.
@@ -136,7 +136,7 @@ fn take_as(
             return Ok(Some((tensor, false)));
         }
     }
-    let answer = ask::ask(object, device, copy, None)?;
+    let answer = method::ask(object, device, copy, None)?;
     let tensor = |(capsule, in_full): (Bound<'_, PyCapsule>, bool)| {
         let copied_by = (in_full && copy == Some(true)).then_some(object);
         Ok((readable(py, consume(&capsule, copied_by)?)?, in_full))
@@ -149,7 +149,7 @@ fn take_as(
 pub(crate) fn take_on(object: &Bound<'_, PyAny>, stream: i64) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
     lossy::refuse(object)?;
-    let answer = ask::ask(object, None, None, Some(stream))?;
+    let answer = method::ask(object, None, None, Some(stream))?;
     let tensor = |(capsule, _)| readable(object.py(), consume(&capsule, None)?);
     answer.map(tensor).transpose()
 }

@@ -22,11 +22,11 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
 
-use crate::error::{OrRaise, Raised, bail, contained};
-use crate::hidden::{
+use crate::capi::{
     ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, ND, PyBuffer, STRIDES, WRITABLE,
 };
-use crate::hold::{AnyGuard, Held, Owner, Pending};
+use crate::error::{OrRaise, Raised, bail, contained};
+use crate::keepalive::{AnyBorrowGuard, ExportOwner, ObjectGuard, PendingException};
 
 /// An object with a buffer: as many of them as are asked for, which share its lists.
 #[repr(C)]
@@ -34,18 +34,18 @@ struct Lender {
     head: ffi::PyVarObject,
     /// The object that `kept` keeps, for the garbage collector; null where it keeps none, and before it is filled.
     seen: *mut PyObject,
-    lent: Lent,
+    lent: CompactObjectGuard,
     /// The extents and then the strides, which are in bytes here: one of each an axis.
     lists: [Py_ssize_t; 0],
 }
 
-struct Lent {
+struct CompactObjectGuard {
     kept: Kept,
     /// As who wants all gets it.
     buffer: PyBuffer,
 }
 
-impl Lent {
+impl CompactObjectGuard {
     /// Whether the items lie one after another; column by column, or row by row.
     fn is_packed(&self, column_major: bool) -> bool {
         let PyBuffer {
@@ -78,7 +78,7 @@ impl Lent {
 /// What keeps the memory.
 pub(crate) enum Kept {
     /// An object, and a borrow of its contents. This is its one reference that a lender holds.
-    Object(Held<AnyGuard>),
+    Object(ObjectGuard<AnyBorrowGuard>),
     Tensor(Managed),
 }
 
@@ -189,7 +189,7 @@ impl<'py> Place<'py> {
         // SAFETY: so large is an object of that class.
         let place = unsafe { &raw mut (*object).lent };
         // SAFETY: as above, and nobody but the garbage collector knows of it yet.
-        unsafe { place.write(Lent { kept, buffer }) };
+        unsafe { place.write(CompactObjectGuard { kept, buffer }) };
         // SAFETY: as above. What is seen is kept from here on until the collector is told to look away.
         unsafe { (*object).seen = seen };
         lender
@@ -289,13 +289,13 @@ unsafe extern "C" fn traverse(
 unsafe extern "C" fn dealloc(object: *mut PyObject) {
     // SAFETY: an object with a garbage collector's header, which nobody has any more.
     unsafe { ffi::PyObject_GC_UnTrack(object.cast()) };
-    let _pending = Pending::set_aside();
+    let _pending = PendingException::save_current();
     // SAFETY: an object of the class.
     let class = unsafe { ffi::Py_TYPE(object) };
     // SAFETY: as above.
     let place = unsafe { &raw mut (*object.cast::<Lender>()).lent };
     // SAFETY: `put` put it there.
-    let Lent { kept, .. } = unsafe { place.read() };
+    let CompactObjectGuard { kept, .. } = unsafe { place.read() };
     core::mem::forget(catch_unwind(AssertUnwindSafe(|| match kept {
         // SAFETY: an object dies attached.
         Kept::Object(held) => unsafe { held.release_attached() },
@@ -334,7 +334,7 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
     if contained(py, fill).is_ok() { 0 } else { -1 }
 }
 
-fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {
+fn fill(py: Python<'_>, lent: &CompactObjectGuard, flags: c_int) -> Result<PyBuffer, Raised> {
     let wants = |what: c_int| flags & what == what;
     let rows = || lent.is_packed(false);
     let columns = || lent.is_packed(true);

@@ -23,4 +23,4 @@ pub use crate::class::{
 };
 #[cfg(feature = "stubs")]
 pub use crate::hints::{Array, Capsule};
-pub use crate::hold::methods;
+pub use crate::keepalive::methods;

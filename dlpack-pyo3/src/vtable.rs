@@ -13,7 +13,9 @@ use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{OrRaise, Raised, contained, out_of_memory, refuse_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
-use crate::hold::{Borrowing, Guard, GuardOf, Owner, already_borrowed, ending, share};
+use crate::keepalive::{
+    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, destructor, share,
+};
 use crate::lender::{Kept, Place, Source};
 
 /// A class whose objects are tensors.
@@ -25,7 +27,7 @@ use crate::lender::{Kept, Place, Source};
     note = "a class with `tensor` or `columns` keys and no data of its own is not a tensor: remove `info` and `iterable`"
 )]
 pub trait Exports:
-    DLPack + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Sync
+    DLPack + PyClass<Frozen: ContentsBorrow<Self>, ThreadChecker: AnyThread> + Sync
 {
     /// Whether the types say that an export takes the exclusive borrow.
     #[doc(hidden)]
@@ -35,7 +37,10 @@ pub trait Exports:
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: DLPack + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Sync> Exports for T {}
+impl<T: DLPack + PyClass<Frozen: ContentsBorrow<T>, ThreadChecker: AnyThread> + Sync> Exports
+    for T
+{
+}
 
 /// What PyO3 checks threads by: no class that is `unsendable`, whose objects panic on every thread but one. The one thing
 /// about a class that says so.
@@ -94,7 +99,7 @@ impl<G: Send + 'static> Vtable<G> {
     #[inline(always)]
     pub(crate) const fn of<T: Exports>() -> &'static Self
     where
-        T::Frozen: Borrowing<T, Guard = G>,
+        T::Frozen: ContentsBorrow<T, BorrowGuard = G>,
     {
         const {
             &Self {
@@ -163,7 +168,7 @@ pub(crate) unsafe fn export<T: Exports>(
                     outcome: None,
                 };
                 if let Some(tensor) = binding::share(value, sharing, &mut shared) {
-                    let end = ending::delete_other::<false, false> as Destructor;
+                    let end = destructor::destroy_capsule::<false, false> as Destructor;
                     return Some((tensor.into_raw(), end));
                 }
                 if let Some(shared) = shared.outcome {
@@ -175,7 +180,7 @@ pub(crate) unsafe fn export<T: Exports>(
             if !(T::EXTRAS.exclusive && read_only()) {
                 let mut kept = object.as_any().as_borrowed();
                 if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
-                    if let Some(root) = root::<GuardOf<T>>(object.as_any(), descriptor) {
+                    if let Some(root) = root::<BorrowGuardOf<T>>(object.as_any(), descriptor) {
                         kept = root;
                     } else if let Some(shared) = share_root(descriptor, sharing) {
                         return store(py, shared, other);
@@ -207,7 +212,7 @@ pub(crate) unsafe fn export<T: Exports>(
 ///
 /// The owner keeps the memory that is described until it is dropped.
 #[inline(always)]
-unsafe fn hand_over_any<O: Owner>(
+unsafe fn hand_over_any<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -219,7 +224,7 @@ unsafe fn hand_over_any<O: Owner>(
         if is_plain(descriptor) {
             // SAFETY: the caller vouches for the owner.
             return match unsafe { hand_over_plain(owner, descriptor) } {
-                Ok(tensor) => Some((tensor, ending::release::<O> as Destructor)),
+                Ok(tensor) => Some((tensor, destructor::release::<O> as Destructor)),
                 Err(_) => {
                     out_of_memory();
                     None
@@ -240,10 +245,10 @@ fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) ->
     None
 }
 
-/// Lends what was described by Python's buffer protocol.
+/// PyBorrowGuard what was described by Python's buffer protocol.
 #[cold]
 #[inline(never)]
-fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
+fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
     if !is_plain(descriptor) {
         return Outcome::NotLent;
     }
@@ -260,7 +265,7 @@ fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outc
 /// As [`hand_over_any`].
 #[cold]
 #[inline(never)]
-unsafe fn hand_over_requested<O: Owner>(
+unsafe fn hand_over_requested<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -294,7 +299,7 @@ unsafe fn hand_over_requested<O: Owner>(
     // SAFETY: the caller vouches for the owner.
     let handed_over = unsafe { hand_over(|| owner, descriptor, request) };
     match handed_over.or_raise(py).ok()? {
-        Handover::Kept(tensor) => Some((tensor, ending::release::<O>)),
+        Handover::Kept(tensor) => Some((tensor, destructor::release::<O>)),
         Handover::Other(tensor) => {
             *other = Outcome::Tensor(tensor);
             None

@@ -20,12 +20,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{intern, prelude::*, types::PyType};
 
+use crate::capi::{PyBuffer, class_attribute, get_buffer};
 use crate::error::{OrRaise, Raised, answer, bail, contained};
 use crate::export::method::add;
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hidden::{PyBuffer, class_attribute, get_buffer};
-use crate::hold::{GuardOf, Pending};
 use crate::import::from_dlpack;
+use crate::keepalive::{BorrowGuardOf, PendingException};
 use crate::lender::{Kept, Place, Source};
 use crate::vtable::{Exports, Vtable};
 
@@ -107,7 +107,7 @@ unsafe extern "C" fn lend<T: Exports>(
     flags: c_int,
 ) -> c_int {
     // SAFETY: Python asks an object for a buffer attached, and passes the place that it wants filled.
-    unsafe { lend_of::<GuardOf<T>>(object, view, flags, Vtable::of::<T>()) }
+    unsafe { lend_of::<BorrowGuardOf<T>>(object, view, flags, Vtable::of::<T>()) }
 }
 
 /// # Safety
@@ -138,7 +138,7 @@ unsafe extern "C" fn buffer<T: Exports>(
     _flags: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: Python calls a method of an object attached.
-    unsafe { buffer_of::<GuardOf<T>>(object, Vtable::of::<T>()) }
+    unsafe { buffer_of::<BorrowGuardOf<T>>(object, Vtable::of::<T>()) }
 }
 
 /// # Safety
@@ -177,7 +177,7 @@ fn lender<'py, G: Send + 'static>(
     };
     let Ok(place) = Place::new(py, &Source::of_tensor(&tensor.view())) else {
         // Its owner shall see nothing of the exception.
-        let _pending = Pending::set_aside();
+        let _pending = PendingException::save_current();
         drop(tensor);
         return Err(Raised);
     };

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{PyTypeInfo, prelude::*, types::PyInt};
 
 use crate::error::fail;
-use crate::{hold::attached, values};
+use crate::{keepalive::attached, values};
 
 /// All elements, in a nested list for each axis, and for the lanes of an element if it has several.
 ///

@@ -10,8 +10,8 @@ use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
 use crate::class::{Protocol, array::numpy_of, index::picks, numbers, pickle};
 use crate::error::{OrRaise, Tuple, fail};
 use crate::export::part;
-use crate::hold::Quiet;
 use crate::import::{argument, from_dlpack_with};
+use crate::keepalive::ExceptionSafeTensor;
 use crate::library::function::{CUPY, JAX, Known, TORCH};
 use crate::values;
 
@@ -25,14 +25,14 @@ use crate::values;
 #[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
-    managed: Quiet,
+    managed: ExceptionSafeTensor,
 }
 
 impl Tensor {
     /// A Python object for a tensor. Memory that nothing else owns is writable for every consumer of the object.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
-        let managed = Quiet::new(managed.shared());
+        let managed = ExceptionSafeTensor::new(managed.shared());
         Self { managed }
     }
 

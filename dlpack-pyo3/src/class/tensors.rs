@@ -13,8 +13,8 @@ use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, refuse};
-use crate::hold::{Borrowing, Held, keep_for_good, share};
 use crate::import::argument;
+use crate::keepalive::{ContentsBorrow, ObjectGuard, leak_static, share};
 use crate::vtable::AnyThread;
 use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
 
@@ -26,13 +26,13 @@ use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unorde
     note = "remove `unsendable`: a consumer may use and release the data on any thread"
 )]
 pub trait ExportsTensors:
-    DLPackTensors + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Send + Sync
+    DLPackTensors + PyClass<Frozen: ContentsBorrow<Self>, ThreadChecker: AnyThread> + Send + Sync
 {
 }
 
 #[diagnostic::do_not_recommend]
 impl<T> ExportsTensors for T where
-    T: DLPackTensors + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Send + Sync
+    T: DLPackTensors + PyClass<Frozen: ContentsBorrow<T>, ThreadChecker: AnyThread> + Send + Sync
 {
 }
 
@@ -77,9 +77,9 @@ fn install_each<'py>(
         };
         let kept = |text: &str| {
             let text = CString::new(text).expect("the name of a field has no zero byte");
-            keep_for_good(text).as_ptr()
+            leak_static(text).as_ptr()
         };
-        let getter = keep_for_good(ffi::PyGetSetDef {
+        let getter = leak_static(ffi::PyGetSetDef {
             name: kept(name),
             get: Some(get),
             set: set.filter(|_| settable.contains(name)),
@@ -111,7 +111,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard outlives the description, or is moved into `Held` together with the object.
+        // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
         let (value, guard) = unsafe { share(&object) }?;
         let name = T::NAMES[index.addr()];
         let tensor = match value.share_tensor(name, None).or_raise(py)? {
@@ -119,8 +119,8 @@ unsafe extern "C" fn get<T: ExportsTensors>(
             None => {
                 let descriptor = value.describe_tensor(name).or_raise(py)?;
                 let request = unordered(descriptor.device());
-                let owner = Held::new(guard, object.as_any());
-                // SAFETY: the guard keeps the described memory borrowed, and `Held` keeps the object alive.
+                let owner = ObjectGuard::new(guard, object.as_any());
+                // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
                 unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?
             }
         };

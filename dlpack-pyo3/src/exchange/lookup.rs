@@ -10,8 +10,8 @@ use dlpack_core::abi::{self, DLPackExchangeAPI, DLPackExchangeAPIHeader};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
+use crate::capi::class_attribute;
 use crate::error::forget_error;
-use crate::hidden::class_attribute;
 use crate::library::{paddle, torch};
 
 /// The name of the capsule that holds a table.
@@ -70,7 +70,7 @@ pub(crate) fn for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable, Unche
     let mut pairs = places(&capsule).map_while(|place| place.get(py));
     let unchecked = match pairs.find(known) {
         Some(pair) => pair.unchecked,
-        None => pair_in_bases(class, capsule, method)?,
+        None => find_pair_in_bases(class, capsule, method)?,
     };
     Some((table, unchecked))
 }
@@ -110,18 +110,18 @@ struct Pair {
 }
 
 /// Cache of the pairs found, indexed by [`places`]. If all entries of a pair are taken, its class is searched at each import.
-static PAIRS: [PyOnceLock<Pair>; 64] = [const { PyOnceLock::new() }; 64];
+static PAIR_CACHE: [PyOnceLock<Pair>; 64] = [const { PyOnceLock::new() }; 64];
 
 /// The cache entries for a table, in the order in which they are filled.
 fn places(table: &Bound<'_, PyAny>) -> impl Iterator<Item = &'static PyOnceLock<Pair>> + use<> {
     // Objects are aligned to 16 bytes.
     let first = table.as_ptr().addr() / 16;
-    (first..first + 4).map(|index| &PAIRS[index % PAIRS.len()])
+    (first..first + 4).map(|index| &PAIR_CACHE[index % PAIR_CACHE.len()])
 }
 
 /// What the table does not check; `None` if a class earlier in the MRO than the one with the table defines the method.
 #[cold]
-fn pair_in_bases(
+fn find_pair_in_bases(
     class: &Bound<'_, PyType>,
     table: Bound<'_, PyAny>,
     method: Bound<'_, PyAny>,

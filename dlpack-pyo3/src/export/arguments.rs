@@ -11,7 +11,7 @@ use pyo3::{ffi, prelude::*};
 
 use crate::error::{OrRaise, Raised, bail, fail, raise};
 use crate::export::set_once::SetOnce;
-use crate::hold::attached;
+use crate::keepalive::attached;
 
 /// The keywords: the most frequent one first, the one of the draft before DLPack 1.0 last.
 const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
@@ -113,7 +113,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     /// Whether the arguments are those that nearly all consumers pass, which mean [`ExportRequest::versioned`].
     #[inline(always)]
-    pub(crate) fn are_plain(&self) -> bool {
+    pub(crate) fn are_default(&self) -> bool {
         let Some(names) = self.names().filter(|_| self.positional == 0) else {
             return false;
         };
@@ -121,7 +121,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
         for (index, name) in names.iter_borrowed().enumerate() {
             let is = |interned: &SetOnce<_>| interned.get() == name.as_ptr();
             if is(&INTERNED[0]) {
-                if !is_usual_version(self.value(index)) {
+                if !is_common_version(self.value(index)) {
                     return false;
                 }
                 versioned = true;
@@ -177,7 +177,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
 /// Whether this is a `max_version` from `(1, 0)` to `(1, 3)`, compared by the addresses of its integers.
 #[inline(always)]
-fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
+fn is_common_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     let Ok(tuple) = value.cast_exact::<PyTuple>() else {
         return false;
     };
@@ -201,14 +201,14 @@ fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
         }
         raised.forget(py);
         if other {
-            return Err(no_integer(value, what));
+            return Err(not_an_integer(value, what));
         }
         let below = value.lt(0).or_raise(py)?;
         Ok(if below { i64::MIN } else { i64::MAX })
     })
 }
 
-fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
+fn not_an_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     let found = value.get_type();
     fail!(value.py(), PyTypeError: "{what} is an int or None, found {found}")
 }
@@ -220,7 +220,7 @@ fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
 fn stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
     // `bool` is a subclass of `int`, but a stream that is a `bool` is a mistake (STC-13).
     if value.is_instance_of::<PyBool>() {
-        return Err(no_integer(value, "stream"));
+        return Err(not_an_integer(value, "stream"));
     }
     match integer(value, "stream")? {
         // Values that do not fit are `i64::MAX` too, which is no stream handle.

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
 use crate::error::{OrRaise, Raised, fail};
-use crate::hold::ending::{delete, delete_other, name};
+use crate::keepalive::destructor::{delete, destroy_capsule, name};
 
 // CAP-01, CAP-02, CAP-03: static names, which live for the rest of the process.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
@@ -38,9 +38,9 @@ fn wrap_as<const IS_BASE: bool>(
     if tensor.abi() == Abi::Legacy {
         let tensor = tensor.into_legacy().or_raise(py)?;
         // SAFETY: `into_legacy` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
-        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast(), delete_other::<IS_BASE, true>) }
+        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast(), destroy_capsule::<IS_BASE, true>) }
     } else {
-        let (tensor, end) = (tensor.into_raw(), delete_other::<IS_BASE, false>);
+        let (tensor, end) = (tensor.into_raw(), destroy_capsule::<IS_BASE, false>);
         // SAFETY: `into_raw` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
         unsafe { keep_as::<IS_BASE, false>(py, tensor.cast(), end) }
     }

@@ -12,7 +12,7 @@ use crate::error::{Raised, answer, contained};
 use crate::export::arguments::{self, Arguments};
 use crate::export::{capsule, device};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hold::{Borrowing, GuardOf, keep_for_good};
+use crate::keepalive::{BorrowGuardOf, ContentsBorrow, leak_static};
 use crate::vtable::{Exports, Vtable};
 
 /// The keyword, and its line in the docstring, that the draft from before `max_version` adds.
@@ -84,7 +84,7 @@ impl Functions {
             PyCFunctionFastWithKeywords: self.dlpack,
         };
         let flags = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
-        define(class, c"__dlpack__", call, flags, keep_for_good(doc))?;
+        define(class, c"__dlpack__", call, flags, leak_static(doc))?;
         let call = ffi::PyMethodDefPointer {
             PyCFunction: self.device,
         };
@@ -119,7 +119,7 @@ pub(crate) fn define(
     flags: c_int,
     doc: &'static CStr,
 ) -> PyResult<()> {
-    let definition = keep_for_good(ffi::PyMethodDef {
+    let definition = leak_static(ffi::PyMethodDef {
         ml_name: name.as_ptr(),
         ml_meth: call,
         ml_flags: flags,
@@ -156,7 +156,9 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     names: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: CPython calls methods attached, with an instance of the class and the arguments of a vectorcall.
-    unsafe { dlpack_of::<GuardOf<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
+    unsafe {
+        dlpack_of::<BorrowGuardOf<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>())
+    }
 }
 
 /// Exports an object as a capsule.
@@ -175,7 +177,7 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the arguments of a vectorcall, by this function's contract, which runs until this function returns.
     let arguments = unsafe { Arguments::new(py, values, positional, names) };
-    let plain = arguments.are_plain();
+    let plain = arguments.are_default();
     let mut other = Outcome::None;
     let exported = if plain {
         // SAFETY: attached, and an instance of the class, by this function's contract.
@@ -221,13 +223,13 @@ unsafe extern "C" fn dlpack_device_as_known<T: Exports>(
     let known = const { T::EXTRAS.device }.zip(shared);
     // Sharing a frozen class never fails.
     known.map_or(ptr::null_mut(), |(device, (value, _))| {
-        in_python(py, device(value))
+        device_tuple(py, device(value))
     })
 }
 
 /// A device as a tuple (type, index); null with an exception if there is no memory.
 #[inline(always)]
-fn in_python(_: Python<'_>, device: Device) -> *mut PyObject {
+fn device_tuple(_: Python<'_>, device: Device) -> *mut PyObject {
     if device == Device::CPU {
         return arguments::cpu();
     }
@@ -260,7 +262,7 @@ unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: an instance of the class, by this function's contract.
         let device = unsafe { device(&object, class) }?;
-        Ok(in_python(py, device))
+        Ok(device_tuple(py, device))
     })
 }
 

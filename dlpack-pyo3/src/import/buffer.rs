@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyMemoryView};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{Raised, bail, forget_error, refuse};
-use crate::hold::{HeldBuffer, attached};
+use crate::keepalive::{BufferKeepalive, attached};
 use crate::lender::{is_there, tensor_of};
 
 /// The tensor over the buffer of an object, which is held until the tensor is released; nothing if it has none.
@@ -27,7 +27,7 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     let describe = |buffer| describe(object, buffer);
     // SAFETY: the object keeps its memory until the buffer is released, which happens as the owner is dropped. What else
     // writes there is Python's.
-    let tensor = unsafe { keep_strided(HeldBuffer::new(), describe, failed) };
+    let tensor = unsafe { keep_strided(BufferKeepalive::new(), describe, failed) };
     let tensor = match tensor {
         Ok(tensor) => tensor,
         Err(raised) => return none_or(py, raised),
@@ -91,7 +91,7 @@ fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
 #[inline]
 fn describe<'a>(
     object: &Bound<'_, PyAny>,
-    held: &'a mut HeldBuffer,
+    held: &'a mut BufferKeepalive,
 ) -> Result<Strided<'a>, Raised> {
     let py = object.py();
     let view = held.fill(object)?;

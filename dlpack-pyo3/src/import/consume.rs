@@ -11,7 +11,7 @@ use crate::library::numpy;
 
 /// The object whose `__dlpack__(copy=True)` returned the tensor. `None` for a capsule that was passed as an argument, and for a
 /// tensor that was requested without that keyword.
-pub(super) type CopiedBy<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+pub(super) type CopySource<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Takes the tensor out of a capsule of any producer. It is marked as shared unless it is [proven](is_exclusive) to be
 /// exclusively ours.
@@ -21,7 +21,7 @@ pub(super) type CopiedBy<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 // CAP-24
 pub(super) fn consume(
     capsule: &Bound<'_, PyCapsule>,
-    copied_by: CopiedBy<'_, '_>,
+    copied_by: CopySource<'_, '_>,
 ) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
         let (pointer, name) = peek(capsule)?;
@@ -49,7 +49,7 @@ pub(super) fn consume(
 ///
 /// Every imported tensor passes this function or is marked as shared at once: exchange tables and buffers are never asked for a
 /// copy.
-fn share_unless_exclusive(tensor: Managed, copied_by: CopiedBy<'_, '_>) -> Managed {
+fn share_unless_exclusive(tensor: Managed, copied_by: CopySource<'_, '_>) -> Managed {
     if is_exclusive(&tensor, copied_by) {
         tensor
     } else {
@@ -67,7 +67,7 @@ fn share_unless_exclusive(tensor: Managed, copied_by: CopiedBy<'_, '_>) -> Manag
 /// - the copy that `numpy.ndarray.__dlpack__(copy=True)` made of an instance of exactly that class. The copy is an instance of
 ///   the same class, which runs no Python code on creation, has no weak references, and is not tracked by the garbage
 /// collector.
-fn is_exclusive(tensor: &Managed, copied_by: CopiedBy<'_, '_>) -> bool {
+fn is_exclusive(tensor: &Managed, copied_by: CopySource<'_, '_>) -> bool {
     let by_numpy = || copied_by.is_some_and(numpy::is_exact_array) && tensor.view().is_copied();
     is_own_copy(tensor) || by_numpy()
 }

@@ -23,7 +23,7 @@ use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{OrRaise, Raised, bail, fail, list};
 use crate::export::capsule;
-use crate::hold::{Held, attached};
+use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
 use crate::library::{imported, not_installed};
 
@@ -203,7 +203,7 @@ pub(crate) fn array_of<T: DLPack + 'static>(
     }
     let tensor = if described.is_made_on_request() {
         // Not described again, which would compute it again.
-        let owner = Held::new((), &object.into_any());
+        let owner = ObjectGuard::new((), &object.into_any());
         // SAFETY: the owner keeps the object, and that the value.
         unsafe { export_unordered(owner, described) }?
     } else {

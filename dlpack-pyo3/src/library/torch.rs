@@ -8,7 +8,7 @@ use dlpack_core::{DataType, abi};
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::hidden::class_attribute;
+use crate::capi::class_attribute;
 use crate::library::{is_of, lossy::Loss, module_class};
 
 /// The attributes of PyTorch that this crate uses.

@@ -20,8 +20,8 @@ use dlpack_core::{Device, DeviceType, Error, Managed, StreamHandle};
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
 use crate::exchange::lookup;
-use crate::hold::attached;
 use crate::import::{from_dlpack, take_on};
+use crate::keepalive::attached;
 use crate::view::needs::Needs;
 
 /// One of the core's two device views.

@@ -12,15 +12,18 @@ use dlpack_core::element::Plain;
 use dlpack_core::{Element, Error, Managed};
 use pyo3::prelude::*;
 
-use crate::hold::HeldArray;
 use crate::import::numpy;
+use crate::keepalive::ArrayKeepalive;
 use crate::view::options::Options;
 use crate::view::{lease::Lease, live::Registration, needs::Needs};
 
 /// Keeps the memory of a view alive.
 pub(super) enum Keeper {
     Tensor(Managed),
-    Numpy { array: HeldArray, read_only: bool },
+    Numpy {
+        array: ArrayKeepalive,
+        read_only: bool,
+    },
 }
 
 // SAFETY: the references to an array can only be released, which takes the value.
@@ -58,10 +61,10 @@ pub(super) struct Leased<V, O> {
 }
 
 /// The registration and the lease that keep a view apart from others.
-type Apart = (Registration, Option<Lease>);
+type OverlapGuards = (Registration, Option<Lease>);
 
 /// The description of the array that a view is created from.
-type FoundBy<V> = Found<<V as Kind>::Element, <V as Kind>::List>;
+type FoundArray<V> = Found<<V as Kind>::Element, <V as Kind>::List>;
 
 /// One of the core's two views.
 pub(super) trait Kind: Sized {
@@ -130,15 +133,15 @@ impl<V: Kind, O: Options> Leased<V, O> {
     /// Extracts the view from an argument.
     #[inline]
     pub(super) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match Self::of_numpy(object) {
+        match Self::from_numpy_array(object) {
             Some(view) => Ok(view),
-            None => Self::of_any(object),
+            None => Self::from_any_object(object),
         }
     }
 
     /// The view of a NumPy array, if nothing but its struct needs to be read.
     #[inline(always)]
-    fn of_numpy(object: &Bound<'_, PyAny>) -> Option<Self> {
+    fn from_numpy_array(object: &Bound<'_, PyAny>) -> Option<Self> {
         let array = numpy::described(object)?;
         let found = Found::of_strided(&array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
@@ -147,7 +150,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
         let read_only = array.read_only;
         // Taken before anything else may run Python code.
         let array = numpy::keep(object)?;
-        let apart = Self::keep_apart(found.span()).ok()?;
+        let apart = Self::guard_overlaps(found.span()).ok()?;
         let keeper = Keeper::Numpy { array, read_only };
         // SAFETY: the keeper has references to the array that owns the memory. Only Python code can write to it meanwhile.
         Some(unsafe { Self::kept(found, keeper, apart) })
@@ -155,19 +158,23 @@ impl<V: Kind, O: Options> Leased<V, O> {
 
     /// The view of an argument's tensor.
     #[inline(never)]
-    fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.tensor(object)?;
         match Self::find(&tensor) {
             // SAFETY: `found` describes the tensor that the keeper owns.
             Ok((found, apart)) => Ok(unsafe { Self::kept(found, Keeper::Tensor(tensor), apart) }),
-            Err(error) => Self::of_another(object, &error, &tensor),
+            Err(error) => Self::from_converted(object, &error, &tensor),
         }
     }
 
     /// The view of the array that an argument is converted to, after its own tensor was refused.
     #[cold]
-    fn of_another(object: &Bound<'_, PyAny>, error: &Error, tensor: &Managed) -> PyResult<Self> {
+    fn from_converted(
+        object: &Bound<'_, PyAny>,
+        error: &Error,
+        tensor: &Managed,
+    ) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.another(object, error, &tensor.view())?;
         Self::of(tensor)
@@ -177,7 +184,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
     /// Registers a view, to detect overlaps with those of this thread, and with a promise takes a lease, to exclude those of
     /// all threads and modules. If one of the two fails, neither is kept.
     #[inline(always)]
-    fn keep_apart(span: &Span) -> Result<Apart, Error> {
+    fn guard_overlaps(span: &Span) -> Result<OverlapGuards, Error> {
         let registration = if O::MAY_OVERLAP {
             Registration::NONE
         } else {
@@ -193,12 +200,12 @@ impl<V: Kind, O: Options> Leased<V, O> {
 
     /// Describes a tensor's array, and keeps it apart from others.
     #[inline(always)]
-    fn find(tensor: &Managed) -> Result<(FoundBy<V>, Apart), Error> {
+    fn find(tensor: &Managed) -> Result<(FoundArray<V>, OverlapGuards), Error> {
         let found = Found::of_tensor(tensor, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return Err(tensor.view().not_contiguous());
         }
-        let apart = Self::keep_apart(found.span())?;
+        let apart = Self::guard_overlaps(found.span())?;
         Ok((found, apart))
     }
 
@@ -221,7 +228,11 @@ impl<V: Kind, O: Options> Leased<V, O> {
     ///
     /// The keeper keeps the memory of `found` alive.
     #[inline(always)]
-    unsafe fn kept(found: FoundBy<V>, keeper: Keeper, (registration, lease): Apart) -> Self {
+    unsafe fn kept(
+        found: FoundArray<V>,
+        keeper: Keeper,
+        (registration, lease): OverlapGuards,
+    ) -> Self {
         // SAFETY: the keeper keeps the memory alive, by this function's contract; `find` checked that it may be written if this
         // kind writes.
         let mut view = unsafe { V::keep(found, keeper) };

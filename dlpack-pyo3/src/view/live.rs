@@ -6,7 +6,7 @@
 //! that is never freed, and its drop only marks the slot as free.
 //!
 //! ```text
-//! thread ──> Rows ─┬─ reading ──> [slot, slot, ..]     a new `View` is compared with the slots of `writing`,
+//! thread ──> ThreadSlots ─┬─ reading ──> [slot, slot, ..]     a new `View` is compared with the slots of `writing`,
 //!                  └─ writing ──> [slot, ..]           a new `ViewMut` with both
 //!                                    ▲
 //! View ─────────────────────────── Registration       its drop, on any thread, frees the slot
@@ -143,12 +143,12 @@ impl Slot {
 
 /// The two lists of a thread.
 #[derive(Debug)]
-struct Rows {
-    reading: Row,
-    writing: Row,
+struct ThreadSlots {
+    reading: SlotList,
+    writing: SlotList,
 }
 
-impl Rows {
+impl ThreadSlots {
     fn add(&mut self, span: &Span, writes: bool) -> Result<&'static Slot, Refused> {
         if self.writing.overlaps(span) || (writes && self.reading.overlaps(span)) {
             return Err(Refused::Overlap);
@@ -164,12 +164,12 @@ impl Rows {
 
 /// A list of slots. Those from `len` on are free; some of the others may be free too.
 #[derive(Debug)]
-struct Row {
+struct SlotList {
     slots: Vec<&'static Slot>,
     len: usize,
 }
 
-impl Row {
+impl SlotList {
     const fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -261,12 +261,12 @@ shared_static! {
 thread_local! {
     // It has no destructor, so it can be accessed as long as the thread runs.
     static LAST: Cell<Last> = const { Cell::new(Last(None)) };
-    static ROWS: RefCell<Rows> = const {
-        RefCell::new(Rows { reading: Row::new(), writing: Row::new() })
+    static ROWS: RefCell<ThreadSlots> = const {
+        RefCell::new(ThreadSlots { reading: SlotList::new(), writing: SlotList::new() })
     };
 }
 
-impl Drop for Rows {
+impl Drop for ThreadSlots {
     fn drop(&mut self) {
         LAST.set(Last(None));
         // If the list is locked (in a forked child) or cannot grow, the slots are leaked.

@@ -26,7 +26,7 @@ use dlpack_core::binding::{LeaseTable, Leases, Span, TableLock};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, prelude::*};
 
-use crate::{error::forget_error, hidden::address_of, values::string};
+use crate::{capi::address_of, error::forget_error, values::string};
 
 const MAJOR: u32 = 1;
 const MINOR: u32 = 0;

@@ -1,4 +1,4 @@
-//! Loom models of the slots. A thread of a model has its `Rows` in a local variable, as loom does not drop a thread's statics
+//! Loom models of the slots. A thread of a model has its `ThreadSlots` in a local variable, as loom does not drop a thread's statics
 //! before other threads have joined it.
 #![expect(unsafe_code, reason = "uses memory as the holder of a view does")]
 
@@ -15,9 +15,9 @@ struct Number(UnsafeCell<u32>);
 // SAFETY: accessed through registered views only; loom checks that this suffices.
 unsafe impl Sync for Number {}
 
-impl Rows {
+impl ThreadSlots {
     fn new() -> Self {
-        let [reading, writing] = [Row::new(), Row::new()];
+        let [reading, writing] = [SlotList::new(), SlotList::new()];
         Self { reading, writing }
     }
 
@@ -32,7 +32,7 @@ impl Rows {
 fn a_view_that_another_thread_drops_was_read_before_its_array_is_written() {
     model(|| {
         let number = Arc::new(Number(UnsafeCell::new(0)));
-        let mut rows = Rows::new();
+        let mut rows = ThreadSlots::new();
         let view = rows.view(false).expect("no other view");
         let reader = thread::spawn({
             let number = number.clone();
@@ -56,14 +56,14 @@ fn a_view_that_another_thread_drops_was_read_before_its_array_is_written() {
 #[test]
 fn a_slot_is_not_reused_while_a_view_has_it() {
     model(|| {
-        let mut rows = Rows::new();
+        let mut rows = ThreadSlots::new();
         // As many views as there are slots: other threads check the last slot first.
         let mut views: Vec<_> = (0..8).map(|_| rows.view(false)).collect();
         let last = views.pop();
         drop((views, rows));
         let heirs = [(); 2].map(|()| {
             thread::spawn(|| {
-                let mut rows = Rows::new();
+                let mut rows = ThreadSlots::new();
                 let view = rows.view(true).expect("no other view of this thread");
                 assert!(rows.view(false).is_none());
                 drop(view);

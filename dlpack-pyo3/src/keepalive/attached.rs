@@ -13,8 +13,8 @@ use dlpack_core::binding::{around_blocking, device_of, settle};
 use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
+use crate::capi::{address_of, interpreter_id};
 use crate::error::{Halt, Raised, bail};
-use crate::hidden::{address_of, interpreter_id};
 
 /// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
@@ -109,7 +109,7 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
 
 /// Whether this thread is certainly attached, and other threads may need the interpreter. Slower than [`attached`], which does
 /// not matter before a wait.
-fn may_let_go() -> bool {
+fn may_detach() -> bool {
     let attached = if STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
         // SAFETY: may be called on any thread; returns null if this thread is not attached.
         !unsafe { ffi::PyThreadState_GetDict() }.is_null()
@@ -124,18 +124,18 @@ fn may_let_go() -> bool {
 /// Runs `wait` detached from the interpreter. `wait` does not use Python; a pending exception stays in the thread state.
 // CAP-16
 fn aside(wait: &mut dyn FnMut()) {
-    if !may_let_go() {
+    if !may_detach() {
         return wait();
     }
-    // SAFETY: `may_let_go` found that this thread is attached.
-    let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
+    // SAFETY: `may_detach` found that this thread is attached.
+    let _detached = DetachedThread(unsafe { ffi::PyEval_SaveThread() });
     wait();
 }
 
 /// Detaches this thread for as long as the value lives.
-struct Detached(*mut ffi::PyThreadState);
+struct DetachedThread(*mut ffi::PyThreadState);
 
-impl Drop for Detached {
+impl Drop for DetachedThread {
     fn drop(&mut self) {
         type Plain = unsafe extern "C" fn(*mut ffi::PyThreadState);
         type Unwinding = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState);

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::forget_error;
-use crate::{export::capsule, hidden::call_method, values};
+use crate::{capi::call_method, export::capsule, values};
 
 /// Returns the capsule of `__dlpack__`, and whether the producer accepted `device` and `copy`; `None` if it lacks one of the
 /// methods.

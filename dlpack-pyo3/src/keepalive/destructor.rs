@@ -12,7 +12,7 @@ use dlpack_core::abi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpack_core::binding::take_back;
 use pyo3::ffi;
 
-use crate::hold::{Owner, Pending};
+use crate::keepalive::{ExportOwner, PendingException};
 
 /// The name of a capsule that `wrap` or `base` creates.
 pub(crate) const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
@@ -31,7 +31,7 @@ pub(crate) const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
 /// `tensor` points to a valid tensor in this struct, nothing else owns it, and the thread is attached.
 // CAP-21
 pub(crate) unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
-    let _pending = Pending::set_aside();
+    let _pending = PendingException::save_current();
     if is_legacy {
         // SAFETY: valid and owned by the caller, by this function's contract.
         unsafe { DLManagedTensor::release(tensor.cast()) };
@@ -63,7 +63,7 @@ unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option
 }
 
 /// The destructor of a capsule with a tensor that an `O` owns. CPython calls it attached, so nothing is looked up.
-pub(crate) unsafe extern "C" fn release<O: Owner>(capsule: *mut ffi::PyObject) {
+pub(crate) unsafe extern "C" fn release<O: ExportOwner>(capsule: *mut ffi::PyObject) {
     // SAFETY: CPython calls this as the destructor of a capsule of ours.
     if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
         // SAFETY: `keep` stored a tensor with an owner of this type, and no consumer took it.
@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn release<O: Owner>(capsule: *mut ffi::PyObject) {
 }
 
 /// The destructor of capsules of the other kinds, which calls the tensor's deleter.
-pub(crate) unsafe extern "C" fn delete_other<const IS_BASE: bool, const IS_LEGACY: bool>(
+pub(crate) unsafe extern "C" fn destroy_capsule<const IS_BASE: bool, const IS_LEGACY: bool>(
     capsule: *mut ffi::PyObject,
 ) {
     // SAFETY: CPython calls this as the destructor of a capsule of ours.

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use pyo3::{ffi, prelude::*};
 
-use crate::hold::held::{give_back_attached, while_attached};
+use crate::keepalive::guard::{release_attached_reference, run_attached};
 
 /// Two references to an array that owns its memory, or whose base does.
 ///
@@ -13,12 +13,12 @@ use crate::hold::held::{give_back_attached, while_attached};
 /// caller (its variable and the stack). In `list.pop().resize(..)` the caller has only one, so a single reference of ours would
 /// not prevent it. (On Python 3.14, where the stack borrows its references, NumPy 2.5 refuses from two references on.) NumPy
 /// offers no other way to lock an array, and does not count exported buffers.
-pub(crate) struct HeldArray(NonNull<ffi::PyObject>);
+pub(crate) struct ArrayKeepalive(NonNull<ffi::PyObject>);
 
 // SAFETY: the references are used for nothing but their release, which attaches to the interpreter first.
-unsafe impl Send for HeldArray {}
+unsafe impl Send for ArrayKeepalive {}
 
-impl HeldArray {
+impl ArrayKeepalive {
     /// Takes two references to `array`.
     #[inline(always)]
     pub(crate) fn new(array: &Bound<'_, PyAny>) -> Self {
@@ -34,15 +34,15 @@ impl HeldArray {
 
 /// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
-impl Drop for HeldArray {
+impl Drop for ArrayKeepalive {
     #[inline(always)]
     fn drop(&mut self) {
         let array = self.0;
-        while_attached(|| {
+        run_attached(|| {
             // SAFETY: attached; this is one of the two references that `new` took, and the other one keeps the array alive.
             unsafe { ffi::Py_DECREF(array.as_ptr()) };
             // SAFETY: attached; this is the second of the two references that `new` took.
-            unsafe { give_back_attached(array) };
+            unsafe { release_attached_reference(array) };
         });
     }
 }

@@ -7,25 +7,25 @@ use pyo3::pyclass::boolean_struct::{False, True};
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, exceptions::PyBufferError, prelude::*};
 
 use crate::error::{Raised, bail, fail};
-use crate::hold::held::{Held, Lends, Lent, Owner};
+use crate::keepalive::guard::{CompactObjectGuard, ExportOwner, ObjectGuard, PyBorrowGuard};
 
 /// How the contents of an object are borrowed, depending on whether its class is frozen.
-pub trait Borrowing<T: PyClass> {
+pub trait ContentsBorrow<T: PyClass> {
     /// Whether the contents can never be borrowed mutably.
     #[doc(hidden)]
     const FROZEN: bool;
 
     /// The guard of a shared borrow.
     #[doc(hidden)]
-    type Reader: Guard + Into<Self::Guard>;
+    type Reader: BorrowGuard + Into<Self::BorrowGuard>;
 
     /// The guard of an exclusive borrow.
     #[doc(hidden)]
-    type Writer: Guard + Into<Self::Guard>;
+    type Writer: BorrowGuard + Into<Self::BorrowGuard>;
 
     /// Either guard, type-erased, so that code that owns it is compiled once for all classes.
     #[doc(hidden)]
-    type Guard: Send + Into<AnyGuard> + 'static;
+    type BorrowGuard: Send + Into<AnyBorrowGuard> + 'static;
 
     /// Borrows the contents of an object; `None` if they are borrowed mutably.
     ///
@@ -45,42 +45,42 @@ pub trait Borrowing<T: PyClass> {
 }
 
 /// The type-erased guard of a borrow of a `T`; `()` if the class is frozen.
-pub(crate) type GuardOf<T> = <<T as PyClass>::Frozen as Borrowing<T>>::Guard;
+pub(crate) type BorrowGuardOf<T> = <<T as PyClass>::Frozen as ContentsBorrow<T>>::BorrowGuard;
 
 /// A guard that ends a borrow of an object when it is dropped.
-pub trait Guard: Send + 'static {
+pub trait BorrowGuard: Send + 'static {
     /// Owns the guard and the object for an export.
-    type Owner: Owner;
+    type ExportOwner: ExportOwner;
 
     /// Converts into the owner of an export. `object` is the object that the guard borrows from.
-    fn keep(self, object: &Bound<'_, PyAny>) -> Self::Owner;
+    fn keep(self, object: &Bound<'_, PyAny>) -> Self::ExportOwner;
 }
 
 /// A frozen class needs no guard.
-impl Guard for () {
-    type Owner = Held<()>;
+impl BorrowGuard for () {
+    type ExportOwner = ObjectGuard<()>;
 
     #[inline]
-    fn keep(self, object: &Bound<'_, PyAny>) -> Held<()> {
-        Held::new((), object)
+    fn keep(self, object: &Bound<'_, PyAny>) -> ObjectGuard<()> {
+        ObjectGuard::new((), object)
     }
 }
 
-impl<P: Lends> Guard for P {
-    type Owner = Lent<P>;
+impl<P: PyBorrowGuard> BorrowGuard for P {
+    type ExportOwner = CompactObjectGuard<P>;
 
     #[inline]
-    fn keep(self, object: &Bound<'_, PyAny>) -> Lent<P> {
-        Lent::new(self, object.py())
+    fn keep(self, object: &Bound<'_, PyAny>) -> CompactObjectGuard<P> {
+        CompactObjectGuard::new(self, object.py())
     }
 }
 
 /// The contents of a frozen class never change, so a reference to the object suffices.
-impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
+impl<T: PyClass<Frozen = True> + Sync> ContentsBorrow<T> for True {
     const FROZEN: bool = true;
     type Reader = ();
     type Writer = ();
-    type Guard = ();
+    type BorrowGuard = ();
 
     #[inline]
     unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, ())> {
@@ -96,11 +96,11 @@ impl<T: PyClass<Frozen = True> + Sync> Borrowing<T> for True {
     }
 }
 
-impl<T: PyClass<Frozen = False> + Send + Sync> Borrowing<T> for False {
+impl<T: PyClass<Frozen = False> + Send + Sync> ContentsBorrow<T> for False {
     const FROZEN: bool = false;
     type Reader = PyClassGuard<'static, T>;
     type Writer = PyClassGuardMut<'static, T>;
-    type Guard = AnyGuard;
+    type BorrowGuard = AnyBorrowGuard;
 
     #[inline]
     unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, PyClassGuard<'static, T>)> {
@@ -140,16 +140,16 @@ unsafe fn kept<'py, T>(object: &Bound<'py, T>) -> Borrowed<'static, 'py, PyAny> 
 }
 
 /// A type-erased guard of PyO3, so that its owner need not be compiled for each class.
-pub struct AnyGuard {
+pub struct AnyBorrowGuard {
     guard: MaybeUninit<*mut ()>,
     drop: unsafe fn(*mut ()),
 }
 
 // SAFETY: `from` takes only guards that are `Send`, and they are only dropped.
-unsafe impl Send for AnyGuard {}
+unsafe impl Send for AnyBorrowGuard {}
 
 /// A frozen class needs no guard.
-impl From<()> for AnyGuard {
+impl From<()> for AnyBorrowGuard {
     #[inline]
     fn from((): ()) -> Self {
         Self {
@@ -159,7 +159,7 @@ impl From<()> for AnyGuard {
     }
 }
 
-impl<P: Lends> From<P> for AnyGuard {
+impl<P: PyBorrowGuard> From<P> for AnyBorrowGuard {
     #[inline]
     fn from(guard: P) -> Self {
         const {
@@ -171,13 +171,13 @@ impl<P: Lends> From<P> for AnyGuard {
         unsafe { place.as_mut_ptr().cast::<P>().write(guard) };
         Self {
             guard: place,
-            // SAFETY: only `AnyGuard::drop` calls this, with the guard that was written to `place`.
+            // SAFETY: only `AnyBorrowGuard::drop` calls this, with the guard that was written to `place`.
             drop: |place| unsafe { place.cast::<P>().drop_in_place() },
         }
     }
 }
 
-impl Drop for AnyGuard {
+impl Drop for AnyBorrowGuard {
     #[inline]
     fn drop(&mut self) {
         let place = self.guard.as_mut_ptr().cast();
@@ -192,9 +192,9 @@ impl Drop for AnyGuard {
 ///
 /// The reference is not used after the guard is dropped or the object is released.
 #[inline]
-pub(crate) unsafe fn share<'a, T: PyClass<Frozen: Borrowing<T>>>(
+pub(crate) unsafe fn share<'a, T: PyClass<Frozen: ContentsBorrow<T>>>(
     object: &Bound<'_, T>,
-) -> Result<(&'a T, GuardOf<T>), Raised> {
+) -> Result<(&'a T, BorrowGuardOf<T>), Raised> {
     // SAFETY: same contract as this function's: the reference is not used after the guard or the object is gone.
     let shared = unsafe { T::Frozen::share(object) };
     let refused = || already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed");

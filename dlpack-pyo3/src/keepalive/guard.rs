@@ -10,10 +10,10 @@ use dlpack_core::Managed;
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
 
-use crate::hold::{attached::attached, borrowing::AnyGuard};
+use crate::keepalive::{attached::attached, borrowing::AnyBorrowGuard};
 
 /// Keeps an object alive, and its contents borrowed, for an export.
-pub trait Owner: Send + 'static {
+pub trait ExportOwner: Send + 'static {
     /// Ends the borrow and releases the object.
     ///
     /// # Safety
@@ -22,21 +22,21 @@ pub trait Owner: Send + 'static {
     unsafe fn release_attached(self);
 
     /// Converts into the one type that can own objects of all classes.
-    fn into_any(self, py: Python<'_>) -> Held<AnyGuard>;
+    fn into_any(self, py: Python<'_>) -> ObjectGuard<AnyBorrowGuard>;
 }
 
 /// A reference to an object together with a guard that borrows its contents.
 ///
 /// The guard is dropped first, which needs no interpreter; releasing the object does. For a frozen class the guard is `()`.
-pub struct Held<G> {
+pub struct ObjectGuard<G> {
     guard: ManuallyDrop<G>,
     object: NonNull<ffi::PyObject>,
 }
 
 // SAFETY: the guard may be dropped on any thread (`G: Send`). The object is used for nothing but its release, attached.
-unsafe impl<G: Send> Send for Held<G> {}
+unsafe impl<G: Send> Send for ObjectGuard<G> {}
 
-impl<G> Held<G> {
+impl<G> ObjectGuard<G> {
     /// Takes a new reference to `object`. `guard` borrows the contents of that object.
     #[inline]
     pub(crate) fn new(guard: G, object: &Bound<'_, PyAny>) -> Self {
@@ -57,21 +57,21 @@ impl<G> Held<G> {
     }
 }
 
-impl<G: Send + Into<AnyGuard> + 'static> Owner for Held<G> {
+impl<G: Send + Into<AnyBorrowGuard> + 'static> ExportOwner for ObjectGuard<G> {
     #[inline]
     unsafe fn release_attached(self) {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is in `ManuallyDrop`, so the guard is dropped once; the object that it borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut this.guard) };
         // SAFETY: attached, by this function's contract; the reference is the one that `new` took.
-        unsafe { give_back_attached(this.object) };
+        unsafe { release_attached_reference(this.object) };
     }
 
-    fn into_any(self, _: Python<'_>) -> Held<AnyGuard> {
+    fn into_any(self, _: Python<'_>) -> ObjectGuard<AnyBorrowGuard> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is in `ManuallyDrop`, so the guard is taken once.
         let guard = unsafe { ManuallyDrop::take(&mut this.guard) };
-        Held {
+        ObjectGuard {
             guard: ManuallyDrop::new(guard.into()),
             object: this.object,
         }
@@ -80,7 +80,7 @@ impl<G: Send + Into<AnyGuard> + 'static> Owner for Held<G> {
 
 /// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
-impl<G> Drop for Held<G> {
+impl<G> Drop for ObjectGuard<G> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: dropped once, here; the object that the guard borrows from is still alive.
@@ -91,12 +91,12 @@ impl<G> Drop for Held<G> {
 }
 
 /// One of PyO3's borrow guards, which holds a pointer to its object.
-pub trait Lends: Send + 'static {
+pub trait PyBorrowGuard: Send + 'static {
     /// The object that the guard borrows from.
     fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject>;
 }
 
-impl<T: PyClass + Sync> Lends for PyClassGuard<'static, T> {
+impl<T: PyClass + Sync> PyBorrowGuard for PyClassGuard<'static, T> {
     #[inline]
     fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject> {
         let Ok(object) = self.into_pyobject(py);
@@ -104,7 +104,7 @@ impl<T: PyClass + Sync> Lends for PyClassGuard<'static, T> {
     }
 }
 
-impl<T: PyClass<Frozen = False> + Send + Sync> Lends for PyClassGuardMut<'static, T> {
+impl<T: PyClass<Frozen = False> + Send + Sync> PyBorrowGuard for PyClassGuardMut<'static, T> {
     #[inline]
     fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject> {
         let Ok(object) = self.into_pyobject(py);
@@ -119,10 +119,10 @@ fn pointer<T>(object: &Bound<'_, T>) -> NonNull<ffi::PyObject> {
 }
 
 /// A reference to an object, together with PyO3's guard, which also stores the object's address. A third of the size of
-/// [`Held`] with a type-erased guard, but compiled for each class.
-pub struct Lent<P: Lends>(ManuallyDrop<P>);
+/// [`ObjectGuard`] with a type-erased guard, but compiled for each class.
+pub struct CompactObjectGuard<P: PyBorrowGuard>(ManuallyDrop<P>);
 
-impl<P: Lends> Lent<P> {
+impl<P: PyBorrowGuard> CompactObjectGuard<P> {
     /// Takes a new reference to the object that `guard` borrows from.
     #[inline]
     pub(crate) fn new(guard: P, py: Python<'_>) -> Self {
@@ -143,41 +143,41 @@ impl<P: Lends> Lent<P> {
         // SAFETY: dropped once, by this function's contract; the object that the guard borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.0) };
         // SAFETY: attached, by this function's contract; the reference is the one that `new` took.
-        unsafe { give_back_attached(object) };
+        unsafe { release_attached_reference(object) };
     }
 }
 
-impl<P: Lends> Owner for Lent<P> {
+impl<P: PyBorrowGuard> ExportOwner for CompactObjectGuard<P> {
     #[inline]
     unsafe fn release_attached(self) {
         // SAFETY: attached, by this function's contract; the value is in `ManuallyDrop` and not used again.
         unsafe { ManuallyDrop::new(self).end() };
     }
 
-    fn into_any(self, py: Python<'_>) -> Held<AnyGuard> {
+    fn into_any(self, py: Python<'_>) -> ObjectGuard<AnyBorrowGuard> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is in `ManuallyDrop`, so the guard is taken once.
         let guard = unsafe { ManuallyDrop::take(&mut this.0) };
         let object = guard.object(py);
-        Held {
+        ObjectGuard {
             guard: ManuallyDrop::new(guard.into()),
             object,
         }
     }
 }
 
-/// Drops the guard while attached too, unlike [`Held`]: the object's address is read from the guard, which needs a `Python`.
-impl<P: Lends> Drop for Lent<P> {
+/// Drops the guard while attached too, unlike [`ObjectGuard`]: the object's address is read from the guard, which needs a `Python`.
+impl<P: PyBorrowGuard> Drop for CompactObjectGuard<P> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: `while_attached` attaches this thread; a value is dropped once.
-        while_attached(|| unsafe { self.end() });
+        // SAFETY: `run_attached` attaches this thread; a value is dropped once.
+        run_attached(|| unsafe { self.end() });
     }
 }
 
 /// Whether this build has the global interpreter lock. Then only one thread at a time is attached, and no other thread changes
 /// a reference count between a read and an update. Objects of free-threaded builds have more fields than a count and a class.
-const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
+const HAS_GIL: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// Releases a reference on any thread.
 ///
@@ -186,18 +186,18 @@ const ONE_AT_A_TIME: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>()
 /// The caller owns the reference, and does not use it afterwards.
 #[inline]
 unsafe fn give_back(object: NonNull<ffi::PyObject>) {
-    // SAFETY: `while_attached` attaches this thread; the caller owns the reference, by this function's contract.
-    while_attached(move || unsafe { give_back_attached(object) });
+    // SAFETY: `run_attached` attaches this thread; the caller owns the reference, by this function's contract.
+    run_attached(move || unsafe { release_attached_reference(object) });
 }
 
 /// Runs `body` attached to the interpreter, on any thread; does nothing after interpreter shutdown.
 // CAP-14
 #[inline]
-pub(super) fn while_attached(body: impl FnOnce()) {
+pub(super) fn run_attached(body: impl FnOnce()) {
     if attached() {
         body();
     } else {
-        from_outside(body);
+        attach_and_run(body);
     }
 }
 
@@ -207,15 +207,15 @@ pub(super) fn while_attached(body: impl FnOnce()) {
 ///
 /// The thread is attached. The caller owns the reference, and does not use it afterwards.
 #[inline]
-pub(super) unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
+pub(super) unsafe fn release_attached_reference(object: NonNull<ffi::PyObject>) {
     // SAFETY: attached, and the caller's reference keeps the object alive.
-    if ONE_AT_A_TIME && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
+    if HAS_GIL && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
         // This cannot run the object's destructor, so a pending exception needs no care.
         // SAFETY: attached; the caller owns this reference.
         unsafe { ffi::Py_DECREF(object.as_ptr()) };
     } else {
         // SAFETY: same contract as this function's: attached, and the caller owns the reference.
-        unsafe { give_back_last(object) };
+        unsafe { release_last_reference(object) };
     }
 }
 
@@ -229,7 +229,7 @@ pub(super) unsafe fn give_back_attached(object: NonNull<ffi::PyObject>) {
 ///
 /// The thread is attached. The caller owns the reference, and does not use it afterwards.
 #[inline(never)]
-unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
+unsafe fn release_last_reference(object: NonNull<ffi::PyObject>) {
     const DEEPEST: usize = 16;
     thread_local! {
         static DEPTH: Cell<usize> = const { Cell::new(0) };
@@ -244,7 +244,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
     if depth >= DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
         return;
     }
-    let _pending = Pending::set_aside();
+    let _pending = PendingException::save_current();
     DEPTH.set(depth + 1);
     let mut next = Some(object);
     while let Some(object) = next {
@@ -259,7 +259,7 @@ unsafe fn give_back_last(object: NonNull<ffi::PyObject>) {
 /// Attaches this thread, and runs `body`; does nothing after interpreter shutdown.
 #[cold]
 #[inline(never)]
-fn from_outside(body: impl FnOnce()) {
+fn attach_and_run(body: impl FnOnce()) {
     // SAFETY: may be called at any time.
     if unsafe { ffi::Py_IsInitialized() } == 0 {
         return;
@@ -275,9 +275,9 @@ fn from_outside(body: impl FnOnce()) {
 
 /// Hides a pending exception from the deleter of a tensor: CPython may drop the object that owns it while one is pending.
 #[derive(Debug)]
-pub(crate) struct Quiet(ManuallyDrop<Managed>);
+pub(crate) struct ExceptionSafeTensor(ManuallyDrop<Managed>);
 
-impl Quiet {
+impl ExceptionSafeTensor {
     pub(crate) fn new(tensor: Managed) -> Self {
         Self(ManuallyDrop::new(tensor))
     }
@@ -289,7 +289,7 @@ impl Quiet {
     }
 }
 
-impl Deref for Quiet {
+impl Deref for ExceptionSafeTensor {
     type Target = Managed;
 
     fn deref(&self) -> &Managed {
@@ -297,15 +297,15 @@ impl Deref for Quiet {
     }
 }
 
-impl DerefMut for Quiet {
+impl DerefMut for ExceptionSafeTensor {
     fn deref_mut(&mut self) -> &mut Managed {
         &mut self.0
     }
 }
 
-impl Drop for Quiet {
+impl Drop for ExceptionSafeTensor {
     fn drop(&mut self) {
-        let _pending = attached().then(Pending::set_aside);
+        let _pending = attached().then(PendingException::save_current);
         // SAFETY: dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }
@@ -313,12 +313,12 @@ impl Drop for Quiet {
 
 /// The exception that was pending on this thread, restored on drop.
 // CAP-16, CAP-17
-pub(crate) struct Pending(Option<[*mut ffi::PyObject; 3]>);
+pub(crate) struct PendingException(Option<[*mut ffi::PyObject; 3]>);
 
-impl Pending {
+impl PendingException {
     /// Takes the pending exception, if any. Only called on an attached thread.
     #[inline]
-    pub(crate) fn set_aside() -> Self {
+    pub(crate) fn save_current() -> Self {
         // SAFETY: attached, as every caller is.
         if unsafe { ffi::PyErr_Occurred() }.is_null() {
             return Self(None);
@@ -334,11 +334,11 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingException {
     #[inline]
     fn drop(&mut self) {
         if let Some([kind, value, trace]) = self.0 {
-            #[allow(deprecated, reason = "as in `set_aside`")]
+            #[allow(deprecated, reason = "as in `save_current`")]
             // SAFETY: still attached; the values are those of `PyErr_Fetch`, which are restored once.
             unsafe {
                 ffi::PyErr_Restore(kind, value, trace)

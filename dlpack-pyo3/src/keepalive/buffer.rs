@@ -9,20 +9,20 @@ use core::ptr::{self, NonNull};
 
 use pyo3::{ffi, prelude::*};
 
+use crate::capi::{FORMAT, PyBuffer, STRIDES, get_buffer, release_buffer};
 use crate::error::Raised;
-use crate::hidden::{FORMAT, PyBuffer, STRIDES, get_buffer, release_buffer};
-use crate::hold::held::{Pending, give_back_attached, while_attached};
+use crate::keepalive::guard::{PendingException, release_attached_reference, run_attached};
 
 /// A `Py_buffer`, or empty storage for one. While it is filled, the object does not move its memory: a `bytearray` does not
 /// grow.
 ///
 /// Some objects store pointers into the `Py_buffer` that point to itself, so it is filled in its final place.
-pub(crate) struct HeldBuffer(PyBuffer);
+pub(crate) struct BufferKeepalive(PyBuffer);
 
 // SAFETY: the buffer is used for nothing but its release, attached; its fields may be read on any thread.
-unsafe impl Send for HeldBuffer {}
+unsafe impl Send for BufferKeepalive {}
 
-impl HeldBuffer {
+impl BufferKeepalive {
     /// Empty storage for a buffer.
     #[inline]
     pub(crate) fn new() -> Self {
@@ -46,23 +46,23 @@ impl HeldBuffer {
 
 /// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
-impl Drop for HeldBuffer {
+impl Drop for BufferKeepalive {
     #[inline]
     fn drop(&mut self) {
         let Some(object) = NonNull::new(self.0.obj) else {
             return;
         };
         let view = &raw mut self.0;
-        while_attached(|| {
+        run_attached(|| {
             // The reference keeps the object alive while its buffer is released; its own release may have to be deferred.
             // SAFETY: attached; the buffer keeps the object alive.
             unsafe { ffi::Py_INCREF(object.as_ptr()) };
-            let pending = Pending::set_aside();
+            let pending = PendingException::save_current();
             // SAFETY: attached; `fill` filled the buffer, and it is not used again.
             unsafe { release_buffer(view) };
             drop(pending);
             // SAFETY: attached; the reference was taken before the buffer was released.
-            unsafe { give_back_attached(object) };
+            unsafe { release_attached_reference(object) };
         });
     }
 }
