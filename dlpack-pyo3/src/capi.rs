@@ -142,7 +142,7 @@ pub(crate) fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
 }
 
 /// The address of a function of CPython's C API, cached in `known`; null if it is not found. Only called on attached threads.
-fn find(known: &PyOnceLock<usize>, name: &str) -> *mut c_void {
+fn cached_address(known: &PyOnceLock<usize>, name: &str) -> *mut c_void {
     // SAFETY: the callers are replacements of C-API functions, which require an attached thread.
     let py = unsafe { Python::assume_attached() };
     let address = known.get_or_init(py, || address_of(py, name).unwrap_or(0));
@@ -154,14 +154,14 @@ unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_
     type Get = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int) -> c_int;
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = find(&ADDRESS, "PyObject_GetBuffer");
+    let function = cached_address(&ADDRESS, "PyObject_GetBuffer");
     if function.is_null() {
         // Raises what an object without a buffer would raise.
         // SAFETY: attached, as `PyObject_GetBuffer` requires.
         PyTypeError::new_err(()).restore(unsafe { Python::assume_attached() });
         return -1;
     }
-    // SAFETY: `find` returned the address of the function with this signature.
+    // SAFETY: `cached_address` returned the address of the function with this signature.
     let function = unsafe { transmute::<*mut c_void, Get>(function) };
     // SAFETY: same contract as that of the C function.
     unsafe { function(object, view, flags) }
@@ -180,9 +180,9 @@ unsafe fn PyBuffer_Release(view: *mut c_void) {
     type Release = unsafe extern "C" fn(*mut c_void);
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = find(&ADDRESS, "PyBuffer_Release");
+    let function = cached_address(&ADDRESS, "PyBuffer_Release");
     if !function.is_null() {
-        // SAFETY: `find` returned the address of the function with this signature.
+        // SAFETY: `cached_address` returned the address of the function with this signature.
         let function = unsafe { transmute::<*mut c_void, Release>(function) };
         // SAFETY: same contract as that of the C function.
         unsafe { function(view) };
@@ -246,12 +246,12 @@ unsafe fn PyObject_GetOptionalAttr(
     type Search = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = find(&ADDRESS, "_PyType_Lookup");
+    let function = cached_address(&ADDRESS, "_PyType_Lookup");
     let attribute = if function.is_null() {
         // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         unsafe { ffi::PyObject_GetAttr(class, name) }
     } else {
-        // SAFETY: `find` returned the address of the function with this signature.
+        // SAFETY: `cached_address` returned the address of the function with this signature.
         let function = unsafe { transmute::<*mut c_void, Search>(function) };
         // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         let borrowed = unsafe { function(class, name) };

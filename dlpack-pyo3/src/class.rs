@@ -44,7 +44,7 @@ use pyo3::{PyClass, ffi, prelude::*};
 #[cfg(feature = "stubs")]
 use {crate::hints, pyo3::inspect::PyStaticExpr};
 
-use crate::class::pickle::{Pickles, Restore, restore};
+use crate::class::pickle::{Pickles, Restore, restore_object};
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
 use crate::{export::method, vtable::Exports};
@@ -90,7 +90,7 @@ impl<T> Protocol<T> {
     where
         T: ExportsTensors,
     {
-        self.parts.tensors = Some(tensors::install::<T>);
+        self.parts.tensors = Some(tensors::define_tensor_attributes::<T>);
         self
     }
 
@@ -148,7 +148,7 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
         if let Some(install) = self.parts.tensors {
             class.setattr("__dlpack_tensors__", install(&class, &self.parts)?)?;
         }
-        methods::<T>(&class, &self.parts)
+        define_tensor_methods::<T>(&class, &self.parts)
     }
 }
 
@@ -185,7 +185,7 @@ impl Parts {
     };
 
     #[inline(never)]
-    fn put<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
+    fn define_attributes<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
         if let Some(methods) = self.tensor {
             class.setattr("__dlpack_c_exchange_api__", methods(class, self)?)?;
         }
@@ -196,35 +196,41 @@ impl Parts {
     }
 }
 
-fn methods<'py, T: Exports>(
+fn define_tensor_methods<'py, T: Exports>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let methods = method::Functions::of::<T>(parts.info);
+    let methods = method::Functions::for_class::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
     let buffers = buffer::Functions::of::<T>();
-    install(class, &methods, &buffers, OwnTable::of::<T>(import), parts)
+    define_all(
+        class,
+        &methods,
+        &buffers,
+        OwnTable::for_class::<T>(import),
+        parts,
+    )
 }
 
 #[inline(never)]
-fn install<'py>(
+fn define_all<'py>(
     class: &Bound<'py, PyType>,
     methods: &method::Functions,
     buffers: &buffer::Functions,
     table: OwnTable,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    methods.install(class)?;
-    array::install(class, parts.over)?;
+    methods.define_methods(class)?;
+    array::define_array_method(class, parts.over)?;
     if parts.iterable {
-        iterable::install(class, parts.over)?;
+        iterable::define_iteration_methods(class, parts.over)?;
     }
     buffers.install(class)?;
-    table.install(class)
+    table.install_on_class(class)
 }
 
 /// Defines a method on a class. Keeps the class's own method of that name, unless `over` names it.
-fn put(
+fn define_unless_own(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     call: ffi::PyMethodDefPointer,
@@ -233,7 +239,11 @@ fn put(
     over: &[&str],
 ) -> PyResult<()> {
     let is_over = over.iter().any(|over| name.to_bytes() == over.as_bytes());
-    let put = if is_over { method::define } else { method::add };
+    let put = if is_over {
+        method::define_method
+    } else {
+        method::define_default_method
+    };
     put(class, name, call, flags, doc)
 }
 
@@ -286,7 +296,7 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py), &Parts::NONE)
+        tensors::define_tensor_attributes::<T>(&T::type_object(py), &Parts::NONE)
     }
 }
 
@@ -360,7 +370,7 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        self.parts.put(&T::type_object(py))
+        self.parts.define_attributes(&T::type_object(py))
     }
 }
 
@@ -379,7 +389,7 @@ pub trait Offers<T> {
 #[diagnostic::do_not_recommend]
 impl<T: Exports> Offers<T> for (Protocol<T>, Missing) {
     const PARTS: Parts = Parts {
-        tensor: Some(methods::<T>),
+        tensor: Some(define_tensor_methods::<T>),
         ..Parts::NONE
     };
 }
@@ -387,7 +397,7 @@ impl<T: Exports> Offers<T> for (Protocol<T>, Missing) {
 #[diagnostic::do_not_recommend]
 impl<T: ExportsTensors> Offers<T> for (Missing, TensorNames<T>) {
     const PARTS: Parts = Parts {
-        tensors: Some(tensors::install::<T>),
+        tensors: Some(tensors::define_tensor_attributes::<T>),
         ..Parts::NONE
     };
 }
@@ -395,8 +405,8 @@ impl<T: ExportsTensors> Offers<T> for (Missing, TensorNames<T>) {
 #[diagnostic::do_not_recommend]
 impl<T: Exports + ExportsTensors> Offers<T> for (Protocol<T>, TensorNames<T>) {
     const PARTS: Parts = Parts {
-        tensor: Some(methods::<T>),
-        tensors: Some(tensors::install::<T>),
+        tensor: Some(define_tensor_methods::<T>),
+        tensors: Some(tensors::define_tensor_attributes::<T>),
         ..Parts::NONE
     };
 }
@@ -419,7 +429,7 @@ impl<T: Imports> Class<T> {
 }
 
 impl<T: Pickles> Class<T> {
-    pub const RESTORE: Restore<T> = restore::<T>;
+    pub const RESTORE: Restore<T> = restore_object::<T>;
 }
 
 impl<T: PyClass> Class<T> {

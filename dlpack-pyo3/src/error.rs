@@ -22,12 +22,12 @@ pub struct Raised;
 impl Raised {
     /// Takes the exception, so that it is not set any more.
     #[cold]
-    pub(crate) fn fetch(self, py: Python<'_>) -> PyErr {
+    pub(crate) fn take_exception(self, py: Python<'_>) -> PyErr {
         PyErr::fetch(py)
     }
 
     /// Clears the exception: there is no caller left to report it to.
-    pub(crate) fn forget(self, _: Python<'_>) {
+    pub(crate) fn clear_exception(self, _: Python<'_>) {
         // SAFETY: attached, as the `Python` shows.
         unsafe { ffi::PyErr_Clear() };
     }
@@ -36,7 +36,7 @@ impl Raised {
 /// Sets an exception of a class, with a message like that of `format!`.
 macro_rules! fail {
     ($py:expr, $class:ty: $($words:tt)*) => {
-        $crate::error::fail_as::<$class>($py, format_args!($($words)*))
+        $crate::error::raise_as::<$class>($py, format_args!($($words)*))
     };
 }
 
@@ -47,33 +47,33 @@ macro_rules! bail {
 pub(crate) use {bail, fail};
 
 #[cold]
-pub(crate) fn fail_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) -> Raised {
-    set(E::type_object_raw(py), &words)
+pub(crate) fn raise_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) -> Raised {
+    set_exception(E::type_object_raw(py), &words)
 }
 
 /// Sets an exception of a class that was looked up at run time.
 #[cold]
-pub(crate) fn fail_of(class: &Bound<'_, PyType>, words: fmt::Arguments<'_>) -> Raised {
-    set(class.as_type_ptr(), &words)
+pub(crate) fn raise_class(class: &Bound<'_, PyType>, words: fmt::Arguments<'_>) -> Raised {
+    set_exception(class.as_type_ptr(), &words)
 }
 
 /// Sets the exception for an error of the core.
 #[cold]
-pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
-    set((exception(error).class)(py), error)
+pub(crate) fn raise_core_error(py: Python<'_>, error: &Error) -> Raised {
+    set_exception((exception(error).class)(py), error)
 }
 
 /// Sets the exception for an error of the core, with the name of the object's class.
 #[cold]
-pub(crate) fn refuse_of(py: Python<'_>, class: &str, error: &Error) -> Raised {
-    set(
+pub(crate) fn raise_core_error_of(py: Python<'_>, class: &str, error: &Error) -> Raised {
+    set_exception(
         (exception(error).class)(py),
         &format_args!("`{class}`: {error}"),
     )
 }
 
 /// Only called with an exception class, hence on an attached thread.
-fn set(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
+fn set_exception(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
     let Ok(words) = text(words) else {
         return out_of_memory();
     };
@@ -99,7 +99,7 @@ pub(crate) fn out_of_memory() -> Raised {
 }
 
 /// Collects values into a `Vec`; a `MemoryError` if there is no memory for it.
-pub(crate) fn list<T>(
+pub(crate) fn try_collect<T>(
     _: Python<'_>,
     of: impl ExactSizeIterator<Item = T>,
 ) -> Result<Vec<T>, Raised> {
@@ -112,7 +112,7 @@ pub(crate) fn list<T>(
 
 /// Sets a PyO3 exception.
 #[cold]
-pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
+pub(crate) fn raise_pyo3_error(py: Python<'_>, error: PyErr) -> Raised {
     let restored = catch_unwind(AssertUnwindSafe(move || {
         let mut error = Some(error);
         let mut restore = |py: Python<'_>| error.take().map_or((), |error| error.restore(py));
@@ -122,7 +122,7 @@ pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
     }));
     if let Err(payload) = restored {
         // PyO3 panics if there is no memory.
-        forget_panic(payload);
+        discard_panic(payload);
         return out_of_memory();
     }
     Raised
@@ -132,15 +132,15 @@ pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
 /// put the exception into a list of PyO3's until the thread attaches through PyO3, and abort if there is no memory for the
 /// list.
 #[cold]
-pub(crate) fn forget_error(py: Python<'_>, error: PyErr) {
-    raise(py, error).forget(py);
+pub(crate) fn discard_error(py: Python<'_>, error: PyErr) {
+    raise_pyo3_error(py, error).clear_exception(py);
 }
 
 /// Runs user code called by CPython; a panic in it raises `BufferError`. PyO3's `PanicException` would pass every
 /// `except Exception`.
 // ERR-06
 #[inline(always)]
-pub(crate) fn contained<R>(
+pub(crate) fn catch_panics<R>(
     py: Python<'_>,
     body: impl FnOnce() -> Result<R, Raised>,
 ) -> Result<R, Raised> {
@@ -150,7 +150,7 @@ pub(crate) fn contained<R>(
         forget(halt);
         result
     });
-    catch_unwind(body).unwrap_or_else(|payload| Err(panicked(py, payload)))
+    catch_unwind(body).unwrap_or_else(|payload| Err(raise_panic(py, payload)))
 }
 
 /// Halts a thread that CPython ends by unwinding: before Python 3.14 that happens to threads that attach after interpreter
@@ -166,30 +166,30 @@ impl Drop for Halt {
 }
 
 #[cold]
-fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
+fn raise_panic(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
     let message = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let raised = fail!(py, PyBufferError: "the code of the exported object panicked: {message}");
-    forget_panic(payload);
+    discard_panic(payload);
     raised
 }
 
 /// Drops a panic payload; that may panic again.
 #[cold]
-pub(crate) fn forget_panic(payload: Box<dyn Any + Send>) {
+pub(crate) fn discard_panic(payload: Box<dyn Any + Send>) {
     forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
 }
 
 /// Runs user code called by CPython, and returns null with an exception for an error or a panic.
 #[inline(always)]
-pub(crate) fn answer(
+pub(crate) fn catch_into_null(
     py: Python<'_>,
     body: impl FnOnce() -> Result<*mut ffi::PyObject, Raised>,
 ) -> *mut ffi::PyObject {
-    contained(py, body).unwrap_or(core::ptr::null_mut())
+    catch_panics(py, body).unwrap_or(core::ptr::null_mut())
 }
 
 /// Converts errors: `or_raise` for code that sets exceptions, `or_fetch` for code that returns [`PyErr`].
@@ -197,7 +197,8 @@ pub(crate) trait OrRaise<R>: Sized {
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised>;
 
     fn or_fetch(self, py: Python<'_>) -> PyResult<R> {
-        self.or_raise(py).map_err(|raised| raised.fetch(py))
+        self.or_raise(py)
+            .map_err(|raised| raised.take_exception(py))
     }
 }
 
@@ -210,14 +211,14 @@ impl<R> OrRaise<R> for Result<R, Raised> {
 impl<R> OrRaise<R> for Result<R, Error> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
-        self.map_err(|error| refuse(py, &error))
+        self.map_err(|error| raise_core_error(py, &error))
     }
 }
 
 impl<R> OrRaise<R> for PyResult<R> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
-        self.map_err(|error| raise(py, error))
+        self.map_err(|error| raise_pyo3_error(py, error))
     }
 }
 

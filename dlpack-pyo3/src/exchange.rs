@@ -34,8 +34,8 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
-use crate::error::{OrRaise, Raised, bail, contained};
-use crate::exchange::lookup::{NAME, OwnTable, mark};
+use crate::error::{OrRaise, Raised, bail, catch_panics};
+use crate::exchange::lookup::{NAME, OwnTable, capsule_context};
 use crate::handover::{ConsumerRequest, Outcome};
 use crate::keepalive::{ContentsBorrow, share};
 use crate::vtable::{Exports, Vtable};
@@ -51,28 +51,28 @@ type CreateObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyA
 impl OwnTable {
     /// Creates the table of a class. `import` creates objects from tensors.
     // XAP-05
-    pub(crate) fn of<T: Exports>(import: ToPyObject) -> Self {
+    pub(crate) fn for_class<T: Exports>(import: ToPyObject) -> Self {
         let version = Version::CURRENT.into();
         let api = DLPackExchangeAPI {
             header: DLPackExchangeAPIHeader {
                 version,
                 prev_api: ptr::null_mut(),
             },
-            managed_tensor_allocator: Some(allocate),
+            managed_tensor_allocator: Some(allocate_tensor),
             managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
             managed_tensor_to_py_object_no_sync: Some(import),
             // XAP-08: null unless the shape lies in the object and the class is frozen. A consumer that lets other code run
             // still has the pointers when that code changes an object that is not frozen.
             dltensor_from_py_object_no_sync: const {
                 if T::EXTRAS.lists.is_some() && T::Frozen::FROZEN {
-                    Some(borrow::<T>)
+                    Some(borrow_tensor::<T>)
                 } else {
                     None
                 }
             },
             current_work_stream: Some(current_stream),
         };
-        let device = device::<T>;
+        let device = known_device::<T>;
         Self {
             api,
             device,
@@ -82,7 +82,7 @@ impl OwnTable {
 
     /// Leaks the table, and also stores its address in the class under the older attribute name.
     // XAP-04
-    pub(crate) fn install<'py>(
+    pub(crate) fn install_on_class<'py>(
         mut self,
         class: &Bound<'py, PyType>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
@@ -91,12 +91,12 @@ impl OwnTable {
         class.setattr("__c_dlpack_exchange_api__", table.addr().get())?;
         // SAFETY: the table and the name live for the rest of the process, and the capsule has no destructor.
         let capsule = unsafe { PyCapsule::new_with_pointer(class.py(), table.cast(), NAME) }?;
-        capsule.set_context(mark())?;
+        capsule.set_context(capsule_context())?;
         Ok(capsule)
     }
 }
 
-fn device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
+fn known_device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
     if T::EXTRAS.facts.is_on_host() {
         return Some(Device::CPU);
     }
@@ -110,9 +110,9 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
     }
     let py = object.py();
     // SAFETY: `class.has` found an instance of the class.
-    let device = contained(py, || unsafe { export::device(object, class) });
+    let device = catch_panics(py, || unsafe { export::device_of_object(object, class) });
     // The caller then exports the object on the general path, which raises the error again.
-    device.map_err(|raised| raised.forget(py)).ok()
+    device.map_err(|raised| raised.clear_exception(py)).ok()
 }
 
 /// Runs the body of a function of the table: returns 0 and writes the result, or returns -1 with an exception.
@@ -122,7 +122,7 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
 /// `out` is valid for writes, or null.
 // XAP-09
 #[inline(always)]
-unsafe fn outcome<R>(
+unsafe fn finish_call<R>(
     py: Python<'_>,
     out: *mut R,
     body: impl FnOnce() -> Result<R, Raised>,
@@ -134,7 +134,11 @@ unsafe fn outcome<R>(
         // SAFETY: `out` is not null, so it is valid for writes by this function's contract.
         body().map(|result| unsafe { out.write(result) })
     };
-    if contained(py, body).is_ok() { 0 } else { -1 }
+    if catch_panics(py, body).is_ok() {
+        0
+    } else {
+        -1
+    }
 }
 
 /// The object that a consumer passed, if it is an instance of the class. Other objects can carry our table too, as Python code
@@ -144,7 +148,7 @@ unsafe fn outcome<R>(
 ///
 /// `object` is a valid Python object, or null.
 // XAP-12
-unsafe fn checked<'a, 'py, G: Send + 'static>(
+unsafe fn check_instance<'a, 'py, G: Send + 'static>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
     class: &Vtable<G>,
@@ -186,9 +190,9 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
     let py = unsafe { Python::assume_attached() };
     let export = || {
         // SAFETY: a consumer passes a valid object or null.
-        let object = unsafe { checked(py, object, class) }?;
+        let object = unsafe { check_instance(py, object, class) }?;
         let mut other = Outcome::None;
-        // SAFETY: the thread is attached, and `checked` found an instance of the class.
+        // SAFETY: the thread is attached, and `check_instance` found an instance of the class.
         let kept =
             unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut other) };
         match (kept, other) {
@@ -198,33 +202,38 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
         }
     };
     // SAFETY: `out` is valid for writes or null, by this function's contract.
-    unsafe { outcome(py, out, export) }
+    unsafe { finish_call(py, out, export) }
 }
 
 /// Exports an object as a `DLTensor` that borrows everything, and is valid until control returns to Python.
 // XAP-19
-unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
+unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
     // SAFETY: consumers call the table attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
     let lend = || {
         // SAFETY: a consumer passes a valid object or null.
-        let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
-        // SAFETY: `checked` found an instance of the class.
+        let object = unsafe { check_instance(py, object.cast(), Vtable::of::<T>()) }?;
+        // SAFETY: `check_instance` found an instance of the class.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the consumer keeps the object alive, and its class is frozen, so its contents need no guard.
         let (value, _) = unsafe { share(&object) }?;
         let lists = lists(value);
         let it = value.describe().or_raise(py)?;
-        let bare = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
+        let bare = zero_rank_tensor(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
         let described = (it.shape(), it.strides());
         with_shape_and_strides(py, bare, lists, described, it.is_read_only())
     };
     // SAFETY: a consumer passes a pointer that is valid for writes, or null.
-    unsafe { outcome(py, out, lend) }
+    unsafe { finish_call(py, out, lend) }
 }
 
 /// A `DLTensor` without axes.
-fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> DLTensor {
+fn zero_rank_tensor(
+    data: *const u8,
+    byte_offset: u64,
+    device: Device,
+    dtype: DataType,
+) -> DLTensor {
     DLTensor {
         data: data.cast_mut().cast(),
         device: device.into(),
@@ -290,7 +299,7 @@ unsafe fn to_object(
         let plain = plain(py, take()?).or_raise(py)?;
         let object = match make {
             None => plain,
-            Some(make) => match contained(py, || make(py, take()?).or_raise(py)) {
+            Some(make) => match catch_panics(py, || make(py, take()?).or_raise(py)) {
                 Err(Raised) if offer.takers() > 1 => {
                     // The call succeeds, so the exception cannot be raised.
                     PyErr::fetch(py).write_unraisable(py, Some(&plain));
@@ -303,7 +312,7 @@ unsafe fn to_object(
         Ok(object.into_ptr().cast())
     };
     // SAFETY: a consumer passes a pointer that is valid for writes, or null.
-    unsafe { outcome(py, out, import) }
+    unsafe { finish_call(py, out, import) }
 }
 
 /// The table's function of a class that does not import tensors: the result is an object of `Plain`.
@@ -312,7 +321,7 @@ pub(crate) unsafe extern "C" fn to_plain_object<Plain: Imports>(
     out: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: consumers call the table attached (XAP-11), with the arguments of `managed_tensor_to_py_object_no_sync`.
-    unsafe { to_object(tensor, out, make::<Plain>, None) }
+    unsafe { to_object(tensor, out, create_object::<Plain>, None) }
 }
 
 pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
@@ -320,10 +329,17 @@ pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
     out: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: consumers call the table attached (XAP-11), with the arguments of `managed_tensor_to_py_object_no_sync`.
-    unsafe { to_object(tensor, out, make::<Plain>, Some(make::<T>)) }
+    unsafe {
+        to_object(
+            tensor,
+            out,
+            create_object::<Plain>,
+            Some(create_object::<T>),
+        )
+    }
 }
 
-fn make<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
+fn create_object<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
     let value = T::from_dlpack(tensor).or_fetch(py)?;
     Ok(Bound::new(py, value)?.into_any())
 }
@@ -340,7 +356,7 @@ impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Imports for T {}
 
 /// Allocates zeroed host memory for a consumer. Needs no interpreter.
 // XAP-21, XAP-22, XAP-23
-unsafe extern "C" fn allocate(
+unsafe extern "C" fn allocate_tensor(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
     context: *mut c_void,

@@ -25,14 +25,14 @@ use dlpack_core::binding::{Pick, export_with, pick, share_root};
 use dlpack_core::{Device, Managed};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, refuse_of};
+use crate::error::{OrRaise, Raised, raise_core_error_of};
 use crate::handover::{root, unordered};
 use crate::keepalive::{BorrowGuardOf, ObjectGuard, share};
 use crate::vtable::{Exports, Vtable};
 
 /// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
 /// if the object cannot be described (an export then reports the error).
-pub(crate) fn root_of<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
+pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
     let py = object.py();
     // SAFETY: `_guard` outlives `value` and all that is described.
     let (value, _guard) = unsafe { share(object) }.or_fetch(py)?;
@@ -43,7 +43,7 @@ pub(crate) fn root_of<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Mana
 }
 
 /// A view of an object that is nothing but a tensor. `picks` computes the indices and slices of each axis from the shape.
-pub(crate) fn part<T: Exports>(
+pub(crate) fn slice_object<T: Exports>(
     object: &Bound<'_, T>,
     picks: impl FnOnce(&[i64]) -> PyResult<Vec<Pick>>,
 ) -> PyResult<Managed> {
@@ -74,7 +74,7 @@ pub(crate) fn part<T: Exports>(
 /// # Safety
 ///
 /// The object is an instance of the class.
-pub(crate) unsafe fn device<G: Send + 'static>(
+pub(crate) unsafe fn device_of_object<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     class: &Vtable<G>,
 ) -> Result<Device, Raised> {
@@ -82,6 +82,6 @@ pub(crate) unsafe fn device<G: Send + 'static>(
     let (contents, _guard) = unsafe { (class.share)(object) }?;
     // SAFETY: `contents` is borrowed for as long as `_guard` lives.
     let described = unsafe { (class.describe)(contents) };
-    let refused = |error| refuse_of(object.py(), class.name, &error);
+    let refused = |error| raise_core_error_of(object.py(), class.name, &error);
     Ok(described.map_err(refused)?.device())
 }

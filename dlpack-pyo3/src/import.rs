@@ -32,9 +32,9 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
 use crate::capi::class_attribute;
-use crate::error::{OrRaise, fail, forget_error};
+use crate::error::{OrRaise, discard_error, fail};
 use crate::exchange::lookup::{self, Unchecked};
-use crate::import::consume::consume;
+use crate::import::consume::consume_capsule;
 use crate::keepalive::attached;
 use crate::library::{self, lossy, lossy::Loss, paddle};
 
@@ -65,16 +65,16 @@ use crate::library::{self, lossy, lossy::Loss, paddle};
 /// `BufferError` also for a PyTorch tensor that requires grad or has the conjugate or negative bit, and for a NumPy masked
 /// array: the import would lose that.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-    take(object)?.ok_or_else(|| no_array::<PyAttributeError>(object))
+    import_if_array(object)?.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))
 }
 
 /// Imports an argument of a function. For an object that is not an array it raises `TypeError`, unlike [`from_dlpack`]; PyO3
 /// adds the argument's name.
-pub(crate) fn argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-    match take(object) {
+pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    match import_if_array(object) {
         Ok(Some(tensor)) => Ok(tensor),
-        Ok(None) => Err(no_array::<PyTypeError>(object)),
-        Err(error) => Err(match Loss::of(object) {
+        Ok(None) => Err(not_an_array_error::<PyTypeError>(object)),
+        Err(error) => Err(match Loss::of_object(object) {
             Ok(Some(loss)) => loss.refuse_argument(object.py()),
             _ => error,
         }),
@@ -83,23 +83,23 @@ pub(crate) fn argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
 
 /// Imports the tensor of an object; `None` if the object is not an array.
 #[inline]
-pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if numpy::is_array(object) {
         if let Some(tensor) = numpy::array(object) {
             return Ok(Some(tensor));
         }
     }
-    take_other(object)
+    import_other(object)
 }
 
 #[inline(never)]
-fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
-    if let Some((table, unchecked)) = lookup::for_import(&object.get_type()) {
+    if let Some((table, unchecked)) = lookup::table_for_import(&object.get_type()) {
         let is_torch = unchecked == Unchecked::OfTorch;
         let may_use = unchecked != Unchecked::OfPaddle || paddle::may_use_table(object);
         if may_use {
-            match through_table(object, &table, is_torch) {
+            match import_by_table(object, &table, is_torch) {
                 Ok(None) => {}
                 Ok(Some(tensor)) if is_torch => {
                     lossy::refuse_torch(object, tensor.view().dtype())?;
@@ -110,13 +110,13 @@ fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
         }
     }
     if library::numpy::was_found(object.py()) {
-        return take(object);
+        return import_if_array(object);
     }
-    Ok(take_as(object, None, None)?.map(|(tensor, _)| tensor))
+    Ok(import_by_method(object, None, None)?.map(|(tensor, _)| tensor))
 }
 
 /// Imports without the exchange table. Also returns whether the producer accepted both `device` and `copy`.
-fn take_as(
+fn import_by_method(
     object: &Bound<'_, PyAny>,
     device: Option<Device>,
     copy: Option<bool>,
@@ -124,41 +124,47 @@ fn take_as(
     let py = object.py();
     attached::check_interpreter(py).or_fetch(py)?;
     if let Ok(capsule) = object.cast::<PyCapsule>() {
-        let tensor = readable(py, consume(capsule, None)?)?;
+        let tensor = wait_until_ready(py, consume_capsule(capsule, None)?)?;
         return Ok(Some((tensor, false)));
     }
     // Not checked for a capsule, which is nothing but a tensor.
     if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_some() {
-        lossy::refuse(object)?;
+        lossy::refuse_lossy(object)?;
     } else {
         lossy::refuse_masked(object)?;
         if let Some(tensor) = buffer::of_buffer(object)? {
             return Ok(Some((tensor, false)));
         }
     }
-    let answer = method::ask(object, device, copy, None)?;
+    let answer = method::call_dlpack(object, device, copy, None)?;
     let tensor = |(capsule, in_full): (Bound<'_, PyCapsule>, bool)| {
         let copied_by = (in_full && copy == Some(true)).then_some(object);
-        Ok((readable(py, consume(&capsule, copied_by)?)?, in_full))
+        Ok((
+            wait_until_ready(py, consume_capsule(&capsule, copied_by)?)?,
+            in_full,
+        ))
     };
     answer.map(tensor).transpose()
 }
 
 /// Imports by `__dlpack__`, for work on a stream of the tensor's device. `stream` is its number in the protocol.
 #[cfg(feature = "cudarc")]
-pub(crate) fn take_on(object: &Bound<'_, PyAny>, stream: i64) -> PyResult<Option<Managed>> {
+pub(crate) fn import_on_stream(
+    object: &Bound<'_, PyAny>,
+    stream: i64,
+) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
-    lossy::refuse(object)?;
-    let answer = method::ask(object, None, None, Some(stream))?;
-    let tensor = |(capsule, _)| readable(object.py(), consume(&capsule, None)?);
+    lossy::refuse_lossy(object)?;
+    let answer = method::call_dlpack(object, None, None, Some(stream))?;
+    let tensor = |(capsule, _)| wait_until_ready(object.py(), consume_capsule(&capsule, None)?);
     answer.map(tensor).transpose()
 }
 
 #[cold]
-fn no_array<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
+fn not_an_array_error<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
     let (py, class) = (object.py(), object.get_type());
     fail!(py, E: "an object of {class} is no array: it has no `__dlpack__` and `__dlpack_device__`, nor a buffer; \
-        pass an array of NumPy, PyTorch, JAX or the like, such as `numpy.asarray(x)`").fetch(py)
+        pass an array of NumPy, PyTorch, JAX or the like, such as `numpy.asarray(x)`").take_exception(py)
 }
 
 /// Imports the tensor that an object exports, on a requested device, or with a requirement on copies.
@@ -190,8 +196,8 @@ pub fn from_dlpack_with(
     if device.is_none() && copy.is_none() {
         return from_dlpack(object);
     }
-    let taken = take_as(object, device, copy)?;
-    let (tensor, in_full) = taken.ok_or_else(|| no_array::<PyAttributeError>(object))?;
+    let taken = import_by_method(object, device, copy)?;
+    let (tensor, in_full) = taken.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
     let (py, data) = (object.py(), tensor.view().device());
     let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);
     if let Some(requested) = device.filter(unreachable) {
@@ -204,7 +210,7 @@ pub fn from_dlpack_with(
     if copy == Some(true) && !in_full {
         let mut request = ExportRequest::versioned();
         request.copy = copy;
-        attached::prepare(py);
+        attached::enable_detached_waits(py);
         return tensor.into_dlpack_with(&request).or_fetch(py);
     }
     Ok(tensor)
@@ -217,7 +223,7 @@ fn is_host(wanted: Device, found: Device) -> bool {
 
 /// Imports through the exchange table; `None` if the table cannot export the object, but `__dlpack__` may.
 // XAP-32
-fn through_table(
+fn import_by_table(
     object: &Bound<'_, PyAny>,
     table: &lookup::ClassTable,
     is_torch: bool,
@@ -225,7 +231,7 @@ fn through_table(
     let py = object.py();
     // To release an unordered export, the producer would wait for all work on the device.
     let device = table.device.and_then(|device| device(object));
-    if device.is_some_and(has_order) {
+    if device.is_some_and(needs_ordering) {
         return Ok(None);
     }
     let Some(from_object) = table.api.managed_tensor_from_py_object_no_sync else {
@@ -241,12 +247,12 @@ fn through_table(
             return Err(error);
         }
         // `__dlpack__` may succeed, or raise a clearer error.
-        forget_error(py, error);
+        discard_error(py, error);
         return Ok(None);
     }
     let Some(tensor) = NonNull::new(tensor) else {
         let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
-        return Err(why.fetch(py));
+        return Err(why.take_exception(py));
     };
     let tensor = if table.device.is_some() {
         // SAFETY: a table of ours returned an owning tensor. It is marked as shared, as other code may write to its memory.
@@ -256,21 +262,21 @@ fn through_table(
         unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared()
     };
     // The table does not wait for pending writes, so this tensor is dropped, and `__dlpack__` is called.
-    if has_order(device_of(&tensor)) {
+    if needs_ordering(device_of(&tensor)) {
         return Ok(None);
     }
     Ok(Some(tensor))
 }
 
 /// Whether writes to the data may be pending on a stream: `__dlpack__` orders the consumer after them, the table does not.
-fn has_order(device: Device) -> bool {
+fn needs_ordering(device: Device) -> bool {
     unordered(device).is_some() || !is_host(Device::CPU, device)
 }
 
 /// Waits until the CPU may read the tensor, if it can read its memory.
 #[inline]
-fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
-    attached::readable(py, &tensor).or_fetch(py)?;
+fn wait_until_ready(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
+    attached::wait_until_readable(py, &tensor).or_fetch(py)?;
     Ok(tensor)
 }
 
@@ -317,7 +323,7 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
     const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let tensor = argument(&object)?;
+        let tensor = import_argument(&object)?;
         T::from_dlpack(tensor).map(Self).or_fetch(object.py())
     }
 }

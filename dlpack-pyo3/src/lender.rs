@@ -25,7 +25,7 @@ use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
 use crate::capi::{
     ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, ND, PyBuffer, STRIDES, WRITABLE,
 };
-use crate::error::{OrRaise, Raised, bail, contained};
+use crate::error::{OrRaise, Raised, bail, catch_panics};
 use crate::keepalive::{AnyBorrowGuard, ExportOwner, ObjectGuard, PendingException};
 
 /// An object with a buffer: as many of them as are asked for, which share its lists.
@@ -331,7 +331,11 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
         unsafe { view.write(filled) };
         Ok(())
     };
-    if contained(py, fill).is_ok() { 0 } else { -1 }
+    if catch_panics(py, fill).is_ok() {
+        0
+    } else {
+        -1
+    }
 }
 
 fn fill(py: Python<'_>, lent: &CompactObjectGuard, flags: c_int) -> Result<PyBuffer, Raised> {

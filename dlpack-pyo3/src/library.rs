@@ -22,7 +22,7 @@ use pyo3::{exceptions::PyModuleNotFoundError, ffi, prelude::*};
 use crate::error::fail;
 
 /// A module, if it has been imported already.
-fn imported<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+fn imported_module<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     // SAFETY: attached, as `py` shows.
     let modules = unsafe { ffi::PyImport_GetModuleDict() };
     // SAFETY: a borrowed reference to `sys.modules`, which exists as long as the interpreter.
@@ -36,12 +36,12 @@ fn module_class<'py>(
     module: &Bound<'py, PyString>,
     name: &Bound<'py, PyString>,
 ) -> Option<Bound<'py, PyType>> {
-    let module = imported(module.py(), module)?;
+    let module = imported_module(module.py(), module)?;
     module.getattr_opt(name).ok()??.cast_into().ok()
 }
 
 /// Whether an object is an instance of a class or a subclass. Calls no `__instancecheck__`, unlike `isinstance`.
-fn is_of(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
+fn is_instance(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
     // SAFETY: attached, as `object` shows; both are valid types.
     unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), class.as_type_ptr()) != 0 }
 }
@@ -56,7 +56,7 @@ fn not_installed(py: Python<'_>, error: PyErr, library: &str, why: &str) -> PyEr
         return error;
     }
     let told = fail!(py, PyModuleNotFoundError: "{why}, and `{library}` is not installed: `pip install {library}`");
-    let told = told.fetch(py);
+    let told = told.take_exception(py);
     told.set_cause(py, Some(error));
     told
 }

@@ -106,7 +106,7 @@ macro_rules! results {
                 pyo3::type_hint_identifier!($module, $class);
 
             fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-                array(py, $library.find(py)?, self.0.into_dlpack()?)
+                array(py, $library.import_once(py)?, self.0.into_dlpack()?)
             }
         }
     )*};
@@ -143,5 +143,5 @@ fn array<'py>(py: Python<'py>, library: &Library, tensor: Managed) -> PyResult<B
     if library.is_numpy() {
         return library::numpy::array(py, tensor);
     }
-    library.call(Bound::new(py, Tensor::new(tensor))?.as_any())
+    library.create_array(Bound::new(py, Tensor::new(tensor))?.as_any())
 }

@@ -11,7 +11,7 @@ use dlpack_core::binding::{self, Handover, hand_over, hand_over_plain, is_plain,
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
-use crate::error::{OrRaise, Raised, contained, out_of_memory, refuse_of};
+use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
 use crate::keepalive::{
     BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, destructor, share,
@@ -201,7 +201,7 @@ pub(crate) unsafe fn export<T: Exports>(
         }
         unreachable!("only an exclusive class skips the shared borrow")
     };
-    contained(py, || Ok(export())).unwrap_or(None)
+    catch_panics(py, || Ok(export())).unwrap_or(None)
 }
 
 /// Hands over what was described, or raises why it could not be.
@@ -224,7 +224,7 @@ unsafe fn hand_over_any<O: ExportOwner>(
         if is_plain(descriptor) {
             // SAFETY: the caller vouches for the owner.
             return match unsafe { hand_over_plain(owner, descriptor) } {
-                Ok(tensor) => Some((tensor, destructor::release::<O> as Destructor)),
+                Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
                 Err(_) => {
                     out_of_memory();
                     None
@@ -276,7 +276,7 @@ unsafe fn hand_over_requested<O: ExportOwner>(
     let descriptor = match described {
         Ok(descriptor) => descriptor,
         Err(error) => {
-            refuse_of(py, class, error);
+            raise_core_error_of(py, class, error);
             return None;
         }
     };
@@ -299,7 +299,7 @@ unsafe fn hand_over_requested<O: ExportOwner>(
     // SAFETY: the caller vouches for the owner.
     let handed_over = unsafe { hand_over(|| owner, descriptor, request) };
     match handed_over.or_raise(py).ok()? {
-        Handover::Kept(tensor) => Some((tensor, destructor::release::<O>)),
+        Handover::Kept(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O>)),
         Handover::Other(tensor) => {
             *other = Outcome::Tensor(tensor);
             None

@@ -8,8 +8,8 @@ use dlpack_core::{Device, DeviceType};
 use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
-use crate::error::{OrRaise, Raised, answer, bail};
-use crate::{class::put, import::from_dlpack, library};
+use crate::error::{OrRaise, Raised, bail, catch_into_null};
+use crate::{class::define_unless_own, import::from_dlpack, library};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -20,12 +20,12 @@ dtype: the data type of the array; another one than the data's takes a copy
 copy: True for a copy, False for an error where one is needed";
 
 /// Defines `__array__` on a class, while PyO3 creates it.
-pub(super) fn install(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
+pub(super) fn define_array_method(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
     let call = ffi::PyMethodDefPointer {
-        PyCFunctionWithKeywords: array,
+        PyCFunctionWithKeywords: array_method,
     };
     let flags = ffi::METH_VARARGS | ffi::METH_KEYWORDS;
-    put(class, c"__array__", call, flags, ARRAY, over)
+    define_unless_own(class, c"__array__", call, flags, ARRAY, over)
 }
 
 /// A NumPy array over the data that an object exports.
@@ -38,7 +38,7 @@ pub(super) fn numpy_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     library::numpy::array(py, from_dlpack(object)?)
 }
 
-unsafe extern "C" fn array(
+unsafe extern "C" fn array_method(
     object: *mut PyObject,
     values: *mut PyObject,
     keywords: *mut PyObject,
@@ -50,7 +50,7 @@ unsafe extern "C" fn array(
 
     // SAFETY: CPython calls methods attached.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         let (mut dtype, mut copy) = (ptr::null_mut::<PyObject>(), ptr::null_mut::<PyObject>());
         let (format, names) = (c"|OO:__array__".as_ptr(), NAMES.0.as_ptr().cast_mut());
         let places = (&raw mut dtype, &raw mut copy);
@@ -78,13 +78,13 @@ unsafe extern "C" fn array(
         // SAFETY: CPython passes a valid object.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let array = numpy_of(&object).or_raise(py)?;
-        let array = as_asked(array, given(dtype), copy)?;
+        let array = convert_array(array, given(dtype), copy)?;
         Ok(array.into_ptr())
     })
 }
 
 /// Converts the array to the requested data type, and copies it if that is necessary or requested.
-fn as_asked<'py>(
+fn convert_array<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<Bound<'py, PyAny>>,
     copy: Option<bool>,

@@ -6,7 +6,7 @@ use pyo3::{intern, prelude::*, sync::PyOnceLock};
 use crate::{class::array::numpy_of, library::function::Library};
 
 /// A property that wraps the descriptor of a tensor attribute. The library is imported on the first access.
-pub(super) fn property<'py>(
+pub(super) fn array_property<'py>(
     tensor: &Bound<'py, PyAny>,
     library: &'static str,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -36,5 +36,5 @@ fn array_of<'py>(library: &Library, object: &Bound<'py, PyAny>) -> PyResult<Boun
     if library.is_numpy() {
         return numpy_of(object);
     }
-    library.call(object)
+    library.create_array(object)
 }

@@ -21,8 +21,8 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{intern, prelude::*, types::PyType};
 
 use crate::capi::{PyBuffer, class_attribute, get_buffer};
-use crate::error::{OrRaise, Raised, answer, bail, contained};
-use crate::export::method::add;
+use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
+use crate::export::method::define_default_method;
 use crate::handover::{ConsumerRequest, Outcome};
 use crate::import::from_dlpack;
 use crate::keepalive::{BorrowGuardOf, PendingException};
@@ -54,7 +54,7 @@ impl Functions {
             let call = ffi::PyMethodDefPointer {
                 PyCFunction: self.buffer,
             };
-            return add(class, c"__buffer__", call, ffi::METH_O, BUFFER);
+            return define_default_method(class, c"__buffer__", call, ffi::METH_O, BUFFER);
         }
         // Of another Python than CPython, an object is larger.
         if size_of::<PyObject>() == 2 * size_of::<usize>() {
@@ -121,7 +121,7 @@ unsafe fn lend_of<G: Send + 'static>(
 ) -> c_int {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    let lent = contained(py, || {
+    let lent = catch_panics(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let lender = lender(&object, class)?;
@@ -147,7 +147,7 @@ unsafe extern "C" fn buffer<T: Exports>(
 unsafe fn buffer_of<G: Send + 'static>(object: *mut PyObject, class: &Vtable<G>) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let lender = lender(&object, class)?;

@@ -15,7 +15,7 @@ use crate::error::{OrRaise, fail};
 ///
 /// `IndexError` if an index is out of bounds or there are too many indices; `TypeError` for anything else than basic indices,
 /// such as a list; and errors of slices, as Python raises them.
-pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
+pub(super) fn parse_index(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
     match index.cast::<PyTuple>() {
         Ok(items) => picks_of(index.py(), || items.iter(), shape),
         Err(_) => picks_of(index.py(), || once(index.clone()), shape),
@@ -33,7 +33,7 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
     let found = items().filter(named).count();
     let Some(rest) = rank.checked_sub(found) else {
         return Err(
-            fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").fetch(py),
+            fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").take_exception(py),
         );
     };
     let mut picks = Vec::new();
@@ -48,11 +48,12 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
         if is_rest(&item) {
             if had_rest {
                 return Err(
-                    fail!(py, PyIndexError: "`...` may appear only once in an index").fetch(py),
+                    fail!(py, PyIndexError: "`...` may appear only once in an index")
+                        .take_exception(py),
                 );
             }
             had_rest = true;
-            let whole = |(_, extent)| Pick::Slice(0..size(extent), 1);
+            let whole = |(_, extent)| Pick::Slice(0..as_size(extent), 1);
             picks.extend(axes.by_ref().take(rest).map(whole));
         } else if item.is_none() {
             picks.push(Pick::NewAxis);
@@ -67,7 +68,7 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
     Ok(picks)
 }
 
-fn size(extent: i64) -> usize {
+fn as_size(extent: i64) -> usize {
     usize::try_from(extent).unwrap_or(usize::MAX)
 }
 
@@ -89,12 +90,12 @@ fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize
     let py = item.py();
     let out = |index: &dyn Display| {
         fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis} of size {extent}")
-            .fetch(py)
+            .take_exception(py)
     };
     let other = || {
         let class = item.get_type();
         fail!(py, PyTypeError:
-            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").fetch(py)
+            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").take_exception(py)
     };
     // NumPy treats a `bool` as a mask.
     if item.is_instance_of::<PyBool>() {
@@ -110,5 +111,5 @@ fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize
     if place < 0 || place >= extent {
         return Err(out(&index));
     }
-    Ok(size(place))
+    Ok(as_size(place))
 }

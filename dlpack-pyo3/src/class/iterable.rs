@@ -6,8 +6,8 @@ use core::ffi::CStr;
 use pyo3::types::{PyString, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*};
 
-use crate::class::{put, tensor::Tensor};
-use crate::error::{OrRaise, answer};
+use crate::class::{define_unless_own, tensor::Tensor};
+use crate::error::{OrRaise, catch_into_null};
 use crate::import::from_dlpack;
 
 const ITER: &CStr = c"__iter__($self, /)
@@ -21,12 +21,12 @@ const LEN: &CStr = c"__len__($self, /)
 The length of the first axis.";
 
 /// Defines `__iter__` and `__len__` on a class, while PyO3 creates it.
-pub(super) fn install(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
+pub(super) fn define_iteration_methods(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
     let methods: [(_, ffi::PyCFunction, _); 2] =
         [(c"__iter__", iter, ITER), (c"__len__", len, LEN)];
     for (name, call, doc) in methods {
         let call = ffi::PyMethodDefPointer { PyCFunction: call };
-        put(class, name, call, ffi::METH_NOARGS, doc, over)?;
+        define_unless_own(class, name, call, ffi::METH_NOARGS, doc, over)?;
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ unsafe fn of_tensor(
 ) -> *mut PyObject {
     // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         // SAFETY: a valid object, by this function's contract.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let tensor = from_dlpack(&object).map(Tensor::new).or_raise(py)?;

@@ -13,16 +13,16 @@ use crate::{keepalive::attached, values};
 /// # Errors
 ///
 /// `BufferError` for memory that the CPU cannot read, and for elements that share bytes.
-pub(super) fn nested<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
-    let mut numbers = read(py, tensor)?;
+pub(super) fn nested_list<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
+    let mut numbers = read_numbers(py, tensor)?;
     let view = tensor.view();
     let (axes, lanes) = (view.shape(), [view.dtype().lanes().into()]);
     let lanes = if lanes == [1] { &[][..] } else { &lanes };
-    below(py, axes, lanes, &mut numbers)
+    list_of_axes(py, axes, lanes, &mut numbers)
 }
 
 /// The numbers of the axes in `axes`, followed by those in `more` (the lanes).
-fn below<'py>(
+fn list_of_axes<'py>(
     py: Python<'py>,
     axes: &[i64],
     more: &[i64],
@@ -30,19 +30,19 @@ fn below<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some((extent, axes)) = axes.split_first() else {
         return match more {
-            [] => scalar(py, numbers.next().expect("one for each item")),
-            _ => below(py, more, &[], numbers),
+            [] => python_number(py, numbers.next().expect("one for each item")),
+            _ => list_of_axes(py, more, &[], numbers),
         };
     };
-    let list = values::list(py)?;
+    let list = values::new_list(py)?;
     if axes.is_empty() && more.is_empty() {
         // The innermost axis: no recursive call for each number.
         for number in numbers.take(usize::try_from(*extent).unwrap_or(usize::MAX)) {
-            list.append(scalar(py, number)?)?;
+            list.append(python_number(py, number)?)?;
         }
     } else {
         for _ in 0..*extent {
-            list.append(below(py, axes, more, numbers)?)?;
+            list.append(list_of_axes(py, axes, more, numbers)?)?;
         }
     }
     Ok(list.into_any())
@@ -53,46 +53,50 @@ fn below<'py>(
 /// # Errors
 ///
 /// An `E` if there are more elements or none; `BufferError` for memory that the CPU cannot read.
-pub(super) fn one<'py, E: PyTypeInfo>(
+pub(super) fn only_element<'py, E: PyTypeInfo>(
     py: Python<'py>,
     tensor: &Managed,
 ) -> PyResult<Bound<'py, PyAny>> {
     let shape = tensor.view().shape().iter();
     let items: i64 = shape.fold(1, |items, extent| items.saturating_mul(*extent));
     match items.saturating_mul(tensor.view().dtype().lanes().into()) {
-        1 => scalar(py, read(py, tensor)?.next().expect("it has one")),
+        1 => python_number(py, read_numbers(py, tensor)?.next().expect("it has one")),
         found => Err(fail!(py, E:
             "expected a tensor of one element, found {found} elements; `tolist()` returns them all")
-        .fetch(py)),
+        .take_exception(py)),
     }
 }
 
 /// The only element as an index: an integer of a tensor without axes. Everything else is a `TypeError`.
-pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyInt>> {
-    match one::<PyTypeError>(py, tensor)?.cast_into() {
+pub(super) fn element_as_index<'py>(
+    py: Python<'py>,
+    tensor: &Managed,
+) -> PyResult<Bound<'py, PyInt>> {
+    match only_element::<PyTypeError>(py, tensor)?.cast_into() {
         Ok(number) if tensor.view().shape().is_empty() => Ok(number),
-        _ => {
-            Err(fail!(py, PyTypeError: "only an integer tensor without axes is an index").fetch(py))
-        }
+        _ => Err(
+            fail!(py, PyTypeError: "only an integer tensor without axes is an index")
+                .take_exception(py),
+        ),
     }
 }
 
 /// Whether the only element is true.
-pub(super) fn truth(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
-    one::<PyValueError>(py, tensor)?.is_truthy()
+pub(super) fn only_element_is_true(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
+    only_element::<PyValueError>(py, tensor)?.is_truthy()
 }
 
-fn read(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
-    attached::readable(py, tensor)?;
+fn read_numbers(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
+    attached::wait_until_readable(py, tensor)?;
     Ok(numbers(&tensor.view())?)
 }
 
-fn scalar(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
+fn python_number(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
     match number {
-        Number::Bool(is_true) => Ok(values::truth(py, is_true)),
-        Number::Signed(number) => values::signed_wide(py, number),
-        Number::Unsigned(number) => values::unsigned_wide(py, number),
-        Number::Float(number) => values::float(py, number),
-        Number::Complex(real, imaginary) => values::complex(py, [real, imaginary]),
+        Number::Bool(is_true) => Ok(values::new_bool(py, is_true)),
+        Number::Signed(number) => values::new_wide_int(py, number),
+        Number::Unsigned(number) => values::new_wide_unsigned_int(py, number),
+        Number::Float(number) => values::new_float(py, number),
+        Number::Complex(real, imaginary) => values::new_complex(py, [real, imaginary]),
     }
 }

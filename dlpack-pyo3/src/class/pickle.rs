@@ -15,8 +15,8 @@ use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::tensor::Tensor;
-use crate::error::{OrRaise, fail_of};
-use crate::export::root_of;
+use crate::error::{OrRaise, raise_class};
+use crate::export::root_tensor;
 use crate::import::{from_dlpack, from_dlpack_with};
 use crate::{values, vtable::Exports};
 
@@ -40,17 +40,17 @@ pub fn reduce<'py, T: Pickles>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let class = T::type_object(object.py());
     let restore = intern!(object.py(), "__dlpack_restore__");
-    let take = || match root_of(object)? {
+    let take = || match root_tensor(object)? {
         Some(tensor) => Ok(tensor),
         None => from_dlpack(object.as_any()),
     };
-    reduced(object.as_any(), take, &class, restore, protocol)
+    reduce_object(object.as_any(), take, &class, restore, protocol)
 }
 
 /// Restores an object from its bytes, data type and shape.
 pub(crate) type Restore<T> = fn(&Bound<'_, PyAny>, Numbers, &Bound<'_, PyAny>) -> PyResult<T>;
 
-pub(super) fn restore<T: Pickles>(
+pub(super) fn restore_object<T: Pickles>(
     bytes: &Bound<'_, PyAny>,
     dtype: Numbers,
     shape: &Bound<'_, PyAny>,
@@ -65,13 +65,13 @@ pub(super) fn reduce_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let restore = intern!(tensor.py(), "_restore");
     let take = || from_dlpack(tensor.as_any());
-    reduced(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
+    reduce_object(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
 }
 
 /// The code, bits and lanes of a data type, and whether sub-byte values are padded to a byte each.
 pub(crate) type Numbers = (u8, u8, u16, bool);
 
-fn reduced<'py>(
+fn reduce_object<'py>(
     object: &Bound<'py, PyAny>,
     take: impl FnOnce() -> PyResult<Managed>,
     class: &Bound<'py, PyType>,
@@ -81,25 +81,25 @@ fn reduced<'py>(
     let py = object.py();
     if !object.get_type().is(class) {
         let (derived, base) = (object.get_type().qualname()?, class.qualname()?);
-        return Err(unpicklable(
+        return Err(pickling_error(
             py,
             format_args!(
                 "`{derived}` derives from `{base}`, whose `__reduce_ex__` knows nothing of it: give it one of its own"
             ),
         ));
     }
-    find(class)?;
+    set_module(class)?;
     let tensor = Tensor::new(take()?);
     let read_only = tensor.is_read_only()?;
-    let packed = packed(py, tensor)?;
+    let packed = copy_to_c_order(py, tensor)?;
     let view = packed.view();
     let dtype = view.dtype();
-    let shape = values::integers(py, view.shape().iter().copied())?;
+    let shape = values::new_int_tuple(py, view.shape().iter().copied())?;
     let numbers = [dtype.code().into(), dtype.bits().into(), dtype.lanes()].map(u64::from);
-    let [code, bits, lanes] = numbers.map(|number| values::unsigned(py, number));
-    let is_padded = values::truth(py, dtype.is_padded());
-    let numbers = values::tuple(py, [code, bits, lanes, Ok(is_padded)])?;
-    let bytes = memory(py, packed)?;
+    let [code, bits, lanes] = numbers.map(|number| values::new_unsigned_int(py, number));
+    let is_padded = values::new_bool(py, dtype.is_padded());
+    let numbers = values::new_tuple(py, [code, bits, lanes, Ok(is_padded)])?;
+    let bytes = bytes_of(py, packed)?;
     // The copy to C order is writable, even if the tensor is read-only.
     let bytes = match read_only {
         true => bytes.call_method0(intern!(py, "toreadonly"))?,
@@ -112,13 +112,13 @@ fn reduced<'py>(
     };
     let bytes = py.import(module)?.call_method1(form, (bytes,))?;
     let values = [bytes, numbers.into_any(), shape.into_any()].map(Ok);
-    let values = values::tuple(py, values)?;
-    let made = values::tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
+    let values = values::new_tuple(py, values)?;
+    let made = values::new_tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
     Ok(made.into_any())
 }
 
 /// The tensor in host memory and in C order; a copy if it is not.
-fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
+fn copy_to_c_order(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
     let view = tensor.view();
     if view.device() == Device::CPU && view.is_contiguous() {
         return Ok(tensor);
@@ -129,7 +129,7 @@ fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
 
 /// A view of the bytes of a packed tensor, which keeps them alive. The tensor's own buffer would have a format, which the
 /// buffer protocol lacks for types like bfloat16.
-fn memory(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
+fn bytes_of(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
     let len = i64::try_from(tensor.view().len_bytes()).expect("no more than memory has");
     let bytes = recast(tensor.into_managed(), DataType::U8, &[len]).or_fetch(py)?;
     PyMemoryView::from(Bound::new(py, Tensor::new(bytes))?.as_any())
@@ -171,7 +171,7 @@ pub(super) fn tensor_of(
 
 /// Sets the class's `__module__` to a module that exports it, where pickle can find it. For [`Tensor`] that is the module of
 /// the crate that exports the class.
-fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
+fn set_module(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
     let (name, attribute) = (class.qualname()?, intern!(py, "__module__"));
     let has_it = |module: &Bound<'_, PyAny>| {
@@ -217,7 +217,7 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
         } else {
             "write `#[pyclass(module = \"your_module\")]`, and export it from that `#[pymodule]`"
         };
-        return Err(unpicklable(
+        return Err(pickling_error(
             py,
             format_args!("no module that was imported has the class `{name}`: {how}"),
         ));
@@ -225,11 +225,14 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
     class.setattr(attribute, found)
 }
 
-fn unpicklable(py: Python<'_>, words: fmt::Arguments<'_>) -> PyErr {
+fn pickling_error(py: Python<'_>, words: fmt::Arguments<'_>) -> PyErr {
     let class = || {
         let pickle = py.import(intern!(py, "pickle"))?;
         let class = pickle.getattr(intern!(py, "PicklingError"))?;
         Ok::<_, PyErr>(class.cast_into::<PyType>()?)
     };
-    class().map_or_else(|error| error, |class| fail_of(&class, words).fetch(py))
+    class().map_or_else(
+        |error| error,
+        |class| raise_class(&class, words).take_exception(py),
+    )
 }

@@ -12,8 +12,11 @@ use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
-use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, refuse};
-use crate::import::argument;
+use crate::error::{
+    OrRaise, Raised, Tuple, bail, catch_into_null, catch_panics, fail, raise_core_error,
+    try_collect,
+};
+use crate::import::import_argument;
 use crate::keepalive::{ContentsBorrow, ObjectGuard, leak_static, share};
 use crate::vtable::AnyThread;
 use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
@@ -39,7 +42,7 @@ impl<T> ExportsTensors for T where
 /// Defines an attribute for each tensor, and returns their names. With `parts.arrays` the attributes are arrays of a library.
 ///
 /// An attribute that the class has already is kept, unless `over` names it.
-pub(crate) fn install<'py, T: ExportsTensors>(
+pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
@@ -50,7 +53,7 @@ pub(crate) fn install<'py, T: ExportsTensors>(
         T::DOCS,
         get::<T>,
         T::SETTABLE,
-        const { setter::<T>() },
+        const { setter_of::<T>() },
     )
 }
 
@@ -92,7 +95,7 @@ fn install_each<'py>(
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
         let getter = match parts.arrays {
-            Some(library) => arrays::property(&getter, library)?,
+            Some(library) => arrays::array_property(&getter, library)?,
             None => getter,
         };
         class.setattr(*name, getter)?;
@@ -106,7 +109,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
 ) -> *mut PyObject {
     // SAFETY: CPython calls getters attached.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
@@ -129,7 +132,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
 }
 
 /// The setter for the attributes of a class, if any of them can be set.
-const fn setter<T: ExportsTensors>() -> Option<ffi::setter> {
+const fn setter_of<T: ExportsTensors>() -> Option<ffi::setter> {
     if T::SETTABLE.is_empty() {
         None
     } else {
@@ -145,12 +148,12 @@ unsafe extern "C" fn set<T: ExportsTensors>(
     // SAFETY: CPython calls setters attached.
     let py = unsafe { Python::assume_attached() };
     let (name, class) = (T::NAMES[index.addr()], <T as PyClass>::NAME);
-    let set = contained(py, || {
+    let set = catch_panics(py, || {
         // SAFETY: a valid object, or null if the attribute is to be deleted.
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
         let attribute = Attribute { py, name, class };
         // Imported before the object is borrowed: the array's library may run code that accesses the object's tensors.
-        let (tensor, found) = attribute.take(array.as_ref())?;
+        let (tensor, found) = attribute.import_array(array.as_ref())?;
         // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
@@ -159,7 +162,7 @@ unsafe extern "C" fn set<T: ExportsTensors>(
         let excluded = unsafe { T::Frozen::exclude(&object) };
         let (value, _guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
         let set = value.set_tensor(name, tensor);
-        set.map_err(|error| attribute.unfit(&error, &found))
+        set.map_err(|error| attribute.mismatch_error(&error, &found))
     });
     if set.is_ok() { 0 } else { -1 }
 }
@@ -176,7 +179,10 @@ struct Attribute<'py> {
 
 impl Attribute<'_> {
     /// Imports the array; `None` for Python's None. Also returns the array's data type and shape for error messages.
-    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, Found), Raised> {
+    fn import_array(
+        &self,
+        array: Option<&Bound<'_, PyAny>>,
+    ) -> Result<(Option<Managed>, Found), Raised> {
         let Self { py, name, class } = *self;
         let Some(array) = array else {
             bail!(py, PyAttributeError: "`{name}` of `{class}` cannot be deleted, only set to another array");
@@ -184,16 +190,16 @@ impl Attribute<'_> {
         if array.is_none() {
             return Ok((None, None));
         }
-        let tensor = argument(array).or_raise(py)?;
+        let tensor = import_argument(array).or_raise(py)?;
         let view = tensor.view();
-        let found = (view.dtype(), list(py, view.shape().iter().copied())?);
+        let found = (view.dtype(), try_collect(py, view.shape().iter().copied())?);
         Ok((Some(tensor), Some(found)))
     }
 
     #[cold]
     fn in_use(&self, raised: Raised) -> Raised {
         let Self { py, name, class } = *self;
-        raised.forget(py);
+        raised.clear_exception(py);
         fail!(py, PyBufferError:
             "`{name}` of `{class}` cannot be set now: an array over the data of this object is alive, or a method of it is \
              running; drop that array first")
@@ -201,10 +207,10 @@ impl Attribute<'_> {
 
     /// The error for an array that does not fit the field.
     #[cold]
-    fn unfit(&self, error: &Error, found: &Found) -> Raised {
+    fn mismatch_error(&self, error: &Error, found: &Found) -> Raised {
         let Self { py, name, class } = *self;
         match (error, found) {
-            (Error::OutOfMemory { .. }, _) => refuse(py, error),
+            (Error::OutOfMemory { .. }, _) => raise_core_error(py, error),
             (Error::Absent { .. }, _) | (_, None) => {
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
             }

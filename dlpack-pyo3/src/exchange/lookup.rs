@@ -11,7 +11,7 @@ use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::capi::class_attribute;
-use crate::error::forget_error;
+use crate::error::discard_error;
 use crate::library::{paddle, torch};
 
 /// The name of the capsule that holds a table.
@@ -31,7 +31,7 @@ pub(crate) struct OwnTable {
 pub(crate) type DeviceOf = fn(&Bound<'_, PyAny>) -> Option<Device>;
 
 /// The context of capsules with a table of ours: a unique address.
-pub(crate) fn mark() -> *mut c_void {
+pub(crate) fn capsule_context() -> *mut c_void {
     static MARK: AtomicBool = AtomicBool::new(false);
     MARK.as_ptr().cast()
 }
@@ -47,19 +47,19 @@ pub(crate) struct ClassTable {
 
 /// The table of another library's class, if it has one in a version that we can read.
 // XAP-27
-pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
+pub(crate) fn table_of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
     let name = intern!(class.py(), TABLE);
-    ClassTable::read(&class_attribute(class, name)?)
+    ClassTable::read_capsule(&class_attribute(class, name)?)
 }
 
 /// The table for importing objects of a class, and the states that it does not check; `None` if `__dlpack__` must be called.
 ///
 /// Python classes inherit the table of their base class in C or Rust. A class that overrides `__dlpack__`, but not the table,
 /// expects its method to be called.
-pub(crate) fn for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable, Unchecked)> {
+pub(crate) fn table_for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable, Unchecked)> {
     let py = class.py();
     let capsule = class_attribute(class, intern!(py, TABLE))?;
-    let table = ClassTable::read(&capsule)?;
+    let table = ClassTable::read_capsule(&capsule)?;
     if table.class == class.as_ptr().addr() {
         return Some((table, Unchecked::Nothing));
     }
@@ -67,7 +67,7 @@ pub(crate) fn for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable, Unche
         return Some((table, Unchecked::Nothing));
     };
     let known = |pair: &&Pair| pair.table.is(&capsule) && pair.method.is(&method);
-    let mut pairs = places(&capsule).map_while(|place| place.get(py));
+    let mut pairs = cache_entries(&capsule).map_while(|place| place.get(py));
     let unchecked = match pairs.find(known) {
         Some(pair) => pair.unchecked,
         None => find_pair_in_bases(class, capsule, method)?,
@@ -86,7 +86,7 @@ pub(crate) enum Unchecked {
 impl Unchecked {
     /// Determined by the class that defines the table.
     #[cold]
-    fn by(class: &Bound<'_, PyType>) -> Self {
+    fn for_defining_class(class: &Bound<'_, PyType>) -> Self {
         if torch::is_tensor_class(class) {
             Self::OfTorch
         } else if paddle::is_tensor_class(class) {
@@ -109,11 +109,13 @@ struct Pair {
     unchecked: Unchecked,
 }
 
-/// Cache of the pairs found, indexed by [`places`]. If all entries of a pair are taken, its class is searched at each import.
+/// Cache of the pairs found, indexed by [`cache_entries`]. If all entries of a pair are taken, its class is searched at each import.
 static PAIR_CACHE: [PyOnceLock<Pair>; 64] = [const { PyOnceLock::new() }; 64];
 
 /// The cache entries for a table, in the order in which they are filled.
-fn places(table: &Bound<'_, PyAny>) -> impl Iterator<Item = &'static PyOnceLock<Pair>> + use<> {
+fn cache_entries(
+    table: &Bound<'_, PyAny>,
+) -> impl Iterator<Item = &'static PyOnceLock<Pair>> + use<> {
     // Objects are aligned to 16 bytes.
     let first = table.as_ptr().addr() / 16;
     (first..first + 4).map(|index| &PAIR_CACHE[index % PAIR_CACHE.len()])
@@ -130,19 +132,19 @@ fn find_pair_in_bases(
     for base in class.mro() {
         let base = base.cast_into::<PyType>().ok()?;
         let attributes = base.getattr(intern!(py, "__dict__"));
-        let attributes = attributes.map_err(|error| forget_error(py, error)).ok()?;
+        let attributes = attributes.map_err(|error| discard_error(py, error)).ok()?;
         let defines = |name| {
             let found = attributes.contains(name);
             found.unwrap_or_else(|error| {
-                forget_error(py, error);
+                discard_error(py, error);
                 false
             })
         };
         let (has_table, has_method) = (defines(TABLE), defines(METHOD));
         if has_table {
-            let unchecked = Unchecked::by(&base);
+            let unchecked = Unchecked::for_defining_class(&base);
             if has_method {
-                let places = places(&table);
+                let places = cache_entries(&table);
                 let mut pair = Some(Pair {
                     table: table.unbind(),
                     method: method.unbind(),
@@ -165,10 +167,10 @@ fn find_pair_in_bases(
 
 impl ClassTable {
     /// Reads the attribute.
-    fn read(capsule: &Bound<'_, PyAny>) -> Option<Self> {
+    fn read_capsule(capsule: &Bound<'_, PyAny>) -> Option<Self> {
         let capsule = capsule.cast::<PyCapsule>().ok()?;
         let table = capsule.pointer_checked(Some(NAME));
-        let table = table.map_err(|error| forget_error(capsule.py(), error));
+        let table = table.map_err(|error| discard_error(capsule.py(), error));
         let table = table.ok()?.as_ptr();
         let mut header: *mut DLPackExchangeAPIHeader = table.cast();
         // A chain of more than 8 older versions is a cycle.
@@ -181,8 +183,10 @@ impl ClassTable {
             if found.version.major == abi::DLPACK_MAJOR_VERSION {
                 // SAFETY: a table of this major version starts with the header.
                 let api = unsafe { header.cast::<DLPackExchangeAPI>().as_ref() }?;
-                let ours = capsule.context().is_ok_and(|context| context == mark());
-                // SAFETY: only `install` marks capsules, around an `OwnTable` that lives for the rest of the process.
+                let ours = capsule
+                    .context()
+                    .is_ok_and(|context| context == capsule_context());
+                // SAFETY: only `OwnTable::install_on_class` marks capsules, around an `OwnTable` that lives for the rest of the process.
                 let own = ours.then(|| unsafe { &*table.cast::<OwnTable>() });
                 return Some(Self {
                     api,

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyUnicodeEncodeError, PyValueError};
 use pyo3::types::{PyBool, PyString, PyTuple};
 use pyo3::{ffi, prelude::*};
 
-use crate::error::{OrRaise, Raised, bail, fail, raise};
+use crate::error::{OrRaise, Raised, bail, fail, raise_pyo3_error};
 use crate::export::set_once::SetOnce;
 use crate::keepalive::attached;
 
@@ -28,15 +28,15 @@ static CPU: SetOnce<ffi::PyObject> = SetOnce::new();
 
 /// A new reference to `(1, 0)`.
 #[inline]
-pub(crate) fn cpu() -> *mut ffi::PyObject {
+pub(crate) fn cpu_tuple() -> *mut ffi::PyObject {
     let cpu = CPU.get();
-    // SAFETY: `prepare` stored the object and never releases it; only methods of classes that were prepared call this.
+    // SAFETY: `prepare_constants` stored the object and never releases it; only methods of classes that were prepared call this.
     unsafe { ffi::Py_INCREF(cpu) };
     cpu
 }
 
 /// Stores the objects that are compared by address. Called before a method that reads them is installed.
-pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn prepare_constants(py: Python<'_>) -> PyResult<()> {
     /// Leaks the reference, unless another object was stored first.
     fn keep(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
         if place.set(object.as_ptr()).is_ok() {
@@ -45,7 +45,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     }
 
     attached::check_interpreter(py).or_fetch(py)?;
-    attached::prepare(py);
+    attached::enable_detached_waits(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
         keep(place, PyString::intern(py, name).into_any());
     }
@@ -91,7 +91,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     /// The names of the keyword arguments, if there are any.
     #[inline(always)]
-    fn names(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
+    fn keyword_names(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
         // SAFETY: null or a valid object, which the caller of the method keeps alive for `'a`.
         let names = unsafe { Borrowed::from_ptr_or_opt(self.py, self.names) }?;
         // SAFETY: the keyword names of a vectorcall are a tuple of strings.
@@ -100,7 +100,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     /// The value of the keyword argument at this index. Only called without positional arguments.
     #[inline(always)]
-    fn value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
+    fn keyword_value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
         // SAFETY: there is one value for each name, `index` is that of a name, and there are no positional values before them.
         let value = unsafe { self.values.add(index) };
         // SAFETY: `value` points into the array of values.
@@ -114,18 +114,18 @@ impl<'a, 'py> Arguments<'a, 'py> {
     /// Whether the arguments are those that nearly all consumers pass, which mean [`ExportRequest::versioned`].
     #[inline(always)]
     pub(crate) fn are_default(&self) -> bool {
-        let Some(names) = self.names().filter(|_| self.positional == 0) else {
+        let Some(names) = self.keyword_names().filter(|_| self.positional == 0) else {
             return false;
         };
         let mut versioned = false;
         for (index, name) in names.iter_borrowed().enumerate() {
             let is = |interned: &SetOnce<_>| interned.get() == name.as_ptr();
             if is(&INTERNED[0]) {
-                if !is_common_version(self.value(index)) {
+                if !is_common_version(self.keyword_value(index)) {
                     return false;
                 }
                 versioned = true;
-            } else if !self.value(index).is_none() || !INTERNED[1..4].iter().any(is) {
+            } else if !self.keyword_value(index).is_none() || !INTERNED[1..4].iter().any(is) {
                 return false;
             }
         }
@@ -134,13 +134,13 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     /// Parses the request. `draft` adds the keyword `version` of the draft from before `max_version`.
     // INF-02 to INF-07
-    pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
+    pub(crate) fn parse_request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         let Self { py, positional, .. } = *self;
         if positional != 0 {
             bail!(py, PyTypeError: "__dlpack__() takes keyword arguments only, but {positional} positional ones were given");
         }
         let mut request = ExportRequest::default();
-        let Some(names) = self.names() else {
+        let Some(names) = self.keyword_names() else {
             return Ok(request);
         };
         let (mut version, mut version_of_draft) = (None, None);
@@ -151,12 +151,12 @@ impl<'a, 'py> Arguments<'a, 'py> {
                 Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
                 name => name.or_raise(py)?,
             };
-            let value = Some(self.value(index)).filter(|value| !value.is_none());
+            let value = Some(self.keyword_value(index)).filter(|value| !value.is_none());
             match &*name {
                 "max_version" => version = value,
-                "stream" => request.stream = value.map(stream).transpose()?,
-                "dl_device" => request.dl_device = value.map(dl_device).transpose()?,
-                "copy" => request.copy = value.map(copy).transpose()?,
+                "stream" => request.stream = value.map(parse_stream).transpose()?,
+                "dl_device" => request.dl_device = value.map(parse_dl_device).transpose()?,
+                "copy" => request.copy = value.map(parse_copy).transpose()?,
                 "version" if draft => version_of_draft = value,
                 _ => bail!(py, PyTypeError:
                     "__dlpack__() got an unexpected keyword argument '{name}'"),
@@ -164,8 +164,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
         }
         request.max_version = match (version, version_of_draft) {
             (None, None) => None,
-            (Some(value), None) => Some(max_version(value)?),
-            (None, Some(value)) => draft_version(value)?,
+            (Some(value), None) => Some(parse_max_version(value)?),
+            (None, Some(value)) => parse_draft_version(value)?,
             // INF-07
             (Some(_), Some(_)) => {
                 bail!(py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
@@ -190,16 +190,16 @@ fn is_common_version(value: Borrowed<'_, '_, PyAny>) -> bool {
 }
 
 /// An integer, or an object with `__index__`; a value that does not fit becomes `i64::MIN` or `i64::MAX`.
-fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
+fn parse_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
     let py = value.py();
     value.extract::<i64>().or_else(|error| {
         let too_large = error.is_instance_of::<PyOverflowError>(py);
         let other = error.is_instance_of::<PyTypeError>(py);
-        let raised = raise(py, error);
+        let raised = raise_pyo3_error(py, error);
         if !too_large && !other {
             return Err(raised);
         }
-        raised.forget(py);
+        raised.clear_exception(py);
         if other {
             return Err(not_an_integer(value, what));
         }
@@ -217,12 +217,12 @@ fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     fail!(value.py(), PyValueError: "{what} is out of range: {}", &*value)
 }
 
-fn stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
+fn parse_stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
     // `bool` is a subclass of `int`, but a stream that is a `bool` is a mistake (STC-13).
     if value.is_instance_of::<PyBool>() {
         return Err(not_an_integer(value, "stream"));
     }
-    match integer(value, "stream")? {
+    match parse_integer(value, "stream")? {
         // Values that do not fit are `i64::MAX` too, which is no stream handle.
         i64::MAX => Err(out_of_range(value, "stream")),
         stream => Ok(stream),
@@ -230,7 +230,7 @@ fn stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
 }
 
 /// The two items of a tuple.
-fn pair<'a, 'py>(
+fn parse_pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
 ) -> Result<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>), Raised> {
@@ -250,10 +250,10 @@ fn pair<'a, 'py>(
     Ok((item(0), item(1)))
 }
 
-fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
-    let (major, minor) = pair(value, "max_version")?;
+fn parse_max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
+    let (major, minor) = parse_pair(value, "max_version")?;
     let number = |number| {
-        let found = integer(number, "a part of max_version")?;
+        let found = parse_integer(number, "a part of max_version")?;
         // A number that does not fit means a version newer than any that exists.
         Ok((found >= 0).then(|| u32::try_from(found).unwrap_or(u32::MAX)))
     };
@@ -263,9 +263,9 @@ fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
     }
 }
 
-fn dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
-    let (kind, id) = pair(value, "dl_device")?;
-    let number = |number| Ok(i32::try_from(integer(number, "a part of dl_device")?));
+fn parse_dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
+    let (kind, id) = parse_pair(value, "dl_device")?;
+    let number = |number| Ok(i32::try_from(parse_integer(number, "a part of dl_device")?));
     match (number(kind)?, number(id)?) {
         (Ok(kind), Ok(id)) => Ok(Device::new(DeviceType(kind), id)),
         // No such device exists (ERR-02).
@@ -273,7 +273,7 @@ fn dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
     }
 }
 
-fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
+fn parse_copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true());
     }
@@ -287,8 +287,8 @@ fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
 }
 
 /// Parses a version of the draft (60 for 0.6, 130 for 1.3); `None` stands for the legacy struct.
-fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Raised> {
-    match integer(value, "version")? {
+fn parse_draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Raised> {
+    match parse_integer(value, "version")? {
         ..=60 => Ok(None),
         // INF-04: the struct of these drafts was never released, and such a consumer would misread the legacy struct.
         found @ 61..=99 => {

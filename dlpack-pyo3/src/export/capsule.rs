@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
 use crate::error::{OrRaise, Raised, fail};
-use crate::keepalive::destructor::{delete, destroy_capsule, name};
+use crate::keepalive::destructor::{capsule_name, delete_tensor, destroy_capsule};
 
 // CAP-01, CAP-02, CAP-03: static names, which live for the rest of the process.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
@@ -20,12 +20,12 @@ pub(crate) use dlpack_core::abi::{
 };
 
 /// Creates a capsule around a tensor, in the struct that the tensor has.
-pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
+pub(crate) fn wrap_tensor(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
     wrap_as::<false>(py, tensor)
 }
 
 /// Creates a capsule under a name that no consumer accepts: the base object of a NumPy array, which keeps the tensor alive.
-pub(crate) fn base(py: Python<'_>, tensor: Managed) -> Result<Bound<'_, PyAny>, Raised> {
+pub(crate) fn wrap_as_base(py: Python<'_>, tensor: Managed) -> Result<Bound<'_, PyAny>, Raised> {
     let capsule = wrap_as::<true>(py, tensor)?;
     // SAFETY: `wrap_as` returns a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, capsule) })
@@ -38,11 +38,11 @@ fn wrap_as<const IS_BASE: bool>(
     if tensor.abi() == Abi::Legacy {
         let tensor = tensor.into_legacy().or_raise(py)?;
         // SAFETY: `into_legacy` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
-        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast(), destroy_capsule::<IS_BASE, true>) }
+        unsafe { new_capsule::<IS_BASE, true>(py, tensor.cast(), destroy_capsule::<IS_BASE, true>) }
     } else {
         let (tensor, end) = (tensor.into_raw(), destroy_capsule::<IS_BASE, false>);
         // SAFETY: `into_raw` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
-        unsafe { keep_as::<IS_BASE, false>(py, tensor.cast(), end) }
+        unsafe { new_capsule::<IS_BASE, false>(py, tensor.cast(), end) }
     }
 }
 
@@ -52,13 +52,13 @@ fn wrap_as<const IS_BASE: bool>(
 ///
 /// The tensor is valid, nothing else owns it, and `end` is the destructor for it.
 #[inline(always)]
-pub(crate) unsafe fn keep(
+pub(crate) unsafe fn wrap_owned(
     py: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
     end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
     // SAFETY: same contract as this function's, for the struct of DLPack 1.0 and the name that consumers accept.
-    unsafe { keep_as::<false, false>(py, tensor.cast(), end) }
+    unsafe { new_capsule::<false, false>(py, tensor.cast(), end) }
 }
 
 /// Creates a capsule around a tensor; calls the tensor's deleter if that fails.
@@ -67,17 +67,17 @@ pub(crate) unsafe fn keep(
 ///
 /// The tensor is valid, in the struct that `IS_LEGACY` selects. Nothing else owns it, and `end` is the destructor for it.
 #[inline(always)]
-unsafe fn keep_as<const IS_BASE: bool, const IS_LEGACY: bool>(
+unsafe fn new_capsule<const IS_BASE: bool, const IS_LEGACY: bool>(
     _: Python<'_>,
     pointer: NonNull<c_void>,
     end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    let name = name(IS_BASE, IS_LEGACY);
+    let name = capsule_name(IS_BASE, IS_LEGACY);
     // SAFETY: the pointer and the name are valid, and `end` is the destructor for the tensor, by this function's contract.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(end)) };
     if capsule.is_null() {
         // SAFETY: the tensor is valid and owned by this function, as no capsule was created.
-        unsafe { delete(pointer, IS_LEGACY) };
+        unsafe { delete_tensor(pointer, IS_LEGACY) };
         return Err(Raised);
     }
     Ok(capsule)
@@ -85,7 +85,9 @@ unsafe fn keep_as<const IS_BASE: bool, const IS_LEGACY: bool>(
 
 /// The tensor in a capsule of any producer, and the capsule's name, which tells the struct.
 // CAP-06, CAP-22, CAP-23
-pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
+pub(crate) fn peek_tensor(
+    capsule: &Bound<'_, PyCapsule>,
+) -> PyResult<(NonNull<c_void>, &'static CStr)> {
     let is = |name: &&CStr| capsule.is_valid_checked(Some(name));
     let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
         return Err(not_a_tensor(capsule));
@@ -113,11 +115,11 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
             fail!(py, PyTypeError: "expected a capsule named {known}, found {name:?}")
         }
     };
-    raised.fetch(py)
+    raised.take_exception(py)
 }
 
 /// Checks that an object is a capsule. `from` names the producer in the error.
-pub(crate) fn expect<'py>(
+pub(crate) fn expect_capsule<'py>(
     object: Bound<'py, PyAny>,
     from: &str,
 ) -> PyResult<Bound<'py, PyCapsule>> {

@@ -6,7 +6,7 @@ use dlpack_core::binding::is_own_copy;
 use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
 use crate::error::OrRaise;
-use crate::export::capsule::{USED, USED_LEGACY, VERSIONED, peek};
+use crate::export::capsule::{USED, USED_LEGACY, VERSIONED, peek_tensor};
 use crate::library::numpy;
 
 /// The object whose `__dlpack__(copy=True)` returned the tensor. `None` for a capsule that was passed as an argument, and for a
@@ -19,12 +19,12 @@ pub(super) type CopySource<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 /// If several threads try, one gets the tensor. Errors of the capsule are found before it is renamed. Errors of the tensor are
 /// found after this function owns it, which then releases it.
 // CAP-24
-pub(super) fn consume(
+pub(super) fn consume_capsule(
     capsule: &Bound<'_, PyCapsule>,
     copied_by: CopySource<'_, '_>,
 ) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
-        let (pointer, name) = peek(capsule)?;
+        let (pointer, name) = peek_tensor(capsule)?;
         let used = if name == VERSIONED { USED } else { USED_LEGACY };
         // SAFETY: a valid capsule, and a name that lives for the rest of the process.
         if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::forget_error;
+use crate::error::discard_error;
 use crate::{capi::call_method, export::capsule, values};
 
 /// Returns the capsule of `__dlpack__`, and whether the producer accepted `device` and `copy`; `None` if it lacks one of the
@@ -15,7 +15,7 @@ use crate::{capi::call_method, export::capsule, values};
 ///
 /// Without `stream`, the consumer's stream is the default stream of the producer's device.
 // ERR-08
-pub(super) fn ask<'py>(
+pub(super) fn call_dlpack<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
     copy: Option<bool>,
@@ -28,7 +28,7 @@ pub(super) fn ask<'py>(
         // DEV-09: the producer waits before it copies to the CPU, so there is no consumer stream.
         Some(Device::CPU) if object.hasattr(where_it_is)? => None,
         _ => match call_method(object, where_it_is, [None; 4], None) {
-            Err(error) => match lacks(object, where_it_is, error)? {
+            Err(error) => match unless_absent(object, where_it_is, error)? {
                 None => return Ok(None),
                 Some(error) => default_stream(py, Err(error), device)?,
             },
@@ -37,12 +37,12 @@ pub(super) fn ask<'py>(
     };
     let pair = |device: Device| {
         let pair = [device.device_type.0, device.device_id].map(i64::from);
-        values::integers(py, pair).map(Bound::into_any)
+        values::new_int_tuple(py, pair).map(Bound::into_any)
     };
     let wishes = [
-        Some(newest(py)?.clone().into_any()),
+        Some(newest_version(py)?.clone().into_any()),
         stream
-            .map(|stream| values::signed(py, stream))
+            .map(|stream| values::new_int(py, stream))
             .transpose()?,
         device.map(pair).transpose()?,
         copy.map(|copy| PyBool::new(py, copy).to_owned().into_any()),
@@ -55,7 +55,7 @@ pub(super) fn ask<'py>(
             object,
             dlpack,
             values,
-            names(py, values.map(|value| value.is_some()))?,
+            keyword_tuple(py, values.map(|value| value.is_some()))?,
         )
     };
     let is_asked_more = device.is_some() || copy.is_some();
@@ -64,7 +64,7 @@ pub(super) fn ask<'py>(
     for (less, is_less) in [(1, is_asked_more), (2, stream.is_some()), (3, true)] {
         answer = match answer {
             Err(error) if is_less && error.is_instance_of::<PyTypeError>(py) => {
-                forget_error(py, error);
+                discard_error(py, error);
                 in_full = false;
                 ask_without(less)
             }
@@ -73,14 +73,17 @@ pub(super) fn ask<'py>(
     }
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return lacks(object, dlpack, error)?.map_or(Ok(None), Err),
+        Err(error) => return unless_absent(object, dlpack, error)?.map_or(Ok(None), Err),
     };
-    Ok(Some((capsule::expect(answer, "__dlpack__")?, in_full)))
+    Ok(Some((
+        capsule::expect_capsule(answer, "__dlpack__")?,
+        in_full,
+    )))
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.
 #[cold]
-fn lacks(
+fn unless_absent(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyString>,
     error: PyErr,
@@ -92,14 +95,14 @@ fn lacks(
     match object.hasattr(method) {
         Ok(true) => Ok(Some(error)),
         has => {
-            forget_error(py, error);
+            discard_error(py, error);
             has.map(|_| None)
         }
     }
 }
 
 /// `(major, minor)` of the newest version that this crate supports.
-fn newest(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
+fn newest_version(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
     static PAIR: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 
     let Version { major, minor, .. } = Version::CURRENT;
@@ -108,7 +111,7 @@ fn newest(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
 }
 
 /// The names of the keywords that are passed; `None` if there are none.
-fn names(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple>>> {
+fn keyword_tuple(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple>>> {
     const ALL: [&str; 4] = ["max_version", "stream", "dl_device", "copy"];
     static TUPLES: [PyOnceLock<Py<PyTuple>>; 16] = [const { PyOnceLock::new() }; 16];
 
@@ -141,13 +144,13 @@ fn default_stream(
         Ok(pair) => match pair.extract::<(i32, i32)>() {
             Ok(pair) => Some(pair),
             Err(error) => {
-                forget_error(py, error);
+                discard_error(py, error);
                 None
             }
         },
         // DEV-11: the object has no device; `__dlpack__` will raise an error too.
         Err(error) if error.is_instance_of::<PyBufferError>(py) => {
-            forget_error(py, error);
+            discard_error(py, error);
             None
         }
         Err(error) => return Err(error),

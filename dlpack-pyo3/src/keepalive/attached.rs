@@ -29,7 +29,7 @@ static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 
 /// Finds a way to tell whether a thread is attached, and makes blocking waits detach from then on. Called before anything can
 /// be exported, and before our own waits.
-pub(crate) fn prepare(py: Python<'_>) {
+pub(crate) fn enable_detached_waits(py: Python<'_>) {
     let answers = py.version_info() >= (3, 12);
     STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
     if STABLE_ABI && !answers && CURRENT.load(Ordering::Relaxed).is_null() {
@@ -37,14 +37,14 @@ pub(crate) fn prepare(py: Python<'_>) {
         let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
         CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
-    around_blocking(aside);
+    around_blocking(wait_detached);
 }
 
 /// Raises `ImportError` in an interpreter where a thread cannot tell whether it is attached. Called before any object of that
 /// interpreter is kept alive.
 ///
 /// Before Python 3.12, `PyGILState_GetThisThreadState` returns the thread state of the main interpreter only. In a
-/// sub-interpreter [`attached`] would therefore return `false`, and attaching would wait for a lock that this thread holds.
+/// sub-interpreter [`is_attached`] would therefore return `false`, and attaching would wait for a lock that this thread holds.
 #[inline]
 pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
     // A module belongs to one interpreter: PyO3 refuses to import it in a second one.
@@ -64,9 +64,9 @@ pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
 
 /// Waits until the CPU may read a tensor. Only managed memory is both readable by the CPU and written on a stream.
 #[inline]
-pub(crate) fn readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
+pub(crate) fn wait_until_readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
     if device_of(tensor).device_type == DeviceType::CUDA_MANAGED {
-        prepare(py);
+        enable_detached_waits(py);
         settle(tensor)?;
     }
     Ok(())
@@ -76,7 +76,7 @@ pub(crate) fn readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
 ///
 /// Cheaper than `PyGILState_Ensure` and `PyGILState_Release`, which look up the thread state twice and count.
 #[inline]
-pub(crate) fn attached() -> bool {
+pub(crate) fn is_attached() -> bool {
     // Outside of the stable ABI, this import provides `PyThreadState_GetUnchecked`, and shadows the function below.
     #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
     use pyo3::ffi::compat::*;
@@ -101,20 +101,20 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     if function.is_null() {
         return null_mut();
     }
-    // SAFETY: `prepare` stored the address of a function with this signature.
+    // SAFETY: `enable_detached_waits` stored the address of a function with this signature.
     let function = unsafe { transmute::<*mut c_void, Current>(function) };
     // SAFETY: may be called on any thread.
     unsafe { function() }
 }
 
-/// Whether this thread is certainly attached, and other threads may need the interpreter. Slower than [`attached`], which does
+/// Whether this thread is certainly attached, and other threads may need the interpreter. Slower than [`is_attached`], which does
 /// not matter before a wait.
 fn may_detach() -> bool {
     let attached = if STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
         // SAFETY: may be called on any thread; returns null if this thread is not attached.
         !unsafe { ffi::PyThreadState_GetDict() }.is_null()
     } else {
-        attached()
+        is_attached()
     };
     // During interpreter shutdown no other thread needs the interpreter (CAP-14).
     // SAFETY: may be called at any time.
@@ -123,7 +123,7 @@ fn may_detach() -> bool {
 
 /// Runs `wait` detached from the interpreter. `wait` does not use Python; a pending exception stays in the thread state.
 // CAP-16
-fn aside(wait: &mut dyn FnMut()) {
+fn wait_detached(wait: &mut dyn FnMut()) {
     if !may_detach() {
         return wait();
     }

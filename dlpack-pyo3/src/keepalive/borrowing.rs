@@ -105,7 +105,7 @@ impl<T: PyClass<Frozen = False> + Send + Sync> ContentsBorrow<T> for False {
     #[inline]
     unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, PyClassGuard<'static, T>)> {
         // SAFETY: the caller keeps the object alive until the guard is dropped, by this function's contract.
-        let object = unsafe { kept(object) };
+        let object = unsafe { extend_lifetime(object) };
         let guard = object.extract::<PyClassGuard<'static, T>>().ok()?;
         let value: *const T = &raw const *guard;
         // SAFETY: the contents do not move, and the caller does not use them after the guard is dropped, by this function's
@@ -117,7 +117,7 @@ impl<T: PyClass<Frozen = False> + Send + Sync> ContentsBorrow<T> for False {
         object: &Bound<'_, T>,
     ) -> Result<(&'a mut T, PyClassGuardMut<'static, T>), Raised> {
         // SAFETY: the caller keeps the object alive until the guard is dropped, by this function's contract.
-        let object = unsafe { kept(object) };
+        let object = unsafe { extend_lifetime(object) };
         let Ok(mut guard) = object.extract::<PyClassGuardMut<'static, T>>() else {
             let class = <T as PyClass>::NAME;
             return Err(already_borrowed(object.py(), class, "borrowed"));
@@ -134,7 +134,7 @@ impl<T: PyClass<Frozen = False> + Send + Sync> ContentsBorrow<T> for False {
 ///
 /// The caller keeps the object alive for as long as the result is used.
 #[inline]
-unsafe fn kept<'py, T>(object: &Bound<'py, T>) -> Borrowed<'static, 'py, PyAny> {
+unsafe fn extend_lifetime<'py, T>(object: &Bound<'py, T>) -> Borrowed<'static, 'py, PyAny> {
     // SAFETY: a valid object, which the caller keeps alive.
     unsafe { Borrowed::from_ptr(object.py(), object.as_ptr()) }
 }
@@ -228,7 +228,9 @@ pub(crate) fn already_borrowed(py: Python<'_>, class: &str, how: &str) -> Raised
 ///
 /// `BufferError` if the object is borrowed for writing.
 pub fn borrow_or_buffer_error<'py, T: PyClass>(object: &Bound<'py, T>) -> PyResult<PyRef<'py, T>> {
-    object.try_borrow().map_err(|_| in_use(object, "read"))
+    object
+        .try_borrow()
+        .map_err(|_| in_use_error(object, "read"))
 }
 
 /// PyO3's exclusive borrow, with a `BufferError` if it fails because a consumer has the data, as for a `bytearray` that is to
@@ -257,12 +259,12 @@ pub fn borrow_mut_or_buffer_error<'py, T: PyClass<Frozen = False>>(
     object: &Bound<'py, T>,
 ) -> PyResult<PyRefMut<'py, T>> {
     let borrowed = object.try_borrow_mut();
-    borrowed.map_err(|_| in_use(object, "changed"))
+    borrowed.map_err(|_| in_use_error(object, "changed"))
 }
 
 #[cold]
-fn in_use<T: PyClass>(object: &Bound<'_, T>, what: &str) -> PyErr {
+fn in_use_error<T: PyClass>(object: &Bound<'_, T>, what: &str) -> PyErr {
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     fail!(py, PyBufferError: "`{class}` cannot be {what} now: a consumer still has its data")
-        .fetch(py)
+        .take_exception(py)
 }

@@ -32,7 +32,7 @@ impl BufferKeepalive {
 
     /// Requests a buffer of `object` with its shape, strides and format, not writable.
     #[inline]
-    pub(crate) fn fill(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
+    pub(crate) fn fill_from(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
         let view = &raw mut self.0;
         // SAFETY: `view` is valid for writes. It stays in place: a filled buffer is not moved while it is in use.
         if unsafe { get_buffer(object, view, STRIDES | FORMAT) } == 0 {
@@ -58,7 +58,7 @@ impl Drop for BufferKeepalive {
             // SAFETY: attached; the buffer keeps the object alive.
             unsafe { ffi::Py_INCREF(object.as_ptr()) };
             let pending = PendingException::save_current();
-            // SAFETY: attached; `fill` filled the buffer, and it is not used again.
+            // SAFETY: attached; `fill_from` filled the buffer, and it is not used again.
             unsafe { release_buffer(view) };
             drop(pending);
             // SAFETY: attached; the reference was taken before the buffer was released.

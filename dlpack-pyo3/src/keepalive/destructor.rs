@@ -14,8 +14,8 @@ use pyo3::ffi;
 
 use crate::keepalive::{ExportOwner, PendingException};
 
-/// The name of a capsule that `wrap` or `base` creates.
-pub(crate) const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
+/// The name of a capsule that `wrap_tensor` or `wrap_as_base` creates.
+pub(crate) const fn capsule_name(is_base: bool, is_legacy: bool) -> &'static CStr {
     match (is_base, is_legacy) {
         (false, false) => VERSIONED,
         (false, true) => LEGACY,
@@ -30,7 +30,7 @@ pub(crate) const fn name(is_base: bool, is_legacy: bool) -> &'static CStr {
 ///
 /// `tensor` points to a valid tensor in this struct, nothing else owns it, and the thread is attached.
 // CAP-21
-pub(crate) unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
+pub(crate) unsafe fn delete_tensor(tensor: NonNull<c_void>, is_legacy: bool) {
     let _pending = PendingException::save_current();
     if is_legacy {
         // SAFETY: valid and owned by the caller, by this function's contract.
@@ -48,7 +48,10 @@ pub(crate) unsafe fn delete(tensor: NonNull<c_void>, is_legacy: bool) {
 /// `capsule` is a capsule that this crate created, in its destructor.
 // CAP-04, CAP-05
 #[inline]
-unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option<NonNull<c_void>> {
+unsafe fn unconsumed_tensor(
+    capsule: *mut ffi::PyObject,
+    name: &'static CStr,
+) -> Option<NonNull<c_void>> {
     // SAFETY: a valid capsule, so no exception is raised.
     let current = unsafe { ffi::PyCapsule_GetName(capsule) };
     if current != name.as_ptr() {
@@ -63,10 +66,10 @@ unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &'static CStr) -> Option
 }
 
 /// The destructor of a capsule with a tensor that an `O` owns. CPython calls it attached, so nothing is looked up.
-pub(crate) unsafe extern "C" fn release<O: ExportOwner>(capsule: *mut ffi::PyObject) {
+pub(crate) unsafe extern "C" fn destroy_owned_capsule<O: ExportOwner>(capsule: *mut ffi::PyObject) {
     // SAFETY: CPython calls this as the destructor of a capsule of ours.
-    if let Some(tensor) = unsafe { unconsumed(capsule, VERSIONED) } {
-        // SAFETY: `keep` stored a tensor with an owner of this type, and no consumer took it.
+    if let Some(tensor) = unsafe { unconsumed_tensor(capsule, VERSIONED) } {
+        // SAFETY: `wrap_owned` stored a tensor with an owner of this type, and no consumer took it.
         let owner = unsafe { take_back::<O>(tensor.cast()) };
         // SAFETY: CPython calls capsule destructors attached.
         unsafe { owner.release_attached() };
@@ -78,8 +81,8 @@ pub(crate) unsafe extern "C" fn destroy_capsule<const IS_BASE: bool, const IS_LE
     capsule: *mut ffi::PyObject,
 ) {
     // SAFETY: CPython calls this as the destructor of a capsule of ours.
-    if let Some(tensor) = unsafe { unconsumed(capsule, name(IS_BASE, IS_LEGACY)) } {
-        // SAFETY: `keep_as` stored the tensor, and no consumer took it; CPython calls capsule destructors attached.
-        unsafe { delete(tensor, IS_LEGACY) };
+    if let Some(tensor) = unsafe { unconsumed_tensor(capsule, capsule_name(IS_BASE, IS_LEGACY)) } {
+        // SAFETY: `new_capsule` stored the tensor, and no consumer took it; CPython calls capsule destructors attached.
+        unsafe { delete_tensor(tensor, IS_LEGACY) };
     }
 }

@@ -10,7 +10,7 @@ use dlpack_core::Managed;
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
 
-use crate::keepalive::{attached::attached, borrowing::AnyBorrowGuard};
+use crate::keepalive::{attached::is_attached, borrowing::AnyBorrowGuard};
 
 /// Keeps an object alive, and its contents borrowed, for an export.
 pub trait ExportOwner: Send + 'static {
@@ -86,7 +86,7 @@ impl<G> Drop for ObjectGuard<G> {
         // SAFETY: dropped once, here; the object that the guard borrows from is still alive.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
         // SAFETY: `self` owns the reference, which `new` took, and does not use it again.
-        unsafe { give_back(self.object) };
+        unsafe { release_reference(self.object) };
     }
 }
 
@@ -100,7 +100,7 @@ impl<T: PyClass + Sync> PyBorrowGuard for PyClassGuard<'static, T> {
     #[inline]
     fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject> {
         let Ok(object) = self.into_pyobject(py);
-        pointer(&object)
+        object_pointer(&object)
     }
 }
 
@@ -108,12 +108,12 @@ impl<T: PyClass<Frozen = False> + Send + Sync> PyBorrowGuard for PyClassGuardMut
     #[inline]
     fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject> {
         let Ok(object) = self.into_pyobject(py);
-        pointer(&object)
+        object_pointer(&object)
     }
 }
 
 #[inline]
-fn pointer<T>(object: &Bound<'_, T>) -> NonNull<ffi::PyObject> {
+fn object_pointer<T>(object: &Bound<'_, T>) -> NonNull<ffi::PyObject> {
     // SAFETY: the pointer of a `Bound` is not null.
     unsafe { NonNull::new_unchecked(object.as_ptr()) }
 }
@@ -137,7 +137,7 @@ impl<P: PyBorrowGuard> CompactObjectGuard<P> {
     ///
     /// The thread is attached, and the guard is not used afterwards.
     #[inline]
-    unsafe fn end(&mut self) {
+    unsafe fn release_object(&mut self) {
         // SAFETY: attached, by this function's contract.
         let object = self.0.object(unsafe { Python::assume_attached() });
         // SAFETY: dropped once, by this function's contract; the object that the guard borrows from is still alive.
@@ -151,7 +151,7 @@ impl<P: PyBorrowGuard> ExportOwner for CompactObjectGuard<P> {
     #[inline]
     unsafe fn release_attached(self) {
         // SAFETY: attached, by this function's contract; the value is in `ManuallyDrop` and not used again.
-        unsafe { ManuallyDrop::new(self).end() };
+        unsafe { ManuallyDrop::new(self).release_object() };
     }
 
     fn into_any(self, py: Python<'_>) -> ObjectGuard<AnyBorrowGuard> {
@@ -171,7 +171,7 @@ impl<P: PyBorrowGuard> Drop for CompactObjectGuard<P> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `run_attached` attaches this thread; a value is dropped once.
-        run_attached(|| unsafe { self.end() });
+        run_attached(|| unsafe { self.release_object() });
     }
 }
 
@@ -185,7 +185,7 @@ const HAS_GIL: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
 ///
 /// The caller owns the reference, and does not use it afterwards.
 #[inline]
-unsafe fn give_back(object: NonNull<ffi::PyObject>) {
+unsafe fn release_reference(object: NonNull<ffi::PyObject>) {
     // SAFETY: `run_attached` attaches this thread; the caller owns the reference, by this function's contract.
     run_attached(move || unsafe { release_attached_reference(object) });
 }
@@ -194,7 +194,7 @@ unsafe fn give_back(object: NonNull<ffi::PyObject>) {
 // CAP-14
 #[inline]
 pub(super) fn run_attached(body: impl FnOnce()) {
-    if attached() {
+    if is_attached() {
         body();
     } else {
         attach_and_run(body);
@@ -305,7 +305,7 @@ impl DerefMut for ExceptionSafeTensor {
 
 impl Drop for ExceptionSafeTensor {
     fn drop(&mut self) {
-        let _pending = attached().then(PendingException::save_current);
+        let _pending = is_attached().then(PendingException::save_current);
         // SAFETY: dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }

@@ -94,7 +94,7 @@ pub mod impl_ {
             crate::error::fail!(py, PyRuntimeError:
                 "{theirs}: this `{class}` cannot be {done} while an array that {how} its data is alive; drop that array first \
                  (`del array`), or make it a copy (`numpy.array(obj)`). If there is none, another method of the object is running")
-            .fetch(py)
+            .take_exception(py)
         }
     }
 }

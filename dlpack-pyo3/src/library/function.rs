@@ -57,13 +57,13 @@ impl Library {
         };
         let pkgutil = py.import(intern!(py, "pkgutil"))?;
         let found = pkgutil.call_method1(intern!(py, "resolve_name"), (path,));
-        let found = found.map_err(|error| absent(py, path, error))?;
+        let found = found.map_err(|error| unresolved_error(py, path, error))?;
         let function = found.getattr_opt(intern!(py, "from_dlpack"))?;
         let function = function.or_else(|| found.is_callable().then_some(found));
         let function = function.ok_or_else(|| {
             fail!(py, PyImportError:
                 "`{path}` has no function `from_dlpack`, nor is it one; name the module that has it, as `jax.dlpack`")
-            .fetch(py)
+            .take_exception(py)
         })?;
         let kind = match path {
             "numpy" => Kind::Numpy,
@@ -80,7 +80,10 @@ impl Library {
     }
 
     /// Creates an array of the library from an object that exports a tensor.
-    pub(crate) fn call<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn create_array<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(object.py());
         if self.kind == Kind::TakesCapsule {
             let capsule = object.call_method0(intern!(object.py(), "__dlpack__"))?;
@@ -105,7 +108,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Library {
             Ok(module) => Self::named(py, &module.name()?.to_cow()?),
             Err(_) => {
                 let class = object.get_type();
-                Err(fail!(py, PyTypeError: "expected a library, as a name such as `\"torch\"` or a module, found {class}").fetch(py))
+                Err(fail!(py, PyTypeError: "expected a library, as a name such as `\"torch\"` or a module, found {class}").take_exception(py))
             }
         }
     }
@@ -113,9 +116,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Library {
 
 /// The error for a path that cannot be resolved.
 #[cold]
-fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
+fn unresolved_error(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyAttributeError>(py) {
-        let told = fail!(py, PyImportError: "there is no `{path}`: {error}").fetch(py);
+        let told = fail!(py, PyImportError: "there is no `{path}`: {error}").take_exception(py);
         told.set_cause(py, Some(error));
         return told;
     }
@@ -133,7 +136,7 @@ impl Known {
     }
 
     /// Imports the library on the first call.
-    pub(crate) fn find(&self, py: Python<'_>) -> PyResult<&Library> {
+    pub(crate) fn import_once(&self, py: Python<'_>) -> PyResult<&Library> {
         self.1.get_or_try_init(py, || Library::named(py, self.0))
     }
 }

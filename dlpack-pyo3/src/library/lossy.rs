@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::fail;
-use crate::library::{is_of, module_class, numpy, torch};
+use crate::library::{is_instance, module_class, numpy, torch};
 
 const EXPECTED: &str = "expected an array that DLPack can describe";
 
@@ -31,14 +31,14 @@ impl Loss {
     ///
     /// # Errors
     ///
-    /// Those of [`torch::loss`].
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    /// Those of [`torch::find_loss`].
+    pub(crate) fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let numpy = numpy::found(object.py());
         // No class derives from both: their instances have different layouts.
-        match numpy.map(|numpy| is_of(object, numpy.class.bind(object.py()))) {
+        match numpy.map(|numpy| is_instance(object, numpy.class.bind(object.py()))) {
             Some(true) => Ok(is_masked(object).then_some(Self::Mask)),
             None if is_masked(object) => Ok(Some(Self::Mask)),
-            _ if torch::is_tensor(object) => torch::loss(object, None),
+            _ if torch::is_torch_tensor(object) => torch::find_loss(object, None),
             _ => Ok(None),
         }
     }
@@ -46,7 +46,7 @@ impl Loss {
     /// The error for an argument, to which PyO3 adds the argument's name.
     #[cold]
     pub(crate) fn refuse_argument(self, py: Python<'_>) -> PyErr {
-        fail!(py, PyTypeError: "{EXPECTED}, found {self}").fetch(py)
+        fail!(py, PyTypeError: "{EXPECTED}, found {self}").take_exception(py)
     }
 }
 
@@ -69,25 +69,26 @@ impl fmt::Display for Loss {
 }
 
 /// Raises `BufferError` if an import of the object by `__dlpack__` or its buffer would lose something.
-pub(crate) fn refuse(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    refuse_loss(object.py(), Loss::of(object)?)
+pub(crate) fn refuse_lossy(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    refuse_loss(object.py(), Loss::of_object(object)?)
 }
 
 /// Raises `BufferError` for a masked array. For an object without `__dlpack__`, which cannot be a PyTorch tensor.
 pub(crate) fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let may_be =
-        numpy::found(object.py()).is_none_or(|numpy| is_of(object, numpy.class.bind(object.py())));
+    let may_be = numpy::found(object.py())
+        .is_none_or(|numpy| is_instance(object, numpy.class.bind(object.py())));
     let loss = (may_be && is_masked(object)).then_some(Loss::Mask);
     refuse_loss(object.py(), loss)
 }
 
 /// Raises `BufferError` if the export of a PyTorch tensor with this data type lost something.
 pub(crate) fn refuse_torch(tensor: &Bound<'_, PyAny>, dtype: DataType) -> PyResult<()> {
-    refuse_loss(tensor.py(), torch::loss(tensor, Some(dtype))?)
+    refuse_loss(tensor.py(), torch::find_loss(tensor, Some(dtype))?)
 }
 
 fn refuse_loss(py: Python<'_>, loss: Option<Loss>) -> PyResult<()> {
-    let refuse = |loss| Err(fail!(py, PyBufferError: "{EXPECTED}, found {loss}").fetch(py));
+    let refuse =
+        |loss| Err(fail!(py, PyBufferError: "{EXPECTED}, found {loss}").take_exception(py));
     loss.map_or(Ok(()), refuse)
 }
 
@@ -102,5 +103,5 @@ fn is_masked(object: &Bound<'_, PyAny>) -> bool {
         let class = module_class(intern!(py, "numpy.ma"), intern!(py, "MaskedArray"))?;
         Some(MASKED.get_or_init(py, || class.unbind()))
     });
-    class.is_some_and(|class| is_of(object, class.bind(py)))
+    class.is_some_and(|class| is_instance(object, class.bind(py)))
 }

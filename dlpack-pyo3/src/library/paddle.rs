@@ -6,7 +6,7 @@
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*};
 
-use crate::error::forget_error;
+use crate::error::discard_error;
 use crate::library::module_class;
 
 /// Whether a class is `paddle.Tensor` itself.
@@ -29,7 +29,7 @@ pub(crate) fn may_use_table(tensor: &Bound<'_, PyAny>) -> bool {
         )
     };
     asked().unwrap_or_else(|error| {
-        forget_error(py, error);
+        discard_error(py, error);
         false
     })
 }

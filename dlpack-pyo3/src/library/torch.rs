@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::capi::class_attribute;
-use crate::library::{is_of, lossy::Loss, module_class};
+use crate::library::{is_instance, lossy::Loss, module_class};
 
 /// The attributes of PyTorch that this crate uses.
 struct Torch {
@@ -19,17 +19,17 @@ struct Torch {
 }
 
 /// PyTorch's attributes, if it has been imported.
-fn found(py: Python<'_>) -> Option<&'static Torch> {
+fn cached_attributes(py: Python<'_>) -> Option<&'static Torch> {
     static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
     TORCH.get(py).or_else(|| {
-        let torch = find(py)?;
+        let torch = look_up_attributes(py)?;
         Some(TORCH.get_or_init(py, || torch))
     })
 }
 
 #[cold]
-fn find(py: Python<'_>) -> Option<Torch> {
+fn look_up_attributes(py: Python<'_>) -> Option<Torch> {
     // Another module named `torch`, or one that is still being imported, has no such class.
     let tensor = module_class(intern!(py, "torch"), intern!(py, "Tensor"))?;
     let method = |name| tensor.getattr_opt(name).ok()?.map(Bound::unbind);
@@ -42,18 +42,18 @@ fn find(py: Python<'_>) -> Option<Torch> {
 
 /// Whether a class is `torch.Tensor` itself.
 pub(crate) fn is_tensor_class(class: &Bound<'_, PyAny>) -> bool {
-    found(class.py()).is_some_and(|torch| torch.tensor.is(class))
+    cached_attributes(class.py()).is_some_and(|torch| torch.tensor.is(class))
 }
 
 /// Whether an object is a PyTorch tensor whose class does not override `__dlpack__`.
-pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
-    let Some(torch) = found(py) else {
+    let Some(torch) = cached_attributes(py) else {
         return false;
     };
     let (tensor, class) = (torch.tensor.bind(py), object.get_type());
     let method = intern!(py, "__dlpack__");
-    is_of(object, tensor)
+    is_instance(object, tensor)
         && class_attribute(tensor, method)
             .zip(class_attribute(&class, method))
             .is_some_and(|(own, found)| own.is(&found))
@@ -64,9 +64,12 @@ pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
 /// # Errors
 ///
 /// Any exception of a subclass with `__torch_function__`, which PyTorch calls.
-pub(crate) fn loss(tensor: &Bound<'_, PyAny>, dtype: Option<DataType>) -> PyResult<Option<Loss>> {
+pub(crate) fn find_loss(
+    tensor: &Bound<'_, PyAny>,
+    dtype: Option<DataType>,
+) -> PyResult<Option<Loss>> {
     let py = tensor.py();
-    let Some(torch) = found(py) else {
+    let Some(torch) = cached_attributes(py) else {
         return Ok(None);
     };
     let says = |method: &Py<PyAny>| method.bind(py).call1((tensor,))?.is_truthy();

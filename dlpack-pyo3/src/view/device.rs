@@ -20,7 +20,7 @@ use dlpack_core::{Device, DeviceType, Error, Managed, StreamHandle};
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
 use crate::exchange::lookup;
-use crate::import::{from_dlpack, take_on};
+use crate::import::{from_dlpack, import_on_stream};
 use crate::keepalive::attached;
 use crate::view::needs::Needs;
 
@@ -101,7 +101,7 @@ macro_rules! views {
             const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::PRODUCER;
 
             fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-                extract(&object).map(|view| Self(view, PhantomData))
+                extract_view(&object).map(|view| Self(view, PhantomData))
             }
         }
 
@@ -222,11 +222,11 @@ macro_rules! kinds {
 kinds! { DeviceView DeviceViewMut }
 
 /// Extracts the view from an argument.
-fn extract<V: Kind>(object: &Bound<'_, PyAny>) -> PyResult<V> {
+fn extract_view<V: Kind>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let (py, needs) = (object.py(), &const { V::NEEDS });
     // Dropping the view may block.
-    attached::prepare(py);
-    let taken = take(object, needs);
+    attached::enable_detached_waits(py);
+    let taken = import_ordered(object, needs);
     let (tensor, stream) = taken.map_err(|error| needs.loss(object).unwrap_or(error))?;
     let view =
         V::of(tensor).map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
@@ -237,7 +237,10 @@ fn extract<V: Kind>(object: &Bound<'_, PyAny>) -> PyResult<V> {
 }
 
 /// Imports the tensor of an argument. Also returns the stream that it is ordered for, if that is its library's current stream.
-fn take(object: &Bound<'_, PyAny>, needs: &Needs) -> PyResult<(Managed, Option<StreamHandle>)> {
+fn import_ordered(
+    object: &Bound<'_, PyAny>,
+    needs: &Needs,
+) -> PyResult<(Managed, Option<StreamHandle>)> {
     let py = object.py();
     if object.is_instance_of::<PyCapsule>() {
         return Ok((from_dlpack(object)?, None));
@@ -257,7 +260,7 @@ fn take(object: &Bound<'_, PyAny>, needs: &Needs) -> PyResult<(Managed, Option<S
     };
     // The default stream has another number in the protocol than its handle.
     let number = i64::try_from(handle.max(1)).unwrap_or(i64::MAX);
-    let tensor = take_on(object, number)?.ok_or_else(|| needs.no_array(object))?;
+    let tensor = import_on_stream(object, number)?.ok_or_else(|| needs.no_array(object))?;
     // SAFETY: a stream that is current in a function's caller exists while the function runs, and the view lives no longer than
     // the call.
     let stream = unsafe { StreamHandle::from_raw(handle) };
@@ -267,7 +270,7 @@ fn take(object: &Bound<'_, PyAny>, needs: &Needs) -> PyResult<(Managed, Option<S
 /// The current stream of an object's library on this thread, if the library publishes it.
 fn current_stream(object: &Bound<'_, PyAny>, device: Device) -> Option<usize> {
     let py = object.py();
-    let table = lookup::of_class(&object.get_type());
+    let table = lookup::table_of_class(&object.get_type());
     let Some(current) = table.and_then(|table| table.api.current_work_stream) else {
         let interface = object.getattr(intern!(py, "__cuda_array_interface__"));
         let stream = interface.and_then(|interface| interface.get_item(intern!(py, "stream")));

@@ -23,7 +23,7 @@ impl Lease {
     /// [`Error::Borrowed`] if another view with a promise, of any extension module in this process, may share a byte with it,
     /// and one of the two writes; [`Error::NoLeaseTable`]; [`Error::OutOfMemory`].
     pub(super) fn take(span: &Span, writes: bool) -> Result<Self, Error> {
-        let table = table::of_process()?;
+        let table = table::process_table()?;
         let token = table.take(span, writes)?;
         Ok(Self { table, token })
     }

@@ -153,7 +153,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
         let apart = Self::guard_overlaps(found.span()).ok()?;
         let keeper = Keeper::Numpy { array, read_only };
         // SAFETY: the keeper has references to the array that owns the memory. Only Python code can write to it meanwhile.
-        Some(unsafe { Self::kept(found, keeper, apart) })
+        Some(unsafe { Self::new_leased(found, keeper, apart) })
     }
 
     /// The view of an argument's tensor.
@@ -161,9 +161,11 @@ impl<V: Kind, O: Options> Leased<V, O> {
     fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.tensor(object)?;
-        match Self::find(&tensor) {
+        match Self::find_array(&tensor) {
             // SAFETY: `found` describes the tensor that the keeper owns.
-            Ok((found, apart)) => Ok(unsafe { Self::kept(found, Keeper::Tensor(tensor), apart) }),
+            Ok((found, apart)) => {
+                Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
+            }
             Err(error) => Self::from_converted(object, &error, &tensor),
         }
     }
@@ -200,7 +202,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
 
     /// Describes a tensor's array, and keeps it apart from others.
     #[inline(always)]
-    fn find(tensor: &Managed) -> Result<(FoundArray<V>, OverlapGuards), Error> {
+    fn find_array(tensor: &Managed) -> Result<(FoundArray<V>, OverlapGuards), Error> {
         let found = Found::of_tensor(tensor, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return Err(tensor.view().not_contiguous());
@@ -215,9 +217,11 @@ impl<V: Kind, O: Options> Leased<V, O> {
         reason = "the tensor goes back to its caller"
     )]
     pub(super) fn of(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        match Self::find(&tensor) {
+        match Self::find_array(&tensor) {
             // SAFETY: `found` describes the tensor that the keeper owns.
-            Ok((found, apart)) => Ok(unsafe { Self::kept(found, Keeper::Tensor(tensor), apart) }),
+            Ok((found, apart)) => {
+                Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
+            }
             Err(error) => Err((error, tensor)),
         }
     }
@@ -228,12 +232,12 @@ impl<V: Kind, O: Options> Leased<V, O> {
     ///
     /// The keeper keeps the memory of `found` alive.
     #[inline(always)]
-    unsafe fn kept(
+    unsafe fn new_leased(
         found: FoundArray<V>,
         keeper: Keeper,
         (registration, lease): OverlapGuards,
     ) -> Self {
-        // SAFETY: the keeper keeps the memory alive, by this function's contract; `find` checked that it may be written if this
+        // SAFETY: the keeper keeps the memory alive, by this function's contract; `find_array` checked that it may be written if this
         // kind writes.
         let mut view = unsafe { V::keep(found, keeper) };
         if O::PROMISE {

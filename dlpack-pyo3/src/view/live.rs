@@ -179,7 +179,7 @@ impl SlotList {
 
     /// Shortens the list by the free slots at its end.
     #[inline]
-    fn trim(&mut self) {
+    fn drop_free_tail(&mut self) {
         while self.len > 0 && !self.slots[self.len - 1].is_used() {
             self.len -= 1;
         }
@@ -188,19 +188,19 @@ impl SlotList {
     /// Whether a view of the list may share a byte with this span.
     #[inline]
     fn overlaps(&mut self, span: &Span) -> bool {
-        self.trim();
-        self.len > 0 && self.any_overlaps(span)
+        self.drop_free_tail();
+        self.len > 0 && self.has_overlap(span)
     }
 
     #[cold]
-    fn any_overlaps(&self, span: &Span) -> bool {
+    fn has_overlap(&self, span: &Span) -> bool {
         let mut used = self.slots[..self.len].iter().filter(|slot| slot.is_used());
         used.any(|slot| slot.span().may_share_bytes(span))
     }
 
     #[inline]
     fn add(&mut self, span: &Span) -> Result<&'static Slot, Refused> {
-        self.trim();
+        self.drop_free_tail();
         let slot = match self.slots.get(self.len) {
             Some(slot) => *slot,
             None => self.make_space()?,

@@ -26,7 +26,7 @@ use dlpack_core::binding::{LeaseTable, Leases, Span, TableLock};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, prelude::*};
 
-use crate::{capi::address_of, error::forget_error, values::string};
+use crate::{capi::address_of, error::discard_error, values::new_string};
 
 const MAJOR: u32 = 1;
 const MINOR: u32 = 0;
@@ -133,14 +133,14 @@ static FOUND: AtomicPtr<Interface> = AtomicPtr::new(null_mut());
 ///
 /// [`Error::NoLeaseTable`] if it cannot be found, or if it is the table of a module with another major version.
 #[inline]
-pub(super) fn of_process() -> Result<&'static Interface, Error> {
+pub(super) fn process_table() -> Result<&'static Interface, Error> {
     let found = FOUND.load(Ordering::Acquire);
     // SAFETY: null, or the address of an interface of our major version, which is never freed.
-    unsafe { found.as_ref() }.map_or_else(find, Ok)
+    unsafe { found.as_ref() }.map_or_else(find_table, Ok)
 }
 
 #[cold]
-fn find() -> Result<&'static Interface, Error> {
+fn find_table() -> Result<&'static Interface, Error> {
     // A view may be created on a thread that is not attached to the interpreter.
     let found = Python::try_attach(find_in_interpreter);
     let found = found.unwrap_or(Err("Python is not running"));
@@ -153,7 +153,7 @@ fn find() -> Result<&'static Interface, Error> {
 /// The address of the table in the interpreter, where ours is stored if there was none; or why it cannot be used.
 fn find_in_interpreter(py: Python<'_>) -> Result<*mut Interface, &'static str> {
     let failed = |error| {
-        forget_error(py, error);
+        discard_error(py, error);
         "the interpreter has no memory for their table"
     };
     let dict = main_dict(py)?;
@@ -163,7 +163,7 @@ fn find_in_interpreter(py: Python<'_>) -> Result<*mut Interface, &'static str> {
     // SAFETY: attached, as `py` shows; a new reference, or null with an exception.
     let ours = unsafe { Bound::from_owned_ptr_or_err(py, ours) }.map_err(failed)?;
     // `intern!` would take a lock that lets other threads run: a child that is forked meanwhile would wait for it forever.
-    let [set, key] = ["setdefault", "dlpack_pyo3.leases"].map(|text| string(py, text));
+    let [set, key] = ["setdefault", "dlpack_pyo3.leases"].map(|text| new_string(py, text));
     let (set, key) = (set.map_err(failed)?, key.map_err(failed)?);
     // If two modules do this at the same time, `setdefault` keeps the first.
     let found = dict.call_method1(set, (key, ours));
@@ -223,7 +223,7 @@ fn main_interpreter(py: Python<'_>) -> Result<*mut ffi::PyInterpreterState, &'st
         }
         Ok(_) => Err(FAILED),
         Err(error) => {
-            forget_error(py, error);
+            discard_error(py, error);
             Err(FAILED)
         }
     }

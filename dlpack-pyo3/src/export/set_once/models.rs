@@ -12,7 +12,7 @@ use super::SetOnce;
 /// Stands for a Python object that one thread creates and others read.
 struct Object(UnsafeCell<u32>);
 
-/// What `prepare` does for one object on each thread, followed by an export that reads it.
+/// What `prepare_constants` does for one object on each thread, followed by an export that reads it.
 fn prepare_and_read(place: &SetOnce<Object>, lost: &AtomicUsize) -> usize {
     let object = Box::new(Object(UnsafeCell::new(0)));
     // SAFETY: no other thread has the object yet, which loom checks.
