@@ -156,8 +156,8 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Parts {
-    tensor: Option<Methods>,
-    tensors: Option<Install>,
+    tensor: Option<DefineMethods>,
+    tensors: Option<DefineAttributes>,
     import: Option<ToPyObject>,
     info: bool,
     iterable: bool,
@@ -168,10 +168,10 @@ pub struct Parts {
 }
 
 /// Defines the methods of a class that is a tensor, and returns its exchange table.
-type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
+type DefineMethods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
 /// Defines an attribute for each tensor of a class, and returns their names.
-type Install = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
+type DefineAttributes = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
     const NONE: Self = Self {
@@ -200,7 +200,7 @@ fn define_tensor_methods<'py, T: Exports>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let methods = method::Functions::for_class::<T>(parts.info);
+    let methods = method::MethodFunctions::for_class::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
     let buffers = buffer::Functions::of::<T>();
     define_all(
@@ -215,7 +215,7 @@ fn define_tensor_methods<'py, T: Exports>(
 #[inline(never)]
 fn define_all<'py>(
     class: &Bound<'py, PyType>,
-    methods: &method::Functions,
+    methods: &method::MethodFunctions,
     buffers: &buffer::Functions,
     table: OwnTable,
     parts: &Parts,

@@ -145,7 +145,7 @@ pub(crate) fn catch_panics<R>(
     body: impl FnOnce() -> Result<R, Raised>,
 ) -> Result<R, Raised> {
     let body = AssertUnwindSafe(move || {
-        let halt = Halt;
+        let halt = HaltThread;
         let result = body();
         forget(halt);
         result
@@ -155,9 +155,9 @@ pub(crate) fn catch_panics<R>(
 
 /// Halts a thread that CPython ends by unwinding: before Python 3.14 that happens to threads that attach after interpreter
 /// shutdown. Catching the unwinding would abort the process.
-pub(crate) struct Halt;
+pub(crate) struct HaltThread;
 
-impl Drop for Halt {
+impl Drop for HaltThread {
     fn drop(&mut self) {
         while !std::thread::panicking() {
             std::thread::park();
@@ -223,9 +223,9 @@ impl<R> OrRaise<R> for PyResult<R> {
 }
 
 /// A list of numbers, displayed like a Python tuple.
-pub(crate) struct Tuple<'a>(pub(crate) &'a [i64]);
+pub(crate) struct DisplayTuple<'a>(pub(crate) &'a [i64]);
 
-impl Display for Tuple<'_> {
+impl Display for DisplayTuple<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
         for (axis, number) in self.0.iter().enumerate() {

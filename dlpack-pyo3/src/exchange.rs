@@ -37,7 +37,7 @@ use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 use crate::error::{OrRaise, Raised, bail, catch_panics};
 use crate::exchange::lookup::{NAME, OwnTable, capsule_context};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::keepalive::{ContentsBorrow, share};
+use crate::keepalive::{ContentsBorrow, borrow_contents};
 use crate::vtable::{Exports, Vtable};
 use crate::{export, keepalive::leak_static};
 
@@ -216,7 +216,7 @@ unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DL
         // SAFETY: `check_instance` found an instance of the class.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the consumer keeps the object alive, and its class is frozen, so its contents need no guard.
-        let (value, _) = unsafe { share(&object) }?;
+        let (value, _) = unsafe { borrow_contents(&object) }?;
         let lists = lists(value);
         let it = value.describe().or_raise(py)?;
         let bare = zero_rank_tensor(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());

@@ -27,7 +27,7 @@ use pyo3::prelude::*;
 
 use crate::error::{OrRaise, Raised, raise_core_error_of};
 use crate::handover::{root, unordered};
-use crate::keepalive::{BorrowGuardOf, ObjectGuard, share};
+use crate::keepalive::{BorrowGuardOf, ObjectGuard, borrow_contents};
 use crate::vtable::{Exports, Vtable};
 
 /// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
@@ -35,7 +35,7 @@ use crate::vtable::{Exports, Vtable};
 pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
     let py = object.py();
     // SAFETY: `_guard` outlives `value` and all that is described.
-    let (value, _guard) = unsafe { share(object) }.or_fetch(py)?;
+    let (value, _guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let Ok(mut described) = value.describe() else {
         return Ok(None);
     };
@@ -50,7 +50,7 @@ pub(crate) fn slice_object<T: Exports>(
     const { assert!(T::EXTRAS.transparent) };
     let py = object.py();
     // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
-    let (value, guard) = unsafe { share(object) }.or_fetch(py)?;
+    let (value, guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let mut part = value.describe().or_fetch(py)?;
     let picks = picks(part.shape())?;
     pick(&mut part, &picks).or_fetch(py)?;

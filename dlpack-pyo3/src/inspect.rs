@@ -11,7 +11,7 @@ use dlpack_core::{DataType, Device, DeviceType, Version, binding::list_at};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::{error::Tuple, exchange::lookup, export::capsule};
+use crate::{error::DisplayTuple, exchange::lookup, export::capsule};
 
 /// Describes what an object exports, as text: both kinds of capsule, field by field, and the exchange table.
 ///
@@ -131,7 +131,7 @@ fn write_fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: boo
     write_line(text, "  device", &Device::from(tensor.device).to_string());
     // SAFETY: each pointer is null or has `ndim` entries, which the capsule keeps alive.
     let list = |start| match unsafe { list_at(start, tensor.ndim) } {
-        Ok(Some(list)) => Tuple(list).to_string(),
+        Ok(Some(list)) => DisplayTuple(list).to_string(),
         Ok(None) => "null".to_owned(),
         Err(error) => error.to_string(),
     };

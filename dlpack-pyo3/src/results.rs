@@ -106,7 +106,7 @@ macro_rules! results {
                 pyo3::type_hint_identifier!($module, $class);
 
             fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-                array(py, $library.import_once(py)?, self.0.into_dlpack()?)
+                array_of_tensor(py, $library.import_once(py)?, self.0.into_dlpack()?)
             }
         }
     )*};
@@ -134,12 +134,16 @@ impl Library {
         py: Python<'py>,
         value: T,
     ) -> PyResult<Bound<'py, PyAny>> {
-        array(py, self, value.into_dlpack()?)
+        array_of_tensor(py, self, value.into_dlpack()?)
     }
 }
 
 #[inline(never)]
-fn array<'py>(py: Python<'py>, library: &Library, tensor: Managed) -> PyResult<Bound<'py, PyAny>> {
+fn array_of_tensor<'py>(
+    py: Python<'py>,
+    library: &Library,
+    tensor: Managed,
+) -> PyResult<Bound<'py, PyAny>> {
     if library.is_numpy() {
         return library::numpy::array(py, tensor);
     }

@@ -14,7 +14,8 @@ use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
 use crate::keepalive::{
-    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, destructor, share,
+    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, borrow_contents,
+    destructor,
 };
 use crate::lender::{Kept, Place, Source};
 
@@ -110,7 +111,7 @@ impl<G: Send + 'static> Vtable<G> {
                     // SAFETY: passed on to the caller.
                     let object = unsafe { object.cast_unchecked::<T>() };
                     // SAFETY: passed on to the caller.
-                    let (value, guard) = unsafe { share(object) }?;
+                    let (value, guard) = unsafe { borrow_contents(object) }?;
                     Ok((Contents::of(value), guard))
                 },
                 describe: |contents| {
@@ -155,7 +156,7 @@ pub(crate) unsafe fn export<T: Exports>(
         let class = <T as PyClass>::NAME;
         if !T::ALWAYS_EXCLUSIVE {
             // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
-            let Some((value, guard)) = (unsafe { T::Frozen::share(&object) }) else {
+            let Some((value, guard)) = (unsafe { T::Frozen::borrow_shared(&object) }) else {
                 already_borrowed(py, class, "mutably borrowed");
                 return None;
             };
@@ -186,15 +187,15 @@ pub(crate) unsafe fn export<T: Exports>(
                         return store(py, shared, other);
                     }
                 }
-                let owner = guard.keep(&kept);
+                let owner = guard.into_owner(&kept);
                 // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
                 return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
             }
         }
         if T::EXTRAS.exclusive {
             // SAFETY: as for the shared borrow above.
-            let (value, guard) = unsafe { T::Frozen::exclude(&object) }.ok()?;
-            let owner = guard.keep(object.as_any());
+            let (value, guard) = unsafe { T::Frozen::borrow_exclusive(&object) }.ok()?;
+            let owner = guard.into_owner(object.as_any());
             let mut described = value.describe_mut();
             // SAFETY: as for the shared borrow above.
             return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };

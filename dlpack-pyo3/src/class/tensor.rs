@@ -8,11 +8,11 @@ use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
 use crate::class::{Protocol, array::numpy_of, index::parse_index, numbers, pickle};
-use crate::error::{OrRaise, Tuple, fail};
+use crate::error::{DisplayTuple, OrRaise, fail};
 use crate::export::slice_object;
 use crate::import::{from_dlpack_with, import_argument};
 use crate::keepalive::ExceptionSafeTensor;
-use crate::library::function::{CUPY, JAX, Known, TORCH};
+use crate::library::function::{CUPY, JAX, KnownLibrary, TORCH};
 use crate::values;
 
 /// A tensor of no particular library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
@@ -255,17 +255,17 @@ impl Tensor {
 
     /// A `torch.Tensor` over the memory.
     fn torch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array(slf, &TORCH)
+        array_of_library(slf, &TORCH)
     }
 
     /// A `jax.Array` over the memory, or over a copy if JAX requires one.
     fn jax<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array(slf, &JAX)
+        array_of_library(slf, &JAX)
     }
 
     /// A `cupy.ndarray` over the memory, which must be on a GPU.
     fn cupy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array(slf, &CUPY)
+        array_of_library(slf, &CUPY)
     }
 
     /// The elements as numbers, in nested lists.
@@ -313,10 +313,10 @@ impl Tensor {
         let view = self.view();
         let words = format_args!(
             "Tensor(shape={}, dtype={}, device={}, strides={}{}{})",
-            Tuple(view.shape()),
+            DisplayTuple(view.shape()),
             view.dtype(),
             view.device(),
-            Tuple(view.strides()),
+            DisplayTuple(view.strides()),
             if self.readonly()? { ", readonly" } else { "" },
             if view.is_copied() { ", copied" } else { "" },
         );
@@ -324,7 +324,10 @@ impl Tensor {
     }
 }
 
-fn array<'py>(tensor: &Bound<'py, Tensor>, library: &Known) -> PyResult<Bound<'py, PyAny>> {
+fn array_of_library<'py>(
+    tensor: &Bound<'py, Tensor>,
+    library: &KnownLibrary,
+) -> PyResult<Bound<'py, PyAny>> {
     library
         .import_once(tensor.py())?
         .create_array(tensor.as_any())

@@ -13,11 +13,11 @@ use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::error::{
-    OrRaise, Raised, Tuple, bail, catch_into_null, catch_panics, fail, raise_core_error,
+    DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
     try_collect,
 };
 use crate::import::import_argument;
-use crate::keepalive::{ContentsBorrow, ObjectGuard, leak_static, share};
+use crate::keepalive::{ContentsBorrow, ObjectGuard, borrow_contents, leak_static};
 use crate::vtable::AnyThread;
 use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
 
@@ -115,7 +115,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
-        let (value, guard) = unsafe { share(&object) }?;
+        let (value, guard) = unsafe { borrow_contents(&object) }?;
         let name = T::NAMES[index.addr()];
         let tensor = match value.share_tensor(name, None).or_raise(py)? {
             Some(tensor) => tensor,
@@ -159,7 +159,7 @@ unsafe extern "C" fn set<T: ExportsTensors>(
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
         // SAFETY: the guard is dropped after the last use of `value`.
-        let excluded = unsafe { T::Frozen::exclude(&object) };
+        let excluded = unsafe { T::Frozen::borrow_exclusive(&object) };
         let (value, _guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
         let set = value.set_tensor(name, tensor);
         set.map_err(|error| attribute.mismatch_error(&error, &found))
@@ -168,7 +168,7 @@ unsafe extern "C" fn set<T: ExportsTensors>(
 }
 
 /// The data type and shape of an array, for error messages.
-type Found = Option<(DataType, Vec<i64>)>;
+type ArrayInfo = Option<(DataType, Vec<i64>)>;
 
 /// The attribute that is being set, for error messages.
 struct Attribute<'py> {
@@ -182,7 +182,7 @@ impl Attribute<'_> {
     fn import_array(
         &self,
         array: Option<&Bound<'_, PyAny>>,
-    ) -> Result<(Option<Managed>, Found), Raised> {
+    ) -> Result<(Option<Managed>, ArrayInfo), Raised> {
         let Self { py, name, class } = *self;
         let Some(array) = array else {
             bail!(py, PyAttributeError: "`{name}` of `{class}` cannot be deleted, only set to another array");
@@ -207,7 +207,7 @@ impl Attribute<'_> {
 
     /// The error for an array that does not fit the field.
     #[cold]
-    fn mismatch_error(&self, error: &Error, found: &Found) -> Raised {
+    fn mismatch_error(&self, error: &Error, found: &ArrayInfo) -> Raised {
         let Self { py, name, class } = *self;
         match (error, found) {
             (Error::OutOfMemory { .. }, _) => raise_core_error(py, error),
@@ -215,11 +215,11 @@ impl Attribute<'_> {
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
             }
             (Error::WrongDataType { .. }, Some((dtype, shape))) => {
-                let shape = Tuple(shape);
+                let shape = DisplayTuple(shape);
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
             (_, Some((dtype, shape))) => {
-                let shape = Tuple(shape);
+                let shape = DisplayTuple(shape);
                 fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
         }

@@ -66,7 +66,7 @@ pub(crate) fn table_for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable,
     let Some(method) = class_attribute(class, intern!(py, METHOD)) else {
         return Some((table, Unchecked::Nothing));
     };
-    let known = |pair: &&Pair| pair.table.is(&capsule) && pair.method.is(&method);
+    let known = |pair: &&TableAndMethod| pair.table.is(&capsule) && pair.method.is(&method);
     let mut pairs = cache_entries(&capsule).map_while(|place| place.get(py));
     let unchecked = match pairs.find(known) {
         Some(pair) => pair.unchecked,
@@ -103,19 +103,19 @@ const TABLE: &str = "__dlpack_c_exchange_api__";
 const METHOD: &str = "__dlpack__";
 
 /// A table and a method that are defined by one class, so that the table does what the method does.
-struct Pair {
+struct TableAndMethod {
     table: Py<PyAny>,
     method: Py<PyAny>,
     unchecked: Unchecked,
 }
 
 /// Cache of the pairs found, indexed by [`cache_entries`]. If all entries of a pair are taken, its class is searched at each import.
-static PAIR_CACHE: [PyOnceLock<Pair>; 64] = [const { PyOnceLock::new() }; 64];
+static PAIR_CACHE: [PyOnceLock<TableAndMethod>; 64] = [const { PyOnceLock::new() }; 64];
 
 /// The cache entries for a table, in the order in which they are filled.
 fn cache_entries(
     table: &Bound<'_, PyAny>,
-) -> impl Iterator<Item = &'static PyOnceLock<Pair>> + use<> {
+) -> impl Iterator<Item = &'static PyOnceLock<TableAndMethod>> + use<> {
     // Objects are aligned to 16 bytes.
     let first = table.as_ptr().addr() / 16;
     (first..first + 4).map(|index| &PAIR_CACHE[index % PAIR_CACHE.len()])
@@ -145,7 +145,7 @@ fn find_pair_in_bases(
             let unchecked = Unchecked::for_defining_class(&base);
             if has_method {
                 let places = cache_entries(&table);
-                let mut pair = Some(Pair {
+                let mut pair = Some(TableAndMethod {
                     table: table.unbind(),
                     method: method.unbind(),
                     unchecked,

@@ -21,15 +21,15 @@ static INTERNED: [SetOnce<ffi::PyObject>; KEYWORDS.len()] =
     [const { SetOnce::new() }; KEYWORDS.len()];
 
 /// The integers 0 to 3, of which CPython has one object each.
-static SMALL: [SetOnce<ffi::PyObject>; 4] = [const { SetOnce::new() }; 4];
+static SMALL_INTEGERS: [SetOnce<ffi::PyObject>; 4] = [const { SetOnce::new() }; 4];
 
 /// `(1, 0)`, the device type and index of the CPU: nearly always the result of `__dlpack_device__`.
-static CPU: SetOnce<ffi::PyObject> = SetOnce::new();
+static CPU_TUPLE: SetOnce<ffi::PyObject> = SetOnce::new();
 
 /// A new reference to `(1, 0)`.
 #[inline]
 pub(crate) fn cpu_tuple() -> *mut ffi::PyObject {
-    let cpu = CPU.get();
+    let cpu = CPU_TUPLE.get();
     // SAFETY: `prepare_constants` stored the object and never releases it; only methods of classes that were prepared call this.
     unsafe { ffi::Py_INCREF(cpu) };
     cpu
@@ -38,7 +38,7 @@ pub(crate) fn cpu_tuple() -> *mut ffi::PyObject {
 /// Stores the objects that are compared by address. Called before a method that reads them is installed.
 pub(crate) fn prepare_constants(py: Python<'_>) -> PyResult<()> {
     /// Leaks the reference, unless another object was stored first.
-    fn keep(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
+    fn store_reference(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
         if place.set(object.as_ptr()).is_ok() {
             forget(object);
         }
@@ -47,12 +47,12 @@ pub(crate) fn prepare_constants(py: Python<'_>) -> PyResult<()> {
     attached::check_interpreter(py).or_fetch(py)?;
     attached::enable_detached_waits(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
-        keep(place, PyString::intern(py, name).into_any());
+        store_reference(place, PyString::intern(py, name).into_any());
     }
     let cpu = (Device::CPU.device_type.0, Device::CPU.device_id);
-    keep(&CPU, cpu.into_pyobject(py)?.into_any());
-    for (number, place) in SMALL.iter().enumerate() {
-        keep(place, number.into_pyobject(py)?.into_any());
+    store_reference(&CPU_TUPLE, cpu.into_pyobject(py)?.into_any());
+    for (number, place) in SMALL_INTEGERS.iter().enumerate() {
+        store_reference(place, number.into_pyobject(py)?.into_any());
     }
     Ok(())
 }
@@ -186,7 +186,7 @@ fn is_common_version(value: Borrowed<'_, '_, PyAny>) -> bool {
         return false;
     };
     let known = |number: &SetOnce<_>, is: Borrowed<'_, '_, PyAny>| number.get() == is.as_ptr();
-    known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
+    known(&SMALL_INTEGERS[1], major) && SMALL_INTEGERS.iter().any(|number| known(number, minor))
 }
 
 /// An integer, or an object with `__index__`; a value that does not fit becomes `i64::MIN` or `i64::MAX`.

@@ -48,13 +48,13 @@ const DLPACK_INFO: &CStr = c"__dlpack_info__($self, /)
 The newest version of DLPack that is supported, as 100 * major + 10 * minor.";
 
 /// The C functions of a class.
-pub(crate) struct Functions {
+pub(crate) struct MethodFunctions {
     dlpack: ffi::PyCFunctionFastWithKeywords,
     device: ffi::PyCFunction,
     draft: bool,
 }
 
-impl Functions {
+impl MethodFunctions {
     /// Selects the functions for `T`. `draft` adds `__dlpack_info__`, and the keyword `version` of `__dlpack__`.
     pub(crate) fn for_class<T: Exports>(draft: bool) -> Self {
         Self {
@@ -219,7 +219,7 @@ unsafe extern "C" fn dlpack_device_as_known<T: Exports>(
     // SAFETY: CPython passes an instance of the class to its methods.
     let object = unsafe { object.cast_unchecked::<T>() };
     // SAFETY: the value is not used after this function, whose caller keeps the object alive.
-    let shared = unsafe { T::Frozen::share(&object) };
+    let shared = unsafe { T::Frozen::borrow_shared(&object) };
     let known = const { T::EXTRAS.device }.zip(shared);
     // Sharing a frozen class never fails.
     known.map_or(ptr::null_mut(), |(device, (value, _))| {

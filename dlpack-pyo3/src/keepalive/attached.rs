@@ -14,14 +14,14 @@ use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
 use crate::capi::{address_of, interpreter_id};
-use crate::error::{Halt, Raised, bail};
+use crate::error::{HaltThread, Raised, bail};
 
 /// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
 
 /// The address of `_PyThreadState_UncheckedGet`, which every CPython exports but no stable ABI declares. Null until it is
 /// looked up.
-static CURRENT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static UNCHECKED_GET: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// Whether `PyThreadState_GetDict` of the stable ABI can tell if this thread is attached. Before Python 3.12 it answers for
 /// whichever thread is attached.
@@ -32,10 +32,10 @@ static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 pub(crate) fn enable_detached_waits(py: Python<'_>) {
     let answers = py.version_info() >= (3, 12);
     STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
-    if STABLE_ABI && !answers && CURRENT.load(Ordering::Relaxed).is_null() {
+    if STABLE_ABI && !answers && UNCHECKED_GET.load(Ordering::Relaxed).is_null() {
         // If the function is not found, waits do not detach.
         let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
-        CURRENT.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
+        UNCHECKED_GET.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
     around_blocking(wait_detached);
 }
@@ -97,7 +97,7 @@ pub(crate) fn is_attached() -> bool {
 unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     type Current = unsafe extern "C" fn() -> *mut ffi::PyThreadState;
 
-    let function = CURRENT.load(Ordering::Relaxed);
+    let function = UNCHECKED_GET.load(Ordering::Relaxed);
     if function.is_null() {
         return null_mut();
     }
@@ -141,11 +141,11 @@ impl Drop for DetachedThread {
         type Unwinding = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState);
 
         // Before Python 3.14, CPython ends a thread that attaches too late (after shutdown) by unwinding it. PyO3 halts it
-        // instead, as newer Pythons do, but PyO3 0.28 does not do so in this function. `Halt` does it here.
+        // instead, as newer Pythons do, but PyO3 0.28 does not do so in this function. `HaltThread` does it here.
         let restore: Plain = black_box(ffi::PyEval_RestoreThread);
         // SAFETY: the same function; the ABI only tells the compiler that it may unwind.
         let restore = unsafe { transmute::<Plain, Unwinding>(restore) };
-        let halt = Halt;
+        let halt = HaltThread;
         // SAFETY: the state that `PyEval_SaveThread` returned on this thread.
         unsafe { restore(self.0) };
         forget(halt);

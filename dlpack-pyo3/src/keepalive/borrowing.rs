@@ -33,7 +33,7 @@ pub trait ContentsBorrow<T: PyClass> {
     ///
     /// The reference is not used after the guard is dropped or the object is released.
     #[doc(hidden)]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, Self::Reader)>;
+    unsafe fn borrow_shared<'a>(object: &Bound<'_, T>) -> Option<(&'a T, Self::Reader)>;
 
     /// Borrows the contents of an object exclusively; an error if its class is frozen or the object is borrowed already.
     ///
@@ -41,7 +41,9 @@ pub trait ContentsBorrow<T: PyClass> {
     ///
     /// The reference is not used after the guard is dropped or the object is released.
     #[doc(hidden)]
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, Self::Writer), Raised>;
+    unsafe fn borrow_exclusive<'a>(
+        object: &Bound<'_, T>,
+    ) -> Result<(&'a mut T, Self::Writer), Raised>;
 }
 
 /// The type-erased guard of a borrow of a `T`; `()` if the class is frozen.
@@ -53,7 +55,7 @@ pub trait BorrowGuard: Send + 'static {
     type ExportOwner: ExportOwner;
 
     /// Converts into the owner of an export. `object` is the object that the guard borrows from.
-    fn keep(self, object: &Bound<'_, PyAny>) -> Self::ExportOwner;
+    fn into_owner(self, object: &Bound<'_, PyAny>) -> Self::ExportOwner;
 }
 
 /// A frozen class needs no guard.
@@ -61,7 +63,7 @@ impl BorrowGuard for () {
     type ExportOwner = ObjectGuard<()>;
 
     #[inline]
-    fn keep(self, object: &Bound<'_, PyAny>) -> ObjectGuard<()> {
+    fn into_owner(self, object: &Bound<'_, PyAny>) -> ObjectGuard<()> {
         ObjectGuard::new((), object)
     }
 }
@@ -70,7 +72,7 @@ impl<P: PyBorrowGuard> BorrowGuard for P {
     type ExportOwner = CompactObjectGuard<P>;
 
     #[inline]
-    fn keep(self, object: &Bound<'_, PyAny>) -> CompactObjectGuard<P> {
+    fn into_owner(self, object: &Bound<'_, PyAny>) -> CompactObjectGuard<P> {
         CompactObjectGuard::new(self, object.py())
     }
 }
@@ -83,13 +85,13 @@ impl<T: PyClass<Frozen = True> + Sync> ContentsBorrow<T> for True {
     type BorrowGuard = ();
 
     #[inline]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, ())> {
+    unsafe fn borrow_shared<'a>(object: &Bound<'_, T>) -> Option<(&'a T, ())> {
         let value: *const T = object.get();
         // SAFETY: the contents of a Python object do not move, and the caller keeps the object alive while it uses them.
         Some((unsafe { &*value }, ()))
     }
 
-    unsafe fn exclude<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, ()), Raised> {
+    unsafe fn borrow_exclusive<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, ()), Raised> {
         let (py, class) = (object.py(), <T as PyClass>::NAME);
         bail!(py, PyBufferError:
             "`{class}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`");
@@ -103,7 +105,9 @@ impl<T: PyClass<Frozen = False> + Send + Sync> ContentsBorrow<T> for False {
     type BorrowGuard = AnyBorrowGuard;
 
     #[inline]
-    unsafe fn share<'a>(object: &Bound<'_, T>) -> Option<(&'a T, PyClassGuard<'static, T>)> {
+    unsafe fn borrow_shared<'a>(
+        object: &Bound<'_, T>,
+    ) -> Option<(&'a T, PyClassGuard<'static, T>)> {
         // SAFETY: the caller keeps the object alive until the guard is dropped, by this function's contract.
         let object = unsafe { extend_lifetime(object) };
         let guard = object.extract::<PyClassGuard<'static, T>>().ok()?;
@@ -113,7 +117,7 @@ impl<T: PyClass<Frozen = False> + Send + Sync> ContentsBorrow<T> for False {
         Some((unsafe { &*value }, guard))
     }
 
-    unsafe fn exclude<'a>(
+    unsafe fn borrow_exclusive<'a>(
         object: &Bound<'_, T>,
     ) -> Result<(&'a mut T, PyClassGuardMut<'static, T>), Raised> {
         // SAFETY: the caller keeps the object alive until the guard is dropped, by this function's contract.
@@ -192,11 +196,11 @@ impl Drop for AnyBorrowGuard {
 ///
 /// The reference is not used after the guard is dropped or the object is released.
 #[inline]
-pub(crate) unsafe fn share<'a, T: PyClass<Frozen: ContentsBorrow<T>>>(
+pub(crate) unsafe fn borrow_contents<'a, T: PyClass<Frozen: ContentsBorrow<T>>>(
     object: &Bound<'_, T>,
 ) -> Result<(&'a T, BorrowGuardOf<T>), Raised> {
     // SAFETY: same contract as this function's: the reference is not used after the guard or the object is gone.
-    let shared = unsafe { T::Frozen::share(object) };
+    let shared = unsafe { T::Frozen::borrow_shared(object) };
     let refused = || already_borrowed(object.py(), <T as PyClass>::NAME, "mutably borrowed");
     shared
         .map(|(value, guard)| (value, guard.into()))

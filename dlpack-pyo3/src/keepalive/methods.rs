@@ -33,8 +33,9 @@ pub mod impl_ {
             object: Borrowed<'a, '_, PyAny>,
             holder: &'holder mut Option<PyClassGuard<'a, T>>,
         ) -> PyResult<&'holder T> {
-            let explain =
-                |error| explain(error, object, <T as PyClass>::NAME, ["read", "writes to"]);
+            let explain = |error| {
+                explain_borrow_error(error, object, <T as PyClass>::NAME, ["read", "writes to"])
+            };
             theirs::extract_pyclass_ref(object, holder).map_err(explain)
         }
 
@@ -44,8 +45,9 @@ pub mod impl_ {
             object: Borrowed<'a, '_, PyAny>,
             holder: &'holder mut Option<PyClassGuardMut<'a, T>>,
         ) -> PyResult<&'holder mut T> {
-            let explain =
-                |error| explain(error, object, <T as PyClass>::NAME, ["changed", "shares"]);
+            let explain = |error| {
+                explain_borrow_error(error, object, <T as PyClass>::NAME, ["changed", "shares"])
+            };
             theirs::extract_pyclass_ref_mut(object, holder).map_err(explain)
         }
 
@@ -80,7 +82,7 @@ pub mod impl_ {
         /// Replaces the message of PyO3's borrow error (the exception's class stays) by one with the reason and what to do.
         #[cold]
         #[inline(never)]
-        fn explain(
+        fn explain_borrow_error(
             error: PyErr,
             object: Borrowed<'_, '_, PyAny>,
             class: &str,

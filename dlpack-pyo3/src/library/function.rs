@@ -24,12 +24,12 @@ use crate::{error::fail, library::not_installed};
 #[derive(Debug)]
 pub struct Library {
     function: Py<PyAny>,
-    kind: Kind,
+    kind: LibraryKind,
 }
 
 /// How a library creates arrays.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum LibraryKind {
     Usual,
     /// Has a C API that is faster and supports more.
     Numpy,
@@ -66,9 +66,9 @@ impl Library {
             .take_exception(py)
         })?;
         let kind = match path {
-            "numpy" => Kind::Numpy,
-            _ if path.starts_with("tensorflow.") => Kind::TakesCapsule,
-            _ => Kind::Usual,
+            "numpy" => LibraryKind::Numpy,
+            _ if path.starts_with("tensorflow.") => LibraryKind::TakesCapsule,
+            _ => LibraryKind::Usual,
         };
         let function = function.unbind();
         Ok(Self { function, kind })
@@ -76,7 +76,7 @@ impl Library {
 
     /// Whether the library is NumPy.
     pub(crate) fn is_numpy(&self) -> bool {
-        self.kind == Kind::Numpy
+        self.kind == LibraryKind::Numpy
     }
 
     /// Creates an array of the library from an object that exports a tensor.
@@ -85,7 +85,7 @@ impl Library {
         object: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(object.py());
-        if self.kind == Kind::TakesCapsule {
+        if self.kind == LibraryKind::TakesCapsule {
             let capsule = object.call_method0(intern!(object.py(), "__dlpack__"))?;
             return function.call1((capsule,));
         }
@@ -128,9 +128,9 @@ fn unresolved_error(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
 }
 
 /// A library that this crate refers to by name, looked up once.
-pub(crate) struct Known(&'static str, PyOnceLock<Library>);
+pub(crate) struct KnownLibrary(&'static str, PyOnceLock<Library>);
 
-impl Known {
+impl KnownLibrary {
     const fn new(name: &'static str) -> Self {
         Self(name, PyOnceLock::new())
     }
@@ -141,6 +141,6 @@ impl Known {
     }
 }
 
-pub(crate) static TORCH: Known = Known::new("torch");
-pub(crate) static JAX: Known = Known::new("jax");
-pub(crate) static CUPY: Known = Known::new("cupy");
+pub(crate) static TORCH: KnownLibrary = KnownLibrary::new("torch");
+pub(crate) static JAX: KnownLibrary = KnownLibrary::new("jax");
+pub(crate) static CUPY: KnownLibrary = KnownLibrary::new("cupy");

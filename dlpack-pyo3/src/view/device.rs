@@ -25,14 +25,14 @@ use crate::keepalive::attached;
 use crate::view::needs::Needs;
 
 /// One of the core's two device views.
-trait Kind: Sized {
+trait OnDevice: Sized {
     const NEEDS: Needs;
 
     #[expect(
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
     )]
-    fn of(tensor: Managed) -> Result<Self, (Error, Managed)>;
+    fn try_from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)>;
     fn on_stream(self, stream: StreamHandle) -> Self;
 }
 
@@ -198,7 +198,7 @@ views! {
 
 macro_rules! kinds {
     ($($view:ident)*) => {$(
-        impl<T: DeviceElement, L: Rank> Kind for cuda::$view<T, L> {
+        impl<T: DeviceElement, L: Rank> OnDevice for cuda::$view<T, L> {
             const NEEDS: Needs = Needs {
                 dtype: T::DTYPE,
                 rank: L::RANK,
@@ -209,7 +209,7 @@ macro_rules! kinds {
                 cuda: true,
             };
 
-            fn of(tensor: Managed) -> Result<Self, (Error, Managed)> {
+            fn try_from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
                 Self::try_new(tensor)
             }
 
@@ -222,14 +222,14 @@ macro_rules! kinds {
 kinds! { DeviceView DeviceViewMut }
 
 /// Extracts the view from an argument.
-fn extract_view<V: Kind>(object: &Bound<'_, PyAny>) -> PyResult<V> {
+fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let (py, needs) = (object.py(), &const { V::NEEDS });
     // Dropping the view may block.
     attached::enable_detached_waits(py);
     let taken = import_ordered(object, needs);
     let (tensor, stream) = taken.map_err(|error| needs.loss(object).unwrap_or(error))?;
-    let view =
-        V::of(tensor).map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
+    let view = V::try_from_tensor(tensor)
+        .map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
     Ok(match stream {
         Some(stream) => view.on_stream(stream),
         None => view,

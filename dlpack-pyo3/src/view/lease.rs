@@ -6,12 +6,12 @@
 use dlpack_core::Error;
 use dlpack_core::binding::Span;
 
-use crate::view::table::{self, Interface};
+use crate::view::table::{self, LeaseInterface};
 
 /// The memory of a view with a promise; released on drop, without Python.
 #[derive(Debug)]
 pub(super) struct Lease {
-    table: &'static Interface,
+    table: &'static LeaseInterface,
     token: u64,
 }
 
@@ -22,15 +22,15 @@ impl Lease {
     ///
     /// [`Error::Borrowed`] if another view with a promise, of any extension module in this process, may share a byte with it,
     /// and one of the two writes; [`Error::NoLeaseTable`]; [`Error::OutOfMemory`].
-    pub(super) fn take(span: &Span, writes: bool) -> Result<Self, Error> {
+    pub(super) fn new(span: &Span, writes: bool) -> Result<Self, Error> {
         let table = table::process_table()?;
-        let token = table.take(span, writes)?;
+        let token = table.take_lease(span, writes)?;
         Ok(Self { table, token })
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.table.give_back(self.token);
+        self.table.release_lease(self.token);
     }
 }

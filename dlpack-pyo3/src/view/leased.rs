@@ -31,7 +31,7 @@ unsafe impl Sync for Keeper {}
 
 impl Keeper {
     /// The tensor, or a tensor over the NumPy array. `array` is the array's description; it is `None` if items share bytes.
-    fn tensor(self, array: Option<Strided<'_>>) -> Result<Managed, Error> {
+    fn into_tensor(self, array: Option<Strided<'_>>) -> Result<Managed, Error> {
         match self {
             Self::Tensor(tensor) => Ok(tensor),
             Self::Numpy {
@@ -64,10 +64,10 @@ pub(super) struct Leased<V, O> {
 type OverlapGuards = (Registration, Option<Lease>);
 
 /// The description of the array that a view is created from.
-type FoundArray<V> = Found<<V as Kind>::Element, <V as Kind>::List>;
+type FoundArray<V> = Found<<V as HostView>::Element, <V as HostView>::List>;
 
 /// One of the core's two views.
-pub(super) trait Kind: Sized {
+pub(super) trait HostView: Sized {
     type Element: Plain;
     type List: Rank;
     const WRITES: bool;
@@ -77,7 +77,7 @@ pub(super) trait Kind: Sized {
     /// # Safety
     ///
     /// Same contract as that of [`Found::keep_mut`].
-    unsafe fn keep(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
+    unsafe fn from_found(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
 
     fn into_managed(self) -> Result<Managed, Error>;
 
@@ -91,19 +91,19 @@ pub(super) trait Kind: Sized {
 
 macro_rules! kinds {
     ($($view:ident $writes:literal $keep:ident)*) => {$(
-        impl<T: Plain, L: Rank> Kind for $view<T, L, Keeper> {
+        impl<T: Plain, L: Rank> HostView for $view<T, L, Keeper> {
             type Element = T;
             type List = L;
             const WRITES: bool = $writes;
 
             #[inline(always)]
-            unsafe fn keep(found: Found<T, L>, keeper: Keeper) -> Self {
+            unsafe fn from_found(found: Found<T, L>, keeper: Keeper) -> Self {
                 // SAFETY: same contract as this function's.
                 unsafe { found.$keep(keeper) }
             }
 
             fn into_managed(self) -> Result<Managed, Error> {
-                self.into_tensor(Keeper::tensor)
+                self.into_tensor(Keeper::into_tensor)
             }
 
             #[inline]
@@ -119,7 +119,7 @@ kinds! {
     ViewMut true keep_mut
 }
 
-impl<V: Kind, O: Options> Leased<V, O> {
+impl<V: HostView, O: Options> Leased<V, O> {
     const NEEDS: Needs = Needs {
         dtype: V::Element::DTYPE,
         rank: V::List::RANK,
@@ -179,7 +179,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
     ) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.another(object, error, &tensor.view())?;
-        Self::of(tensor)
+        Self::from_tensor(tensor)
             .map_err(|(error, tensor)| needs.refusal(object.py(), &error, &tensor.view()))
     }
 
@@ -190,10 +190,10 @@ impl<V: Kind, O: Options> Leased<V, O> {
         let registration = if O::MAY_OVERLAP {
             Registration::NONE
         } else {
-            Registration::of(span, V::WRITES)?
+            Registration::register(span, V::WRITES)?
         };
         let lease = if O::PROMISE {
-            Some(Lease::take(span, V::WRITES)?)
+            Some(Lease::new(span, V::WRITES)?)
         } else {
             None
         };
@@ -216,7 +216,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
     )]
-    pub(super) fn of(tensor: Managed) -> Result<Self, (Error, Managed)> {
+    pub(super) fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Self::find_array(&tensor) {
             // SAFETY: `found` describes the tensor that the keeper owns.
             Ok((found, apart)) => {
@@ -239,7 +239,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
     ) -> Self {
         // SAFETY: the keeper keeps the memory alive, by this function's contract; `find_array` checked that it may be written if this
         // kind writes.
-        let mut view = unsafe { V::keep(found, keeper) };
+        let mut view = unsafe { V::from_found(found, keeper) };
         if O::PROMISE {
             // SAFETY: the user's `Promise` excludes other code, and the lease excludes other views with a promise for as long
             // as this view lives.

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The fast path is a function with one `View`: as long as nothing is written on its thread, each call reuses the slot of the
-//! previous call ([`Last`]).
+//! previous call ([`LastSlot`]).
 
 use core::cell::{Cell, RefCell};
 
@@ -41,13 +41,13 @@ impl Registration {
     ///
     /// [`Error::Borrowed`] if a registered view may share a byte with it, and one of the two writes; [`Error::OutOfMemory`].
     #[inline(always)]
-    pub(super) fn of(span: &Span, writes: bool) -> Result<Self, Error> {
+    pub(super) fn register(span: &Span, writes: bool) -> Result<Self, Error> {
         let last = if writes { None } else { LAST.get().0 };
         if let Some(slot) = last.filter(|slot| !slot.is_used()) {
-            slot.fill(span);
+            slot.set_span(span);
             return Ok(Self(Some(slot)));
         }
-        match add(span, writes) {
+        match register_in_lists(span, writes) {
             Ok(slot) => Ok(Self(slot)),
             Err(refused) => Err(refused.into()),
         }
@@ -67,18 +67,18 @@ impl Drop for Registration {
 /// The slot that was used last for a view that reads, if no view that writes has been added since. The list of this thread
 /// contains this slot even if it is free, so it can be reused without reading the lists.
 #[derive(Clone, Copy)]
-struct Last(Option<&'static Slot>);
+struct LastSlot(Option<&'static Slot>);
 
 #[inline(never)]
-fn add(span: &Span, writes: bool) -> Result<Option<&'static Slot>, Refused> {
+fn register_in_lists(span: &Span, writes: bool) -> Result<Option<&'static Slot>, RegisterError> {
     // Cleared first, as the lists are about to change.
-    LAST.set(Last(None));
+    LAST.set(LastSlot(None));
     // A thread that is ending has no lists any more. No argument is extracted there.
     let slot = ROWS.try_with(|rows| match rows.try_borrow_mut() {
         Ok(mut rows) => {
-            let slot = rows.add(span, writes)?;
+            let slot = rows.register_view(span, writes)?;
             if rows.writing.len == 0 {
-                LAST.set(Last(Some(slot)));
+                LAST.set(LastSlot(Some(slot)));
             }
             Ok(Some(slot))
         }
@@ -89,17 +89,17 @@ fn add(span: &Span, writes: bool) -> Result<Option<&'static Slot>, Refused> {
 
 /// Why a view is refused. An [`Error`] is too large to be returned in registers.
 #[derive(Clone, Copy)]
-enum Refused {
+enum RegisterError {
     Overlap,
     OutOfMemory,
 }
 
-impl From<Refused> for Error {
+impl From<RegisterError> for Error {
     #[cold]
-    fn from(refused: Refused) -> Self {
+    fn from(refused: RegisterError) -> Self {
         match refused {
-            Refused::Overlap => Self::Borrowed,
-            Refused::OutOfMemory => Self::OutOfMemory {
+            RegisterError::Overlap => Self::Borrowed,
+            RegisterError::OutOfMemory => Self::OutOfMemory {
                 bytes: size_of::<Slot>(),
             },
         }
@@ -123,7 +123,7 @@ impl Slot {
     }
 
     #[inline]
-    fn fill(&self, span: &Span) {
+    fn set_span(&self, span: &Span) {
         self.start.store(span.start, Ordering::Relaxed);
         self.end.store(span.end, Ordering::Relaxed);
         self.step.store(span.step, Ordering::Relaxed);
@@ -149,16 +149,16 @@ struct ThreadSlots {
 }
 
 impl ThreadSlots {
-    fn add(&mut self, span: &Span, writes: bool) -> Result<&'static Slot, Refused> {
-        if self.writing.overlaps(span) || (writes && self.reading.overlaps(span)) {
-            return Err(Refused::Overlap);
+    fn register_view(&mut self, span: &Span, writes: bool) -> Result<&'static Slot, RegisterError> {
+        if self.writing.overlaps_any(span) || (writes && self.reading.overlaps_any(span)) {
+            return Err(RegisterError::Overlap);
         }
         let row = if writes {
             &mut self.writing
         } else {
             &mut self.reading
         };
-        row.add(span)
+        row.take_slot(span)
     }
 }
 
@@ -187,7 +187,7 @@ impl SlotList {
 
     /// Whether a view of the list may share a byte with this span.
     #[inline]
-    fn overlaps(&mut self, span: &Span) -> bool {
+    fn overlaps_any(&mut self, span: &Span) -> bool {
         self.drop_free_tail();
         self.len > 0 && self.has_overlap(span)
     }
@@ -199,13 +199,13 @@ impl SlotList {
     }
 
     #[inline]
-    fn add(&mut self, span: &Span) -> Result<&'static Slot, Refused> {
+    fn take_slot(&mut self, span: &Span) -> Result<&'static Slot, RegisterError> {
         self.drop_free_tail();
         let slot = match self.slots.get(self.len) {
             Some(slot) => *slot,
             None => self.make_space()?,
         };
-        slot.fill(span);
+        slot.set_span(span);
         self.len += 1;
         Ok(slot)
     }
@@ -213,7 +213,7 @@ impl SlotList {
     /// Moves the free slots to the end of the list, and doubles the list if less than half of it is free. Returns the first
     /// free slot.
     #[cold]
-    fn make_space(&mut self) -> Result<&'static Slot, Refused> {
+    fn make_space(&mut self) -> Result<&'static Slot, RegisterError> {
         self.len = 0;
         for at in 0..self.slots.len() {
             if self.slots[at].is_used() {
@@ -226,14 +226,14 @@ impl SlotList {
         }
         let more = self.slots.len().max(8);
         let reserved = self.slots.try_reserve(more);
-        reserved.map_err(|_| Refused::OutOfMemory)?;
+        reserved.map_err(|_| RegisterError::OutOfMemory)?;
         if let Ok(mut spare) = SPARE.try_lock() {
             take_free(&mut spare, more, &mut self.slots);
         }
         if self.len == self.slots.len() {
             let mut slots = Vec::new();
             let reserved = slots.try_reserve_exact(more);
-            reserved.map_err(|_| Refused::OutOfMemory)?;
+            reserved.map_err(|_| RegisterError::OutOfMemory)?;
             slots.resize_with(more, Slot::default);
             self.slots.extend(&*slots.leak());
         }
@@ -260,7 +260,7 @@ shared_static! {
 
 thread_local! {
     // It has no destructor, so it can be accessed as long as the thread runs.
-    static LAST: Cell<Last> = const { Cell::new(Last(None)) };
+    static LAST: Cell<LastSlot> = const { Cell::new(LastSlot(None)) };
     static ROWS: RefCell<ThreadSlots> = const {
         RefCell::new(ThreadSlots { reading: SlotList::new(), writing: SlotList::new() })
     };
@@ -268,7 +268,7 @@ thread_local! {
 
 impl Drop for ThreadSlots {
     fn drop(&mut self) {
-        LAST.set(Last(None));
+        LAST.set(LastSlot(None));
         // If the list is locked (in a forked child) or cannot grow, the slots are leaked.
         let Ok(mut spare) = SPARE.try_lock() else {
             return;

@@ -9,7 +9,7 @@ use dlpack_core::{DataType, Error, Managed, TensorRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::{intern, prelude::*, types::PyDict};
 
-use crate::error::{Tuple, fail, raise_core_error};
+use crate::error::{DisplayTuple, fail, raise_core_error};
 use crate::import::{from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, torch};
 
@@ -115,7 +115,7 @@ impl Needs {
     /// What is raised for an array that does not fit. `TypeError`, to which PyO3 adds the name of the argument.
     #[cold]
     pub(super) fn refusal(&self, py: Python<'_>, error: &Error, found: &TensorRef<'_>) -> PyErr {
-        let (dtype, shape) = (found.dtype(), Tuple(found.shape()));
+        let (dtype, shape) = (found.dtype(), DisplayTuple(found.shape()));
         let raised = match error {
             Error::WrongDataType { .. } | Error::Rank { .. } | Error::Extent { .. } => {
                 fail!(py, PyTypeError: "expected {self}, found one of {dtype} of shape {shape}")
@@ -133,7 +133,7 @@ impl Needs {
             }
             Error::NotContiguous { .. } => fail!(py, PyTypeError:
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
-                 {}.ascontiguousarray(x)", Tuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
+                 {}.ascontiguousarray(x)", DisplayTuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
             Error::Borrowed => fail!(py, PyTypeError:
                 "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that does, \
                  and one of the two is written; pass a copy of it{}",

@@ -32,7 +32,7 @@ const MAJOR: u32 = 1;
 const MINOR: u32 = 0;
 const NAME: &CStr = c"dlpack_pyo3.leases";
 
-/// The results of [`Interface::take`].
+/// The results of [`LeaseInterface::take_lease`].
 const TAKEN: c_int = 0;
 const BORROWED: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
@@ -40,7 +40,7 @@ const OUT_OF_MEMORY: c_int = 2;
 /// The functions of a table.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Interface {
+pub(super) struct LeaseInterface {
     /// Both numbers are at these offsets in every version.
     major: u32,
     minor: u32,
@@ -50,9 +50,9 @@ pub(super) struct Interface {
     give_back: unsafe extern "C" fn(token: u64),
 }
 
-impl Interface {
+impl LeaseInterface {
     /// Takes a lease, and returns its token.
-    pub(super) fn take(&self, span: &Span, writes: bool) -> Result<u64, Error> {
+    pub(super) fn take_lease(&self, span: &Span, writes: bool) -> Result<u64, Error> {
         let mut token = 0;
         // SAFETY: this function of version 1 reads a span and writes a token; both pointers are valid for that.
         let status = unsafe { (self.take)(span, c_int::from(writes), &raw mut token) };
@@ -66,7 +66,7 @@ impl Interface {
     }
 
     /// Releases a lease of this table.
-    pub(super) fn give_back(&self, token: u64) {
+    pub(super) fn release_lease(&self, token: u64) {
         // SAFETY: this function of version 1 accepts any number, and the module that defines it is never unloaded.
         unsafe { (self.give_back)(token) };
     }
@@ -75,7 +75,7 @@ impl Interface {
 /// The table of this module, which is unused if another module has stored its own in the interpreter.
 static TABLE: LeaseTable<ProcessLock> = LeaseTable::new(ProcessLock(Mutex::new(Leases::new())));
 
-static INTERFACE: Interface = Interface {
+static INTERFACE: LeaseInterface = LeaseInterface {
     major: MAJOR,
     minor: MINOR,
     take,
@@ -125,7 +125,7 @@ impl TableLock for ProcessLock {
 }
 
 /// The interface that was found in the interpreter; null before the first lookup.
-static FOUND: AtomicPtr<Interface> = AtomicPtr::new(null_mut());
+static FOUND: AtomicPtr<LeaseInterface> = AtomicPtr::new(null_mut());
 
 /// The table of this process.
 ///
@@ -133,14 +133,14 @@ static FOUND: AtomicPtr<Interface> = AtomicPtr::new(null_mut());
 ///
 /// [`Error::NoLeaseTable`] if it cannot be found, or if it is the table of a module with another major version.
 #[inline]
-pub(super) fn process_table() -> Result<&'static Interface, Error> {
+pub(super) fn process_table() -> Result<&'static LeaseInterface, Error> {
     let found = FOUND.load(Ordering::Acquire);
     // SAFETY: null, or the address of an interface of our major version, which is never freed.
     unsafe { found.as_ref() }.map_or_else(find_table, Ok)
 }
 
 #[cold]
-fn find_table() -> Result<&'static Interface, Error> {
+fn find_table() -> Result<&'static LeaseInterface, Error> {
     // A view may be created on a thread that is not attached to the interpreter.
     let found = Python::try_attach(find_in_interpreter);
     let found = found.unwrap_or(Err("Python is not running"));
@@ -151,7 +151,7 @@ fn find_table() -> Result<&'static Interface, Error> {
 }
 
 /// The address of the table in the interpreter, where ours is stored if there was none; or why it cannot be used.
-fn find_in_interpreter(py: Python<'_>) -> Result<*mut Interface, &'static str> {
+fn find_in_interpreter(py: Python<'_>) -> Result<*mut LeaseInterface, &'static str> {
     let failed = |error| {
         discard_error(py, error);
         "the interpreter has no memory for their table"

@@ -22,8 +22,8 @@ impl ThreadSlots {
     }
 
     /// A view of the number, unless another view of this thread overlaps it.
-    fn view(&mut self, writes: bool) -> Option<Registration> {
-        let slot = self.add(&Span::new(64, &[1], &[1], 1, 1), writes);
+    fn try_view(&mut self, writes: bool) -> Option<Registration> {
+        let slot = self.register_view(&Span::new(64, &[1], &[1], 1, 1), writes);
         slot.ok().map(|slot| Registration(Some(slot)))
     }
 }
@@ -33,7 +33,7 @@ fn a_view_that_another_thread_drops_was_read_before_its_array_is_written() {
     model(|| {
         let number = Arc::new(Number(UnsafeCell::new(0)));
         let mut rows = ThreadSlots::new();
-        let view = rows.view(false).expect("no other view");
+        let view = rows.try_view(false).expect("no other view");
         let reader = thread::spawn({
             let number = number.clone();
             move || {
@@ -42,13 +42,13 @@ fn a_view_that_another_thread_drops_was_read_before_its_array_is_written() {
                 drop(view);
             }
         });
-        if let Some(view) = rows.view(true) {
+        if let Some(view) = rows.try_view(true) {
             // SAFETY: no other view lives, which loom checks.
             number.0.with_mut(|number| unsafe { *number = 1 });
             drop(view);
         }
         reader.join().expect("no panic");
-        assert!(rows.view(true).is_some());
+        assert!(rows.try_view(true).is_some());
     });
 }
 
@@ -58,14 +58,14 @@ fn a_slot_is_not_reused_while_a_view_has_it() {
     model(|| {
         let mut rows = ThreadSlots::new();
         // As many views as there are slots: other threads check the last slot first.
-        let mut views: Vec<_> = (0..8).map(|_| rows.view(false)).collect();
+        let mut views: Vec<_> = (0..8).map(|_| rows.try_view(false)).collect();
         let last = views.pop();
         drop((views, rows));
         let heirs = [(); 2].map(|()| {
             thread::spawn(|| {
                 let mut rows = ThreadSlots::new();
-                let view = rows.view(true).expect("no other view of this thread");
-                assert!(rows.view(false).is_none());
+                let view = rows.try_view(true).expect("no other view of this thread");
+                assert!(rows.try_view(false).is_none());
                 drop(view);
             })
         });
