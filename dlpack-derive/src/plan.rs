@@ -27,7 +27,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Type, Visibility};
 
 use crate::plan::claim::{Claim, Claims, one_role_each};
-use crate::plan::tensor::{Data, Policy, Tensor, names};
+use crate::plan::tensor::{Data, Policy, Tensor, field_names};
 use crate::syntax::attr::Value;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr;
@@ -83,9 +83,9 @@ pub(crate) enum Source<'a> {
 impl<'a> Plan<'a> {
     pub(crate) fn new(input: &'a Input<'a>, cx: &Ctxt) -> Option<Self> {
         match &input.body {
-            Body::Struct(fields) => of_struct(input, fields, cx),
+            Body::Struct(fields) => plan_struct(input, fields, cx),
             Body::Enum(variants) => Some(Self {
-                main: Main::Variants(variants::plan(input, variants, cx)),
+                main: Main::Variants(variants::plan_variants(input, variants, cx)),
                 tensors: Vec::new(),
                 columns: Vec::new(),
             }),
@@ -93,11 +93,11 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn of_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Option<Plan<'a>> {
+fn plan_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Option<Plan<'a>> {
     let claims = Claims::new(&input.attrs, fields);
     one_role_each(fields, cx);
     let policy = Policy::of(&claims);
-    let tensors = tensors::plan(input, &claims, fields, policy, cx);
+    let tensors = tensors::plan_tensors(input, &claims, fields, policy, cx);
     let columns: Vec<_> = claims
         .iter()
         .filter(|claim| claim.role == Role::Columns)
@@ -135,8 +135,8 @@ fn main<'a>(
     policy: Policy,
     cx: &Ctxt,
 ) -> Option<Main<'a>> {
-    let names = names(fields);
-    if let Some(via) = claims.one(Role::Via, cx) {
+    let names = field_names(fields);
+    if let Some(via) = claims.claim_of(Role::Via, cx) {
         for other in claims
             .iter()
             .filter(|claim| !is_apart(claim.role) && claim.role != Role::Via)
@@ -150,11 +150,11 @@ fn main<'a>(
         let Value::Expr(tokens) = via.value else {
             return None;
         };
-        return Some(Main::Via(expr::bind(tokens.clone(), &names), policy));
+        return Some(Main::Via(expr::bind_fields(tokens.clone(), &names), policy));
     }
-    let data = match claims.only(&[Role::Data, Role::Unsafe], cx) {
+    let data = match claims.claim_of_any(&[Role::Data, Role::Unsafe], cx) {
         Some(claim) => Data::new(claim, &names, cx)?,
-        None => match implied(input, claims, fields, cx)? {
+        None => match find_implied(input, claims, fields, cx)? {
             Implied::Nothing => return Some(Main::None),
             Implied::Whole(field) => return Some(Main::Whole(field)),
             Implied::Data(field) => Data::Field(field),
@@ -171,8 +171,8 @@ fn main<'a>(
     }
     cx.check()?;
     let of_main = claims.filter(|claim| !(claim.role == Role::Owner && is_of_tensor(claim.field)));
-    let owner = of_main.one(Role::Owner, cx).and_then(|claim| {
-        cheap(claim.field?.ty, claims, cx);
+    let owner = of_main.claim_of(Role::Owner, cx).and_then(|claim| {
+        check_owner(claim.field?.ty, claims, cx);
         claim.field
     });
     let tensor = Box::new(Tensor::new(claims, data, &names, policy, cx));
@@ -208,7 +208,7 @@ fn is_of_tensor(field: Option<&Field<'_>>) -> bool {
 }
 
 /// Rejects types of an `owner` that are expensive to clone, and a `stream` on its tensor.
-fn cheap(ty: &Type, claims: &Claims<'_>, cx: &Ctxt) {
+fn check_owner(ty: &Type, claims: &Claims<'_>, cx: &Ctxt) {
     if let Some(stream) = claims.iter().find(|claim| claim.role == Role::Stream) {
         let message = "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`";
         cx.error(stream.key, message);
@@ -233,7 +233,7 @@ enum Implied<'a> {
     Data(&'a Field<'a>),
 }
 
-fn implied<'a>(
+fn find_implied<'a>(
     input: &Input<'_>,
     claims: &Claims<'a>,
     fields: &'a [Field<'a>],

@@ -24,8 +24,11 @@ use crate::syntax::role::{Form, Role, Site};
 use crate::syntax::root::Root;
 
 /// Prepends the imports of `keys` to an expansion, if rust-analyzer expands it.
-pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) -> TokenStream {
-    if !is_wanted() {
+pub(crate) fn prepend_imports(
+    keys: impl FnOnce() -> TokenStream,
+    expanded: TokenStream,
+) -> TokenStream {
+    if !is_rust_analyzer() {
         return expanded;
     }
     let mut all = keys();
@@ -34,7 +37,7 @@ pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) 
 }
 
 /// Whether rust-analyzer runs the macro, by the name of its executable.
-fn is_wanted() -> bool {
+fn is_rust_analyzer() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| {
         let program = std::env::current_exe().ok();
@@ -44,13 +47,13 @@ fn is_wanted() -> bool {
 }
 
 /// The imports for the keys of a derive.
-pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> TokenStream {
+pub(crate) fn derive_imports(derive: Derive, root: Root, item: &DeriveInput) -> TokenStream {
     let is_row = matches!(derive, Derive::Element | Derive::Record);
     let mut found = Vec::new();
     let mut read = |attrs: &[Attribute], site| {
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
             if let syn::Meta::List(list) = &attr.meta {
-                keys(list.tokens.clone(), site, &mut found);
+                collect_keys(list.tokens.clone(), site, &mut found);
             }
         }
     };
@@ -78,18 +81,18 @@ pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> Token
     for (field, site) in fields {
         read(&field.attrs, site);
     }
-    imports(root, &found)
+    expand_imports(root, &found)
 }
 
 /// The imports for the options of `#[dlpack_pymethods]`.
-pub(crate) fn of_options(options: TokenStream) -> TokenStream {
+pub(crate) fn option_imports(options: TokenStream) -> TokenStream {
     let mut found = Vec::new();
-    keys(options, Site::Methods, &mut found);
-    imports(Root::Pyo3, &found)
+    collect_keys(options, Site::Methods, &mut found);
+    expand_imports(Root::Pyo3, &found)
 }
 
 /// Collects the keys of a list, and of the lists in it.
-fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
+fn collect_keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
     let trees: Vec<_> = tokens.into_iter().collect();
     let is_comma =
         |tree: &TokenTree| matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',');
@@ -103,7 +106,7 @@ fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
             if let (Delimiter::Parenthesis, Some(Form::List(of) | Form::FlagOrList(of))) =
                 (list.delimiter(), form)
             {
-                keys(list.stream(), of, found);
+                collect_keys(list.stream(), of, found);
             }
         }
         // A Rust keyword cannot be imported.
@@ -114,14 +117,14 @@ fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
     found.push((site, names));
 }
 
-fn imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
+fn expand_imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
     if found.iter().all(|(_, names)| names.is_empty()) {
         return TokenStream::new();
     }
     let krate = Krate::of(&[], root);
     let k = krate.private(Span::call_site());
     let uses = found.iter().map(|(site, names)| {
-        let of = format_ident!("{}", place(*site));
+        let of = format_ident!("{}", keys_module(*site));
         quote!(#(use #k::keys::#of::#names as _;)*)
     });
     quote! {
@@ -130,7 +133,7 @@ fn imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
 }
 
 /// The core's module with the keys of a site.
-pub(crate) const fn place(site: Site) -> &'static str {
+pub(crate) const fn keys_module(site: Site) -> &'static str {
     match site {
         Site::Struct => "on_struct",
         Site::Field => "on_field",

@@ -21,7 +21,7 @@ pub(crate) fn of_class(ident: &Ident, plan: &Plan<'_>) -> TokenStream {
         let rows = ty::rows(field.ty)?;
         Some(quote!([#rows]))
     });
-    leave(ident, &quote!(#tensor #(#named)* #(#rows)*))
+    define_inventory(ident, &quote!(#tensor #(#named)* #(#rows)*))
 }
 
 pub(crate) fn of_record(ident: &Ident, columns: &[&Field<'_>]) -> TokenStream {
@@ -29,15 +29,15 @@ pub(crate) fn of_record(ident: &Ident, columns: &[&Field<'_>]) -> TokenStream {
         let (name, doc) = (field.name(), field.doc.as_deref().unwrap_or_default());
         quote!((#name, #doc))
     });
-    leave(ident, &quote!(#(#named)*))
+    define_inventory(ident, &quote!(#(#named)*))
 }
 
 /// An empty inventory for an item with errors.
 pub(crate) fn of_none(ident: &Ident) -> TokenStream {
-    leave(ident, &TokenStream::new())
+    define_inventory(ident, &TokenStream::new())
 }
 
-fn leave(ident: &Ident, inventory: &TokenStream) -> TokenStream {
+fn define_inventory(ident: &Ident, inventory: &TokenStream) -> TokenStream {
     let own = format_ident!("__dlpack_{}", ident);
     quote! {
         #[doc(hidden)]

@@ -8,12 +8,12 @@ use crate::expand::call::Paths;
 use crate::syntax::input::{Body, Derive, Field, Input};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::{counted, is_pointer};
+use crate::syntax::ty::{is_pointer, rc_name};
 
-pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
-    let input = Input::recover(item, derive, root)?;
+pub(crate) fn expand_stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
+    let input = Input::read_with_errors(item, derive, root)?;
     // A type with such a field is not `Send`, so the stub would cause an error.
-    let stays = |field: &Field<'_>| is_pointer(field.ty) || counted(field.ty).is_some();
+    let stays = |field: &Field<'_>| is_pointer(field.ty) || rc_name(field.ty).is_some();
     if input.fields().any(stays) {
         return None;
     }

@@ -51,13 +51,13 @@ impl<'a> Claims<'a> {
     }
 
     /// The claim of a role; reports all further ones.
-    pub(crate) fn one(&self, role: Role, cx: &Ctxt) -> Option<Claim<'a>> {
-        self.only(&[role], cx)
+    pub(crate) fn claim_of(&self, role: Role, cx: &Ctxt) -> Option<Claim<'a>> {
+        self.claim_of_any(&[role], cx)
     }
 
     /// The first claim of any of these roles, which exclude each other, such as `data` and `unsafe(data ..)`; reports all
     /// further ones.
-    pub(crate) fn only(&self, roles: &[Role], cx: &Ctxt) -> Option<Claim<'a>> {
+    pub(crate) fn claim_of_any(&self, roles: &[Role], cx: &Ctxt) -> Option<Claim<'a>> {
         let mut claims = self.iter().filter(|claim| roles.contains(&claim.role));
         let first = *claims.next()?;
         for later in claims {
@@ -76,15 +76,26 @@ impl<'a> Claims<'a> {
     }
 
     /// The claim of one of two alternative roles; reports the later one if there are both.
-    pub(crate) fn either(&self, one: Role, other: Role, why: &str, cx: &Ctxt) -> Option<Claim<'a>> {
-        let (one, other) = (self.one(one, cx), self.one(other, cx));
-        exclude(one, other, why, cx);
+    pub(crate) fn claim_of_either(
+        &self,
+        one: Role,
+        other: Role,
+        why: &str,
+        cx: &Ctxt,
+    ) -> Option<Claim<'a>> {
+        let (one, other) = (self.claim_of(one, cx), self.claim_of(other, cx));
+        report_exclusion(one, other, why, cx);
         one.or(other)
     }
 }
 
 /// Reports the later of two keys that exclude each other.
-pub(crate) fn exclude(one: Option<Claim<'_>>, other: Option<Claim<'_>>, why: &str, cx: &Ctxt) {
+pub(crate) fn report_exclusion(
+    one: Option<Claim<'_>>,
+    other: Option<Claim<'_>>,
+    why: &str,
+    cx: &Ctxt,
+) {
     if let (Some(one), Some(other)) = (one, other) {
         let (first, later) = if one.place < other.place {
             (one, other)

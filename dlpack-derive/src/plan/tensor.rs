@@ -3,13 +3,13 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Expr, ExprLit, Lit, Type};
 
-use crate::plan::claim::{Claim, Claims, exclude};
+use crate::plan::claim::{Claim, Claims, report_exclusion};
 use crate::syntax::attr::{Attr, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
-use crate::syntax::ty::{is_pointer, owned_container, peel};
+use crate::syntax::ty::{is_pointer, owned_container, peel_groups};
 
 /// The data of a tensor.
 pub(crate) enum Data<'a> {
@@ -85,7 +85,7 @@ impl Policy {
 }
 
 /// The field names that are in scope in expressions.
-pub(crate) fn names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
+pub(crate) fn field_names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
     let named = |field: &'a Field<'a>| match field.member {
         Member::Named(ident) => Some(ident),
         Member::Unnamed(_) => None,
@@ -117,18 +117,23 @@ impl<'a> Data<'a> {
                     );
                     return None;
                 }
-                Some(Self::Expr(expr::bind(tokens.clone(), names)))
+                Some(Self::Expr(expr::bind_fields(tokens.clone(), names)))
             }
-            (None, Value::List(parts)) => Self::raw(claim.key, parts, names, cx),
+            (None, Value::List(parts)) => Self::from_unsafe_keys(claim.key, parts, names, cx),
             _ => None,
         }
     }
 
-    fn raw(token: &'a Ident, parts: &[Attr], names: &[&Ident], cx: &Ctxt) -> Option<Self> {
+    fn from_unsafe_keys(
+        token: &'a Ident,
+        parts: &[Attr],
+        names: &[&Ident],
+        cx: &Ctxt,
+    ) -> Option<Self> {
         let part = |role: Role| {
             let found = parts.iter().find(|part| part.role == role);
             let tokens = found.and_then(|part| match &part.value {
-                Value::Expr(tokens) => Some(expr::bind(tokens.clone(), names)),
+                Value::Expr(tokens) => Some(expr::bind_fields(tokens.clone(), names)),
                 _ => None,
             });
             if tokens.is_none() {
@@ -181,27 +186,30 @@ impl<'a> Tensor<'a> {
         policy: Policy,
         cx: &Ctxt,
     ) -> Self {
-        let slot = |claim: Claim<'a>| slot(claim, names, cx);
+        let slot = |claim: Claim<'a>| read_slot(claim, names, cx);
         let same = "both say the same; keep one";
-        let shape = claims.one(Role::Shape, cx);
-        let strides = claims.either(Role::Strides, Role::ByteStrides, same, cx);
-        let order = claims.one(Role::Order, cx);
-        let offset = claims.either(Role::Offset, Role::ByteOffset, same, cx);
-        let device = claims.one(Role::Device, cx);
-        let stream = claims.one(Role::Stream, cx);
-        let (elem, dtype) = (claims.one(Role::Elem, cx), claims.one(Role::Dtype, cx));
-        let (readonly, writable) = (
-            claims.one(Role::ReadOnly, cx),
-            claims.one(Role::Writable, cx),
+        let shape = claims.claim_of(Role::Shape, cx);
+        let strides = claims.claim_of_either(Role::Strides, Role::ByteStrides, same, cx);
+        let order = claims.claim_of(Role::Order, cx);
+        let offset = claims.claim_of_either(Role::Offset, Role::ByteOffset, same, cx);
+        let device = claims.claim_of(Role::Device, cx);
+        let stream = claims.claim_of(Role::Stream, cx);
+        let (elem, dtype) = (
+            claims.claim_of(Role::Elem, cx),
+            claims.claim_of(Role::Dtype, cx),
         );
-        exclude(
+        let (readonly, writable) = (
+            claims.claim_of(Role::ReadOnly, cx),
+            claims.claim_of(Role::Writable, cx),
+        );
+        report_exclusion(
             elem,
             dtype,
             "one is the type, the other a value that says it at run time; keep one",
             cx,
         );
-        exclude(order, strides, "both place the elements; keep one", cx);
-        exclude(readonly, writable, "a tensor is one of them; keep one", cx);
+        report_exclusion(order, strides, "both place the elements; keep one", cx);
+        report_exclusion(readonly, writable, "a tensor is one of them; keep one", cx);
         if let (Some(writable), Data::Expr(_)) = (writable, &data) {
             let message =
                 "`writable` needs a `data` field: an expression only lends a shared reference";
@@ -246,7 +254,7 @@ impl<'a> Tensor<'a> {
     }
 }
 
-fn slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'a>> {
+fn read_slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'a>> {
     if let Some(field) = claim.field {
         return Some(Slot::Field(field));
     }
@@ -254,20 +262,21 @@ fn slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'a>> {
         return None;
     };
     let listable = matches!(claim.role, Role::Shape | Role::Strides | Role::ByteStrides);
-    match expr::list(tokens) {
+    match expr::parse_list(tokens) {
         Ok(Some(entries)) if listable => {
             let bind = |entry| match entry {
-                Entry::Expr(tokens) => Entry::Expr(expr::bind(tokens, names)),
+                Entry::Expr(tokens) => Entry::Expr(expr::bind_fields(tokens, names)),
                 hole @ Entry::Hole(_) => hole,
             };
-            let span = expr::single(tokens).map_or_else(|| claim.key.span(), |group| group.span());
+            let span =
+                expr::single_token(tokens).map_or_else(|| claim.key.span(), |group| group.span());
             Some(Slot::List(entries.into_iter().map(bind).collect(), span))
         }
         Err(error) => {
             cx.push(error);
             None
         }
-        Ok(_) => Some(Slot::Expr(expr::bind(tokens.clone(), names))),
+        Ok(_) => Some(Slot::Expr(expr::bind_fields(tokens.clone(), names))),
     }
 }
 
@@ -318,7 +327,7 @@ impl Slot<'_> {
     fn visible_rank(&self) -> Option<usize> {
         match self {
             Self::List(entries, _) => Some(entries.len()),
-            Self::Field(field) => match peel(field.ty) {
+            Self::Field(field) => match peel_groups(field.ty) {
                 Type::Array(array) => match &array.len {
                     Expr::Lit(ExprLit {
                         lit: Lit::Int(len), ..

@@ -48,12 +48,12 @@ impl Item {
             trees.pop();
             trees.extend(inner);
         }
-        Block::read(trees).map_or_else(|| other(item), Self::Impl)
+        Block::read(trees).map_or_else(|| read_other_item(item), Self::Impl)
     }
 }
 
 /// Reads the first keyword of an item, and the name after it.
-fn other(item: TokenStream) -> Item {
+fn read_other_item(item: TokenStream) -> Item {
     const WORDS: [&str; 10] = [
         "struct",
         "enum",
@@ -147,14 +147,14 @@ impl Block {
     pub(crate) fn has_attr(&self, name: &str) -> bool {
         self.attrs
             .iter()
-            .any(|attr| find(&attr.list.stream(), name).is_some())
+            .any(|attr| find_attr_name(&attr.list.stream(), name).is_some())
     }
 
     /// Removes the attributes of this name; returns the name in the first of them.
     pub(crate) fn remove_attr(&mut self, name: &str) -> Option<Ident> {
         let mut removed = None;
         self.attrs.retain(|attr| {
-            let found = find(&attr.list.stream(), name);
+            let found = find_attr_name(&attr.list.stream(), name);
             let keep = found.is_none();
             removed = removed.take().or(found);
             keep
@@ -171,13 +171,13 @@ impl Block {
             {
                 Some(own.clone().into())
             }
-            [hash, TokenTree::Group(list)] if is(hash, '#') => renames(list, name),
+            [hash, TokenTree::Group(list)] if is(hash, '#') => find_python_name(list, name),
             _ => None,
         })
     }
 
     /// Whether the block defines a getter for this Python attribute.
-    pub(crate) fn gets(&self, name: &str) -> bool {
+    pub(crate) fn defines_getter(&self, name: &str) -> bool {
         let says = |tree| {
             let TokenTree::Group(attr) = tree else {
                 return false;
@@ -213,7 +213,7 @@ impl Block {
     }
 
     /// The block with items before the user's own.
-    pub(crate) fn with(&self, items: TokenStream) -> TokenStream {
+    pub(crate) fn with_items(&self, items: TokenStream) -> TokenStream {
         let own: Vec<_> = self.body.stream().into_iter().collect();
         // Inner attributes `#![..]` come first.
         let mut at = 0;
@@ -257,7 +257,7 @@ fn is_word(tree: &TokenTree, word: &str) -> bool {
 
 /// The last segment of an attribute's path, if it is `name`; also looks into `cfg_attr`, as in `cfg_attr(feature = "python",
 /// pyo3::pymethods)`.
-fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
+fn find_attr_name(attr: &TokenStream, name: &str) -> Option<Ident> {
     let mut last = None;
     let mut trees = attr.clone().into_iter();
     for tree in trees.by_ref() {
@@ -268,7 +268,7 @@ fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
                 let trees: Vec<_> = group.stream().into_iter().collect();
                 let attrs = trees.split(|tree| is(tree, ',')).skip(1);
                 return attrs
-                    .filter_map(|attr| find(&attr.iter().cloned().collect(), name))
+                    .filter_map(|attr| find_attr_name(&attr.iter().cloned().collect(), name))
                     .next();
             }
             _ => break,
@@ -278,8 +278,8 @@ fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
 }
 
 /// The string in `#[pyo3(name = "..")]`, if it is `name`.
-fn renames(attr: &Group, name: &str) -> Option<TokenTree> {
-    find(&attr.stream(), "pyo3")?;
+fn find_python_name(attr: &Group, name: &str) -> Option<TokenTree> {
+    find_attr_name(&attr.stream(), "pyo3")?;
     let list = attr.stream().into_iter().find_map(|tree| match tree {
         TokenTree::Group(list) => Some(list.stream()),
         _ => None,
@@ -315,7 +315,7 @@ fn without_inert(group: &Group, items: bool) -> (Group, bool) {
                 if kept.last().is_some_and(|last| is(last, '#'))
                     && INERT
                         .iter()
-                        .any(|name| find(&list.stream(), name).is_some()) =>
+                        .any(|name| find_attr_name(&list.stream(), name).is_some()) =>
             {
                 found = true;
                 kept.pop();

@@ -20,7 +20,7 @@ pub(crate) struct Inventory {
 }
 
 /// Calls the macro at `path`, which calls `to` with the inventory of the type.
-pub(crate) fn ask(
+pub(crate) fn request_inventory(
     path: &impl ToTokens,
     to: &impl ToTokens,
     options: &TokenStream,
@@ -43,13 +43,13 @@ pub(crate) enum Answer {
 impl Answer {
     pub(crate) fn read(tokens: TokenStream) -> Option<Self> {
         let mut trees = tokens.into_iter();
-        let to = group(trees.next()?, Delimiter::Bracket)?;
+        let to = group_stream(trees.next()?, Delimiter::Bracket)?;
         let (mut inventory, mut rows) = (Inventory::default(), Vec::new());
         let options = loop {
             let tree = trees.next()?;
-            match group(tree.clone(), Delimiter::Brace) {
+            match group_stream(tree.clone(), Delimiter::Brace) {
                 Some(entries) => read(entries, &mut inventory, &mut rows)?,
-                None => break group(tree, Delimiter::Parenthesis)?,
+                None => break group_stream(tree, Delimiter::Parenthesis)?,
             }
         };
         let item = trees.collect();
@@ -94,7 +94,7 @@ fn read(
     Some(())
 }
 
-fn group(tree: TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
+fn group_stream(tree: TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
     match tree {
         TokenTree::Group(group) if group.delimiter() == delimiter => Some(Group::stream(&group)),
         _ => None,

@@ -8,38 +8,38 @@ use crate::pymethods::block::{Block, Item};
 use crate::pymethods::inventory::{self, Answer, Inventory};
 use crate::syntax::attr::{self, Value};
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::krate::{Krate, site};
+use crate::syntax::krate::{Krate, location_of};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
 /// Expands the attribute: the block and compile errors. With an inventory, typed methods are added for PyO3 to write into type
 /// stubs. They double the compile time of a class.
-pub(crate) fn expand(
+pub(crate) fn expand_attribute(
     options: TokenStream,
     item: TokenStream,
     inventory: Option<&Inventory>,
 ) -> TokenStream {
     let cx = Ctxt::new(Root::Pyo3);
-    let tokens = run(options, item, inventory, &cx);
+    let tokens = expand_item(options, item, inventory, &cx);
     let mut errors = cx.into_compile_errors();
     errors.extend(tokens);
     errors
 }
 
 /// Requests the inventory first, for type stubs: the derive has defined a macro under the name of the class.
-pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn request_for_stubs(options: TokenStream, item: TokenStream) -> TokenStream {
     let Item::Impl(block) = Item::read(item.clone()) else {
-        return expand(options, item, None);
+        return expand_attribute(options, item, None);
     };
     if !block.is_class() || !block.has_attr("pymethods") {
-        return expand(options, item, None);
+        return expand_attribute(options, item, None);
     }
     // The same mistakes in the options are reported by the callback.
     let cx = Ctxt::new(Root::Pyo3);
-    let krate = Krate::of(&attr::options(options.clone(), &cx), Root::Pyo3);
+    let krate = Krate::of(&attr::parse_options(options.clone(), &cx), Root::Pyo3);
     drop(cx.into_compile_errors());
     let k = krate.private(Span::call_site());
-    inventory::ask(
+    inventory::request_inventory(
         &block.self_ty,
         &quote!(#k::dlpack_pymethods_knowing),
         &options,
@@ -48,14 +48,14 @@ pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// The callback: expands the attribute, or requests the next inventory.
-pub(crate) fn answered(answer: TokenStream) -> TokenStream {
+pub(crate) fn expand_callback(answer: TokenStream) -> TokenStream {
     match Answer::read(answer) {
         Some(Answer::Ask(tokens)) => tokens,
         Some(Answer::Complete {
             inventory,
             options,
             item,
-        }) => expand(options, item, Some(&inventory)),
+        }) => expand_attribute(options, item, Some(&inventory)),
         None => syn::Error::new(
             Span::call_site(),
             "this macro is called by `#[dlpack_pymethods]` alone",
@@ -65,7 +65,7 @@ pub(crate) fn answered(answer: TokenStream) -> TokenStream {
 }
 
 /// The block with the generated items; after an error, with just enough of them to avoid further errors of rustc.
-pub(crate) fn run(
+pub(crate) fn expand_item(
     options: TokenStream,
     item: TokenStream,
     inventory: Option<&Inventory>,
@@ -92,7 +92,7 @@ struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn read(tokens: TokenStream, inventory: Option<&'a Inventory>, cx: &Ctxt) -> Self {
-        let attrs = attr::options(tokens, cx);
+        let attrs = attr::parse_options(tokens, cx);
         let has = |role| attrs.iter().any(|attr| attr.role == role);
         let arrays = attrs.iter().find_map(|attr| match &attr.value {
             Value::Text(library) if attr.role == Role::Arrays => Some(library.clone()),
@@ -102,7 +102,7 @@ impl<'a> Options<'a> {
             info: has(Role::Info),
             iterable: has(Role::Iterable),
             pickle: (attrs.iter().find(|attr| attr.role == Role::Pickle))
-                .map(|attr| site(&attr.key)),
+                .map(|attr| location_of(&attr.key)),
             inventory,
             arrays,
             krate: Krate::of(&attrs, cx.root),
@@ -116,13 +116,13 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         cx.error(again, "`#[dlpack_pymethods]` is there twice; remove one");
     }
     if block.is_class() && has_pymethods {
-        let items = items(options, &block, cx);
+        let items = added_items(options, &block, cx);
         let k = options.krate.private(Span::call_site());
         block.find_pyo3(&quote!(#k::methods));
         return if cx.check().is_some() {
-            block.with(items)
+            block.with_items(items)
         } else {
-            block.with(bare(options, &block).unwrap_or_default())
+            block.with_items(bare_constant(options, &block).unwrap_or_default())
         };
     }
     // Otherwise PyO3 would report the same mistake, or rustc would report PyO3's attributes.
@@ -135,28 +135,28 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         let message = "a Python class has no parameters: \
                        make each type that Python shall see a class of its own, such as `struct ImageF32(Image<f32>);`";
         cx.error(&block.generics, message);
-        return block.with(TokenStream::new());
+        return block.with_items(TokenStream::new());
     } else if had_attributes {
-        missing(
+        report_missing(
             cx,
             "no `#[pymethods]` below: write `#[pymethods]` on the line under `#[dlpack_pymethods]`",
         );
     } else {
-        missing(
+        report_missing(
             cx,
             "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`",
         );
     }
-    let constant = bare(options, &block);
+    let constant = bare_constant(options, &block);
     if block.of.is_empty() {
-        return block.with(constant.unwrap_or_default());
+        return block.with_items(constant.unwrap_or_default());
     }
-    let (ty, item) = (&block.self_ty, block.with(TokenStream::new()));
+    let (ty, item) = (&block.self_ty, block.with_items(TokenStream::new()));
     quote!(#item impl #ty { #constant })
 }
 
 /// Reports an error at the attribute itself, as the missing attribute has no tokens.
-fn missing(cx: &Ctxt, message: &str) {
+fn report_missing(cx: &Ctxt, message: &str) {
     cx.push(syn::Error::new(Span::call_site(), message));
 }
 
@@ -168,7 +168,7 @@ fn of_other(
     cx: &Ctxt,
 ) -> TokenStream {
     let Some(word) = word else {
-        missing(
+        report_missing(
             cx,
             "`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`",
         );
@@ -178,7 +178,7 @@ fn of_other(
         format!("`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`, not on this `{word}`");
     cx.error(word, message);
     let constant = name.map(|name| {
-        let constant = constant(options, &quote!(#name), None, &[]);
+        let constant = class_constant(options, &quote!(#name), None, &[]);
         quote!(impl #name { #constant })
     });
     quote!(#item #constant)
@@ -187,14 +187,14 @@ fn of_other(
 const CONSTANT: &str = "__dlpack_tensors__";
 
 /// The constant that the derive's check reads, and that PyO3 evaluates. `over` names the getters that it replaces.
-fn constant(
+fn class_constant(
     options: &Options<'_>,
     self_ty: &TokenStream,
     attribute: Option<TokenStream>,
     over: &[&str],
 ) -> TokenStream {
     // If a class cannot be exported, the error points to its name in the block.
-    let at = site(self_ty);
+    let at = location_of(self_ty);
     let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
     let iterable = options.iterable.then(|| quote_spanned!(at=> .iterable()));
@@ -216,13 +216,13 @@ fn constant(
 }
 
 /// The constant without PyO3's attribute: suffices for the derive's check after an error was reported.
-fn bare(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
+fn bare_constant(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
     let is_there = block.defines(CONSTANT).is_some();
-    (!is_there).then(|| constant(options, &block.self_ty, None, &[]))
+    (!is_there).then(|| class_constant(options, &block.self_ty, None, &[]))
 }
 
 /// All items that are added. Reports names that the block defines already.
-fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
+fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let mut names = vec![
         CONSTANT,
         "__dlpack_c_exchange_api__",
@@ -232,7 +232,10 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     ];
     let unseen = Inventory::default();
     let inventory = options.inventory.unwrap_or(&unseen);
-    let typed = inventory.named.iter().filter(|(name, _)| !block.gets(name));
+    let typed = inventory
+        .named
+        .iter()
+        .filter(|(name, _)| !block.defines_getter(name));
     let typed: Vec<_> = typed.collect();
     let mut over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
     let mut shown = Vec::new();
@@ -248,22 +251,22 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     }
     over.extend(shown.iter().map(|(name, _)| name));
     let attribute = Some(quote!(#[classattr]));
-    let mut items = constant(options, &block.self_ty, attribute, &over);
+    let mut items = class_constant(options, &block.self_ty, attribute, &over);
     if inventory.tensor {
-        items.extend(placeholders(options));
+        items.extend(protocol_placeholders(options));
     }
     items.extend(shown.iter().map(|(_, placeholder)| placeholder(options)));
     items.extend(
         typed
             .iter()
-            .filter_map(|(name, doc)| getter(options, name, doc)),
+            .filter_map(|(name, doc)| getter_placeholder(options, name, doc)),
     );
     if options.info {
         names.push("__dlpack_info__");
     }
     if let Some(at) = options.pickle {
         names.extend(["__reduce_ex__", "__dlpack_restore__"]);
-        items.extend(pickle(options, at));
+        items.extend(pickle_methods(options, at));
     }
     for name in names {
         if let Some(own) = block.defines(name) {
@@ -276,7 +279,7 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
 
 /// Placeholders for the methods of the protocol, for type stubs. The class attribute replaces them by C functions of the same
 /// names, which also define the docstrings that `help()` shows.
-fn placeholders(options: &Options<'_>) -> TokenStream {
+fn protocol_placeholders(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let (version, no_version, info) = if options.info {
         let info = quote! {
@@ -355,7 +358,7 @@ fn len_placeholder(options: &Options<'_>) -> TokenStream {
 }
 
 /// A placeholder for the attribute of a tensor.
-fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
+fn getter_placeholder(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     let here = Span::call_site();
     let (p, k) = (options.krate.root(here), options.krate.private(here));
     // PyO3 would derive the getter's name `price` from `fn get_price`; the explicit name avoids clashes.
@@ -380,7 +383,7 @@ fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
 }
 
 /// The methods that `pickle` and `copy` call.
-fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
+fn pickle_methods(options: &Options<'_>, at: Span) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let at_k = options.krate.private(at);
     let reduce = quote_spanned!(at=> #at_k::reduce::<Self>);

@@ -14,7 +14,7 @@ pub(crate) enum Entry {
 }
 
 /// The tokens up to the next comma that separates two keys.
-pub(crate) fn take(input: ParseStream<'_>) -> TokenStream {
+pub(crate) fn take_expression(input: ParseStream<'_>) -> TokenStream {
     let mut angles = Angles::default();
     let mut taken = TokenStream::new();
     while !input.is_empty() {
@@ -36,15 +36,15 @@ pub(crate) fn take(input: ParseStream<'_>) -> TokenStream {
 /// # Errors
 ///
 /// An empty entry is reported at its comma.
-pub(crate) fn list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
+pub(crate) fn parse_list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
     let mut trees = tokens.clone().into_iter();
     let (Some(TokenTree::Group(group)), None) = (trees.next(), trees.next()) else {
         return Ok(None);
     };
     if group.delimiter() == Delimiter::None {
-        return list(&group.stream());
+        return parse_list(&group.stream());
     }
-    if group.delimiter() != Delimiter::Bracket || repeats(&group) {
+    if group.delimiter() != Delimiter::Bracket || is_repetition(&group) {
         return Ok(None);
     }
     let mut entries = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
     Ok(Some(entries))
 }
 
-fn repeats(group: &Group) -> bool {
+fn is_repetition(group: &Group) -> bool {
     group
         .stream()
         .into_iter()
@@ -78,7 +78,7 @@ fn repeats(group: &Group) -> bool {
 
 impl Entry {
     fn new(tokens: TokenStream) -> Self {
-        match hole(&tokens) {
+        match as_hole(&tokens) {
             Some(hole) => Self::Hole(hole),
             None => Self::Expr(tokens),
         }
@@ -86,15 +86,15 @@ impl Entry {
 }
 
 /// The identifier of a bare `_`.
-pub(crate) fn hole(tokens: &TokenStream) -> Option<Ident> {
-    match single(tokens) {
+pub(crate) fn as_hole(tokens: &TokenStream) -> Option<Ident> {
+    match single_token(tokens) {
         Some(TokenTree::Ident(ident)) if ident == "_" => Some(ident),
         _ => None,
     }
 }
 
 /// The only token of a stream; `None` if there are more.
-pub(crate) fn single(tokens: &TokenStream) -> Option<TokenTree> {
+pub(crate) fn single_token(tokens: &TokenStream) -> Option<TokenTree> {
     let mut trees = tokens.clone().into_iter();
     trees.next().filter(|_| trees.next().is_none())
 }
@@ -126,14 +126,14 @@ pub(crate) fn is_unborrowed_slice(tokens: &TokenStream) -> bool {
             index.delimiter() == Delimiter::Bracket
                 && !before.is_empty()
                 && before.iter().all(plain)
-                && ranges(index)
+                && is_range(index)
         }
         _ => false,
     }
 }
 
 /// Whether an index is a range by its tokens.
-fn ranges(index: &Group) -> bool {
+fn is_range(index: &Group) -> bool {
     let trees: Vec<_> = index.stream().into_iter().collect();
     let pair = |pair: &[TokenTree]| match pair {
         [TokenTree::Punct(first), last] => joins(first, '.') && is_punct(last, '.'),
@@ -152,20 +152,20 @@ pub(crate) fn is_place(tokens: &TokenStream) -> bool {
 }
 
 /// Brings the names of fields into scope: `rows` becomes `self.rows`.
-pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
+pub(crate) fn bind_fields(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
     let trees: Vec<_> = tokens.into_iter().collect();
     let mut bound = Vec::new();
     let mut received = false;
     for (at, tree) in trees.iter().enumerate() {
         match tree {
             TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), bind(group.stream(), fields));
+                let mut inner = Group::new(group.delimiter(), bind_fields(group.stream(), fields));
                 inner.set_span(group.span());
                 bound.push(TokenTree::Group(inner));
             }
             TokenTree::Ident(ident) if ident == "self" => {
                 received = true;
-                bound.push(TokenTree::Ident(receiver(ident.span())));
+                bound.push(TokenTree::Ident(receiver_ident(ident.span())));
             }
             TokenTree::Ident(ident)
                 if fields.contains(&ident)
@@ -173,21 +173,21 @@ pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
                     && !names_else(&trees[at + 1..]) =>
             {
                 received = true;
-                let receiver = receiver(ident.span());
+                let receiver = receiver_ident(ident.span());
                 bound.extend(quote!(#receiver.#ident));
             }
             other => bound.push(other.clone()),
         }
     }
     if received {
-        adopt(&mut bound);
+        adopt_hygiene(&mut bound);
     }
     bound.into_iter().collect()
 }
 
 /// Gives the tokens that are not names of values the hygiene of the `self` before them: rustc underlines an expression from its
 /// first to its last token only if both have the same hygiene.
-fn adopt(trees: &mut [TokenTree]) {
+fn adopt_hygiene(trees: &mut [TokenTree]) {
     let mut after_dot = false;
     for tree in trees {
         let is_name = matches!(tree, TokenTree::Ident(_)) && !after_dot;
@@ -199,7 +199,7 @@ fn adopt(trees: &mut [TokenTree]) {
 }
 
 /// `self` with the hygiene of the generated method and the user's location: a `self` from a `macro_rules` would not resolve.
-pub(crate) fn receiver(at: Span) -> Ident {
+pub(crate) fn receiver_ident(at: Span) -> Ident {
     Ident::new("self", Span::call_site().located_at(at))
 }
 

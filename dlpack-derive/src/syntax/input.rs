@@ -11,7 +11,7 @@ use syn::{
 
 use crate::syntax::attr::{self, Attr, Value};
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::krate::{Krate, site};
+use crate::syntax::krate::{Krate, location_of};
 use crate::syntax::role::{Role, Site};
 use crate::syntax::root::Root;
 
@@ -78,7 +78,7 @@ impl Derive {
     }
 
     /// The sites of the attributes on the item and on its fields.
-    const fn places(self, item: &DeriveInput) -> (Site, Site) {
+    const fn attr_sites(self, item: &DeriveInput) -> (Site, Site) {
         match &item.data {
             _ if self.of_rows() => (Site::Row, Site::RowField),
             Data::Enum(_) => (Site::Enum, Site::VariantField),
@@ -89,8 +89,8 @@ impl Derive {
 
 impl<'a> Input<'a> {
     pub(crate) fn read(item: &'a DeriveInput, derive: Derive, cx: &Ctxt) -> Option<Self> {
-        let (on_item, on_field) = derive.places(item);
-        let attrs = attr::read(&item.attrs, on_item, cx);
+        let (on_item, on_field) = derive.attr_sites(item);
+        let attrs = attr::parse_attrs(&item.attrs, on_item, cx);
         let body = match &item.data {
             Data::Struct(data) => Body::Struct(fields(&data.fields, on_field, cx)),
             Data::Enum(data) if derive.of_rows() => {
@@ -124,7 +124,10 @@ impl<'a> Input<'a> {
                 format!("a DLPack consumer may outlive `{lifetime}`; the tensor must own its data");
             cx.error(lifetime, message);
         }
-        if let Some(packed) = repr(&item.attrs).into_iter().find(|word| word == "packed") {
+        if let Some(packed) = repr_words(&item.attrs)
+            .into_iter()
+            .find(|word| word == "packed")
+        {
             cx.error(
                 packed,
                 "cannot export a packed struct: its fields cannot be borrowed",
@@ -141,10 +144,14 @@ impl<'a> Input<'a> {
     }
 
     /// Parses an item with errors as far as possible; `None` if the crate's path may be one of the errors.
-    pub(crate) fn recover(item: &'a DeriveInput, derive: Derive, root: Root) -> Option<Self> {
+    pub(crate) fn read_with_errors(
+        item: &'a DeriveInput,
+        derive: Derive,
+        root: Root,
+    ) -> Option<Self> {
         let cx = Ctxt::new(root);
-        let (on_item, on_field) = derive.places(item);
-        let mut attrs = attr::read(&item.attrs, on_item, &cx);
+        let (on_item, on_field) = derive.attr_sites(item);
+        let mut attrs = attr::parse_attrs(&item.attrs, on_item, &cx);
         // A stub needs no bound, and the bound may be the error.
         attrs.retain(|attr| attr.role != Role::Bound);
         let krate = Krate::of(&attrs, root);
@@ -244,14 +251,14 @@ impl<'a> Variant<'a> {
             ident: &variant.ident,
             fields: fields(&variant.fields, Site::VariantField, cx),
             is_unit: matches!(variant.fields, Fields::Unit),
-            attrs: attr::read(&variant.attrs, Site::Variant, cx),
+            attrs: attr::parse_attrs(&variant.attrs, Site::Variant, cx),
         }
     }
 }
 
 fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
     let read = |(index, field): (usize, &'a syn::Field)| {
-        let span = site(&field.ty);
+        let span = location_of(&field.ty);
         Field {
             member: match &field.ident {
                 Some(ident) => Member::Named(ident),
@@ -263,15 +270,15 @@ fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
             vis: &field.vis,
             ty: &field.ty,
             at: span,
-            attrs: attr::read(&field.attrs, at, cx),
-            doc: doc(&field.attrs),
+            attrs: attr::parse_attrs(&field.attrs, at, cx),
+            doc: doc_text(&field.attrs),
         }
     };
     fields.iter().enumerate().map(read).collect()
 }
 
 /// The text of a doc comment, without the leading space of each line. Text from a macro is not available.
-fn doc(attrs: &[Attribute]) -> Option<String> {
+fn doc_text(attrs: &[Attribute]) -> Option<String> {
     let line = |attr: &Attribute| match &attr.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => {
             let text = syn::parse2::<LitStr>(meta.value.to_token_stream()).ok()?;
@@ -309,7 +316,7 @@ impl ToTokens for Member<'_> {
 }
 
 /// The words in all `#[repr(..)]`: `C`, `packed`, `align` and so on.
-pub(crate) fn repr(attrs: &[Attribute]) -> Vec<Ident> {
+pub(crate) fn repr_words(attrs: &[Attribute]) -> Vec<Ident> {
     let mut words = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
         if let Meta::List(list) = &attr.meta {

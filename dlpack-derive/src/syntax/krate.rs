@@ -82,19 +82,19 @@ impl ToTokens for At<'_> {
 }
 
 /// The location of the last of the user's tokens, with the hygiene of the expansion.
-pub(crate) fn end_site(tokens: &impl ToTokens) -> Span {
+pub(crate) fn end_location_of(tokens: &impl ToTokens) -> Span {
     let last = tokens.to_token_stream().into_iter().last();
     Span::call_site().located_at(last.map_or_else(Span::call_site, |token| token.span()))
 }
 
 /// Wraps tokens in parentheses with a span of their own.
-pub(crate) fn parenthesis(inner: TokenStream, at: Span) -> Group {
+pub(crate) fn parenthesize(inner: TokenStream, at: Span) -> Group {
     let mut group = Group::new(Delimiter::Parenthesis, inner);
     group.set_span(at);
     group
 }
 
 /// The location of the user's tokens, with the hygiene of the expansion.
-pub(crate) fn site(tokens: &impl Spanned) -> Span {
+pub(crate) fn location_of(tokens: &impl Spanned) -> Span {
     Span::call_site().located_at(tokens.span())
 }

@@ -195,7 +195,7 @@ impl Role {
     }
 
     /// Where the key is allowed, for the error of a misplaced one.
-    pub(crate) const fn home(self) -> &'static str {
+    pub(crate) const fn allowed_place(self) -> &'static str {
         match self {
             Self::Data | Self::Owner | Self::Columns | Self::Tensor => "a field",
             Self::Skip => "an enum variant",
@@ -248,14 +248,14 @@ impl Site {
     }
 
     /// The key that a misspelled one was probably meant to be, or a key by its name in other libraries.
-    pub(crate) fn nearest(self, word: &str) -> Option<Role> {
+    pub(crate) fn nearest_key(self, word: &str) -> Option<Role> {
         let word = word.to_lowercase().replace('_', "");
         let meant = || {
             self.roles()
                 .find(|role| role.synonyms().contains(&word.as_str()))
         };
         self.roles()
-            .map(|role| (distance(&word, &role.name().replace('_', "")), role))
+            .map(|role| (edit_distance(&word, &role.name().replace('_', "")), role))
             .filter(|&(far, role)| far <= 2 && far * 2 < role.name().len())
             .min_by_key(|&(far, _)| far)
             .map(|(_, role)| role)
@@ -271,7 +271,7 @@ impl Site {
 }
 
 /// The edit distance between two words.
-fn distance(left: &str, right: &str) -> usize {
+fn edit_distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.chars().count()).collect();
     for (i, a) in left.chars().enumerate() {
         let mut diagonal = row[0];

@@ -21,7 +21,7 @@ fn each_key_is_imported() {
             plain: u8,
         }
     };
-    let found = print(&complete::of_derive(Derive::DLPack, Root::Core, &item));
+    let found = print(&complete::derive_imports(Derive::DLPack, Root::Core, &item));
     let mut lines: Vec<_> = found
         .lines()
         .filter_map(|line| {
@@ -41,12 +41,12 @@ fn each_key_is_imported() {
         "on_struct::stri as _;",
     ];
     assert_eq!(lines, expected);
-    let options = print(&complete::of_options(quote!(pick, arrays = "numpy")));
+    let options = print(&complete::option_imports(quote!(pick, arrays = "numpy")));
     assert!(options.contains("::dlpack_pyo3::__private::keys::of_pymethods::pick as _;"));
     let plain = syn::parse_quote!(
         struct Plain(Vec<f32>);
     );
-    assert!(complete::of_derive(Derive::DLPack, Root::Core, &plain).is_empty());
+    assert!(complete::derive_imports(Derive::DLPack, Root::Core, &plain).is_empty());
 }
 
 const SITES: [Site; 11] = [
@@ -71,7 +71,11 @@ fn editors_know_the_keys() {
         let names = site.roles().map(Role::name);
         let names = names.filter(|name| syn::parse_str::<syn::Ident>(name).is_ok());
         let names: Vec<_> = names.collect();
-        format!("    {}: {};\n", complete::place(site), names.join(" "))
+        format!(
+            "    {}: {};\n",
+            complete::keys_module(site),
+            names.join(" ")
+        )
     });
     let lines = lines.concat();
     assert!(known.contains(&lines), "the keys are\n{lines}");

@@ -17,7 +17,7 @@ fn tokens(source: &str) -> TokenStream {
 /// The expansion, and the error messages with the text they point to.
 fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     let cx = Ctxt::new(Root::Pyo3);
-    let found = methods::run(tokens(options), tokens(source), None, &cx);
+    let found = methods::expand_item(tokens(options), tokens(source), None, &cx);
     let error = |error: &syn::Error| {
         let at = place(error).map_or_else(String::new, |(text, _)| text);
         (error.to_string(), at)
@@ -48,8 +48,8 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
 
 fn check(options: &str, source: &str, inventory: Option<&str>) -> String {
     let found = match inventory {
-        None => methods::expand(tokens(options), tokens(source), None),
-        Some(inventory) => methods::answered(tokens(&format!(
+        None => methods::expand_attribute(tokens(options), tokens(source), None),
+        Some(inventory) => methods::expand_callback(tokens(&format!(
             "[to] {{ {inventory} }} ({options}) {source}"
         ))),
     };
@@ -91,7 +91,7 @@ snapshots! {
 #[test]
 fn an_inventory_is_asked_for_and_read() {
     let text = |tokens: TokenStream| print(&tokens);
-    let asked = methods::ask(
+    let asked = methods::request_for_stubs(
         tokens("info, crate = crate::dl"),
         tokens("#[pymethods] impl super::Batch { fn f(&self) {} }"),
     );
@@ -109,17 +109,17 @@ fn an_inventory_is_asked_for_and_read() {
             "m::Row! { [to] { tensor (\"c\", \"\") (\"a\", \"b\") }",
         ),
     ] {
-        let answer = methods::answered(tokens(&format!("[to] {inventories} (info) {item}")));
+        let answer = methods::expand_callback(tokens(&format!("[to] {inventories} (info) {item}")));
         let wanted = tokens(&format!("{wanted} (info) {item} }}"));
         assert_eq!(text(answer), text(wanted));
     }
     // An item that is not a class, or has errors, is expanded at once.
     for source in ["#[pymethods] impl T for A {}", "impl A {}", "struct A;"] {
-        let found = methods::ask(TokenStream::new(), tokens(source)).to_string();
+        let found = methods::request_for_stubs(TokenStream::new(), tokens(source)).to_string();
         assert!(found.contains("compile_error"), "{found}");
     }
     assert!(
-        methods::answered(tokens("what else"))
+        methods::expand_callback(tokens("what else"))
             .to_string()
             .contains("compile_error")
     );
@@ -131,7 +131,7 @@ fn derives_leave_an_inventory() {
     let left = |derive, source: &str| {
         let item = syn::parse_str(source).expect("the test's own item parses");
         let cx = Ctxt::new(Root::Pyo3);
-        let found = crate::run(derive, &item, true, &cx)
+        let found = crate::try_derive(derive, &item, true, &cx)
             .expect("no mistake")
             .to_string();
         let (_, found) = found.split_once("[$ ($ to) *] {").expect("a macro");
@@ -157,7 +157,7 @@ fn derives_leave_an_inventory() {
         assert_eq!(left(Derive::DLPack, &source), "[Row]", "{rows}");
     }
     let item = syn::parse_str("struct A(Vec<f32>);").expect("the test's own item parses");
-    let of_core = crate::run(Derive::DLPack, &item, true, &Ctxt::new(Root::Core));
+    let of_core = crate::try_derive(Derive::DLPack, &item, true, &Ctxt::new(Root::Core));
     let of_core = of_core.expect("no mistake").to_string();
     assert!(!of_core.contains("macro_rules"), "no class");
     let record = "#[repr(C)] struct A { x: f32, #[dlpack(skip)] pad: u8, r#fn: u8 }";
@@ -192,7 +192,7 @@ fn a_class_is_asked_for_its_methods() {
     }
     let core = expand_at(Root::Core, Derive::DLPack, image).expect("no mistake");
     assert!(!core.to_string().contains("attached"));
-    let stub = crate::derive(
+    let stub = crate::run_derive(
         Derive::DLPack,
         Root::Pyo3,
         tokens("struct Image(#[dlpack(dat)] Vec<f32>);"),
@@ -290,7 +290,7 @@ fn groups_of_macros_are_seen_through() {
         quote::quote!(#[pymethods] impl #ty {}),
     ] {
         let cx = Ctxt::new(Root::Pyo3);
-        let found = methods::run(TokenStream::new(), source, None, &cx);
+        let found = methods::expand_item(TokenStream::new(), source, None, &cx);
         assert!(cx.check().is_some());
         assert!(found.to_string().contains("__dlpack_tensors__"));
     }

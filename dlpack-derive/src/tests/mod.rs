@@ -24,7 +24,7 @@ fn expand_at(
 ) -> Result<TokenStream, Vec<(String, String)>> {
     let item = syn::parse_str(source).expect("the test's own item parses");
     let cx = Ctxt::new(root);
-    crate::run(derive, &item, false, &cx).ok_or_else(|| {
+    crate::try_derive(derive, &item, false, &cx).ok_or_else(|| {
         let errors = cx.into_errors();
         assert!(!errors.is_empty(), "refused without a reason");
         let located = errors.iter().map(|error| {

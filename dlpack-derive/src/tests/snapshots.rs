@@ -371,7 +371,7 @@ snapshots! {
 fn an_item_with_mistakes_still_has_its_traits() {
     let source = "#[dlpack(crate = ::dl)] struct Image { #[dlpack(tensor, dat)] pixels: Vec<f32> }";
     let show = |derive| {
-        let tokens = crate::derive(
+        let tokens = crate::run_derive(
             derive,
             Root::Core,
             source.parse().expect("the test's own item lexes"),
@@ -406,7 +406,7 @@ fn no_stub_where_it_would_not_compile() {
         "struct View { #[dlpack(dat)] items: *const f32 }",
         "#[dlpack(crate = \"dl\")] struct Image(Vec<f32>);",
     ] {
-        let tokens = crate::derive(
+        let tokens = crate::run_derive(
             Derive::DLPack,
             Root::Core,
             source.parse().expect("the test's own item lexes"),
