@@ -50,7 +50,11 @@ pub(crate) unsafe fn get_buffer(
     view: *mut PyBuffer,
     flags: c_int,
 ) -> c_int {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     // SAFETY: attached, as `object` shows; `view` is valid and stays in place, by this function's contract.
@@ -64,7 +68,11 @@ pub(crate) unsafe fn get_buffer(
 /// The thread is attached, `get_buffer` filled the buffer, and it is not used afterwards.
 #[inline]
 pub(crate) unsafe fn release_buffer(view: *mut PyBuffer) {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     // SAFETY: attached, and a filled buffer that is not used afterwards, by this function's contract.
@@ -79,7 +87,11 @@ pub(crate) fn call_method<'py>(
     values: [Option<&Bound<'py, PyAny>>; 4],
     names: Option<&Bound<'py, PyTuple>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     let mut all = [object.as_ptr(); 5];
@@ -108,7 +120,11 @@ pub(crate) fn class_attribute<'py>(
     class: &Bound<'py, PyType>,
     name: &Bound<'py, PyString>,
 ) -> Option<Bound<'py, PyAny>> {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     let mut found = null_mut();
@@ -124,7 +140,11 @@ pub(crate) fn class_attribute<'py>(
 
 /// The id of the interpreter to which this thread is attached; 0 is the main interpreter.
 pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     // SAFETY: attached, as the `Python` shows.
@@ -149,7 +169,7 @@ fn cached_address(known: &PyOnceLock<usize>, name: &str) -> *mut c_void {
     with_exposed_provenance_mut(*address)
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_int) -> c_int {
     type Get = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int) -> c_int;
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
@@ -167,15 +187,15 @@ unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_
     unsafe { function(object, view, flags) }
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyInterpreterState_Get() {}
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyInterpreterState_GetID((): ()) -> i64 {
     0
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyBuffer_Release(view: *mut c_void) {
     type Release = unsafe extern "C" fn(*mut c_void);
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
@@ -189,7 +209,7 @@ unsafe fn PyBuffer_Release(view: *mut c_void) {
     }
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_VectorcallMethod(
     name: *mut PyObject,
     values: *const *mut PyObject,
@@ -237,7 +257,7 @@ unsafe fn PyObject_VectorcallMethod(
 
 /// Uses the lookup that `getattr` itself uses, which also caches missing attributes. Every Python from before
 /// `PyObject_GetOptionalAttr` has it.
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_GetOptionalAttr(
     class: *mut PyObject,
     name: *mut PyObject,

@@ -76,7 +76,7 @@ pub struct Protocol<T> {
 impl<T> Protocol<T> {
     /// The methods of a class that is a tensor.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
+    #[expect(clippy::new_without_default, reason = "only used in constants")]
     pub const fn new() -> Self {
         Self {
             parts: Parts::NONE,
@@ -273,7 +273,7 @@ pub struct TensorNames<T>(PhantomData<fn() -> T>);
 impl<T> TensorNames<T> {
     /// An attribute for each tensor, and the tuple of their names.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
+    #[expect(clippy::new_without_default, reason = "only used in constants")]
     pub const fn new() -> Self {
         Self(PhantomData)
     }
@@ -412,7 +412,7 @@ impl<T: Exports + ExportsTensors> Offers<T> for (Protocol<T>, TensorNames<T>) {
 }
 
 /// Asks the compiler what a type can do. The trick uses the fact that an inherent constant has higher priority than a trait's:
-/// the inherent constants, which require a bound, define the true case, and [`Otherwise`] below defines the false case.
+/// the inherent constants, which require a bound, define the true case, and [`ClassDefaults`] below defines the false case.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
 
@@ -439,7 +439,7 @@ impl<T: PyClass> Class<T> {
 
 /// The false case for [`Class`]: the type is not a tensor, has no tensors, cannot be created from tensors, and is not a class.
 #[doc(hidden)]
-pub trait Otherwise {
+pub trait ClassDefaults {
     type Class;
     const TENSOR: Missing = Missing;
     const TENSORS: Missing = Missing;
@@ -450,7 +450,7 @@ pub trait Otherwise {
     const FROZEN: PhantomData<False> = PhantomData;
 }
 
-impl<T> Otherwise for Class<T> {
+impl<T> ClassDefaults for Class<T> {
     type Class = T;
 }
 
@@ -462,13 +462,13 @@ pub struct NotClass;
 
 /// The fallback for a class that declares no attribute of these names.
 #[doc(hidden)]
-#[expect(non_upper_case_globals, reason = "the names that Python wants")]
-pub trait Forgotten {
+#[expect(non_upper_case_globals, reason = "the names of Python attributes")]
+pub trait UndeclaredMethods {
     const __dlpack_c_exchange_api__: Missing = Missing;
     const __dlpack_tensors__: Missing = Missing;
 }
 
-impl<T: ?Sized> Forgotten for T {}
+impl<T: ?Sized> UndeclaredMethods for T {}
 
 #[doc(hidden)]
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 //! PyO3's exceptions need memory and panic without it. Also, our C functions are not called through PyO3, so PyO3 does not know
 //! that the thread is attached, and defers what is dropped until it is. So errors are raised here by CPython's own functions:
 //! if there is no memory for an exception, in Rust or in Python, a `MemoryError` is raised.
-#![expect(unsafe_code, reason = "sets exceptions by C functions")]
+#![expect(unsafe_code, reason = "calls C functions that set exceptions")]
 
 use core::fmt::{self, Display};
 use core::{any::Any, mem::forget, panic::AssertUnwindSafe};

@@ -14,7 +14,7 @@
 //!
 //! `crate::error` raises the core's errors, with the core's texts. Errors that only Python code can cause have their text where
 //! they are raised.
-#![expect(unsafe_code, reason = "describes and exports what a borrow keeps")]
+#![expect(unsafe_code, reason = "describes and exports borrowed contents")]
 
 pub(crate) mod arguments;
 pub(crate) mod capsule;
@@ -65,7 +65,8 @@ pub(crate) fn slice_object<T: Exports>(
         guard,
         &root.unwrap_or_else(|| object.as_any().as_borrowed()),
     );
-    // SAFETY: the guard keeps the described memory borrowed. `ObjectGuard` keeps alive the object, or the root that owns its memory.
+    // SAFETY: the guard keeps the described memory borrowed. `ObjectGuard` keeps alive the object, or the root that owns its
+    // memory.
     unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 

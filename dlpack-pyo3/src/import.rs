@@ -14,7 +14,7 @@
 //! | `buffer` | the buffer protocol |
 //! | `consume` | takes the tensor out of a capsule, and decides whether its memory is exclusively ours |
 //! | `numpy` | NumPy arrays, read without a Python call |
-#![expect(unsafe_code, reason = "takes tensors from C functions of others")]
+#![expect(unsafe_code, reason = "calls C functions of other libraries")]
 
 mod buffer;
 mod consume;
@@ -171,8 +171,8 @@ fn not_an_array_error<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// If the producer does not accept the keywords, it is called without them, and the copy is made here.
 ///
-/// The elements of a copy can be borrowed as a slice if the copy was made here or by exactly `numpy.ndarray`. Of a copy that
-/// another producer made it is unknown what else refers to it: read it with [`to_vec`](dlpack_core::TensorRef::to_vec).
+/// The elements of a copy can be borrowed as a slice if the copy was made here or by exactly `numpy.ndarray`. A copy of another
+/// producer may have other references: read it with [`to_vec`](dlpack_core::TensorRef::to_vec).
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{Device, from_dlpack_with};

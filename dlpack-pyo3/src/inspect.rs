@@ -1,5 +1,5 @@
 //! [`inspect`]: a readable description of what a producer exports.
-#![expect(unsafe_code, reason = "looks into capsules that are not consumed")]
+#![expect(unsafe_code, reason = "reads capsules without consuming them")]
 
 use core::fmt::Write as _;
 

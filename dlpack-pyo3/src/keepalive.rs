@@ -4,9 +4,9 @@
 //! contents. Both are released in this order:
 //!
 //! ```text
-//! export ── guard ──▶ contents            deleter, or capsule destructor:
-//!    └───── ObjectGuard ───▶ object                guard dropped ──▶ attached? ── yes ──▶ object released
-//!                                                                └─ no ──▶ attach, unless Python has shut down
+//! export ── borrow guard ──▶ contents        deleter, or capsule destructor:
+//!    └───── ObjectGuard ───▶ object            guard dropped ──▶ attached? ── yes ──▶ object released
+//!                                                                   └─ no ──▶ attach, unless Python has shut down
 //! ```
 //!
 //! | file | job |
@@ -45,7 +45,7 @@ static LEAKED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 /// Leaks a value and records its address in `LEAKED`. Called a few times for each class.
 pub(crate) fn leak_static<V: 'static>(value: V) -> &'static V {
     let value: &'static V = Box::leak(Box::new(value));
-    let mut forever = LEAKED.lock().unwrap_or_else(PoisonError::into_inner);
-    forever.push(core::ptr::from_ref(value).addr());
+    let mut leaked = LEAKED.lock().unwrap_or_else(PoisonError::into_inner);
+    leaked.push(core::ptr::from_ref(value).addr());
     value
 }

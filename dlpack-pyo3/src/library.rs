@@ -8,7 +8,7 @@
 //! | `numpy` | NumPy's C API: detected once NumPy is imported; creates arrays over tensors |
 //! | `paddle` | PaddlePaddle: which tensors its exchange table exports like `__dlpack__` does |
 //! | `torch` | PyTorch's tensor class, detected once PyTorch is imported, and tensor states that DLPack cannot describe |
-#![expect(unsafe_code, reason = "calls C functions of Python's")]
+#![expect(unsafe_code, reason = "calls C functions of CPython")]
 
 pub(crate) mod function;
 pub(crate) mod lossy;

@@ -4,8 +4,8 @@
 //!
 //! | item | because |
 //! |---|---|
-//! | `Class`, `Otherwise`, `Attributes`, `Offers` | their types name the class, and `Attributes::of` only accepts constants of the same class |
-//! | `attached`, `Attached`, `Forgotten`, `settable` | they compare types, and do nothing at run time |
+//! | `Class`, `ClassDefaults`, `Attributes`, `Offers` | their types name the class, and `Attributes::of` only accepts constants of the same class |
+//! | `attached`, `Attached`, `UndeclaredMethods`, `settable` | they compare types, and do nothing at run time |
 //! | `placeholder` | it only raises an exception |
 //! | `dlpack_pymethods_knowing` | it expands to what `dlpack_pymethods` does |
 //! | `reduce` | Python code can call it too, like the functions that it refers to; they validate their arguments |
@@ -19,7 +19,7 @@ pub use crate::class::hinted::Tensors;
 pub use crate::class::pickle::reduce;
 pub use crate::class::tensors::settable;
 pub use crate::class::{
-    Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
+    Attached, Attributes, Class, ClassDefaults, Offers, UndeclaredMethods, attached, placeholder,
 };
 #[cfg(feature = "stubs")]
 pub use crate::hints::{Array, Capsule};

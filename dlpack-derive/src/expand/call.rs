@@ -26,7 +26,7 @@ pub(crate) enum Borrow {
     Exclusive,
 }
 
-/// The parameter of the closures in [`Paths::extras`], with the user's span.
+/// The parameter of the closures in [`Paths::extras_constant`], with the user's span.
 pub(crate) fn closure_argument(at: Span) -> Ident {
     Ident::new("this", Span::call_site().located_at(at))
 }

@@ -35,7 +35,7 @@ pub(crate) fn expand_methods_check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option
     Some(quote! {
         #[allow(deprecated, unused_imports, clippy::absolute_paths)]
         const _: fn() = || {
-            use #k::{Forgotten as _, Otherwise as _};
+            use #k::{UndeclaredMethods as _, ClassDefaults as _};
             #call;
             #(#settable)*
         };

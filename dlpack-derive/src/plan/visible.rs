@@ -1,5 +1,5 @@
-//! Rejects field types that cannot fit, as far as their tokens show it. rustc rejects them too, by the traits of the core, but cannot say
-//! what to write instead. Behind an alias, rustc's error is the only one.
+//! Rejects field types that cannot fit, as far as their tokens show it. rustc rejects them too, by the traits of the core, but
+//! cannot say what to write instead. Behind an alias, rustc's error is the only one.
 
 use syn::Type;
 

@@ -205,7 +205,7 @@ fn class_constant(
         /// The names of the tensors that are attributes of this class.
         #attribute
         pub const __dlpack_tensors__: #k::Attributes<Self> = {
-            use #k::Otherwise as _;
+            use #k::ClassDefaults as _;
             #k::Attributes::<Self>::of(
                 #k::Class::<Self>::TENSOR,
                 #k::Class::<Self>::TENSORS,
@@ -404,7 +404,7 @@ fn pickle_methods(options: &Options<'_>, at: Span) -> TokenStream {
             dtype: (::core::primitive::u8, ::core::primitive::u8, ::core::primitive::u16, ::core::primitive::bool),
             shape: &#k::pyo3::Bound<'_, #k::pyo3::PyAny>,
         ) -> #k::pyo3::PyResult<Self> {
-            use #k::Otherwise as _;
+            use #k::ClassDefaults as _;
             #k::Class::<Self>::RESTORE(bytes, dtype, shape)
         }
     }

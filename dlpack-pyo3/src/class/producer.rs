@@ -1,6 +1,9 @@
 //! A protocol class for type stubs: objects with `__dlpack__`. PyO3 can only describe classes, so this writes what its macros
 //! would.
-#![expect(unsafe_code, reason = "names the symbols that PyO3's tools look for")]
+#![expect(
+    unsafe_code,
+    reason = "defines symbols that PyO3's stub generator reads"
+)]
 
 use crate::{class::tensor::Tensor, hints::PRODUCER_ID};
 

@@ -15,7 +15,7 @@ use crate::keepalive::ExceptionSafeTensor;
 use crate::library::function::{CUPY, JAX, KnownLibrary, TORCH};
 use crate::values;
 
-/// A tensor of no particular library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
+/// A tensor that belongs to no library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
 ///
 /// `tensor.numpy()`, `tensor.torch()`, `tensor.jax()` and `tensor.cupy()` are arrays over the same memory. `tensor[1:, ::-2, ..., None, 3]` is
 /// a slice of it, on any device; integers, slices, `...` and None work as in NumPy. `tensor.tolist()` and, for one element,
@@ -102,7 +102,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
 #[pymethods]
 impl Tensor {
     #[classattr]
-    #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
+    #[expect(non_upper_case_globals, reason = "the name is defined by DLPack")]
     const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().over(&["__array__"]);
 
     #[cfg(feature = "stubs")]

@@ -18,7 +18,7 @@ use crate::library::{paddle, torch};
 // XAP-02
 pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
 
-/// A table of ours, with the fields behind it that only this crate reads.
+/// A table of ours, followed by fields that only this crate reads.
 #[repr(C)]
 pub(crate) struct OwnTable {
     pub(crate) api: DLPackExchangeAPI,
@@ -84,7 +84,7 @@ pub(crate) enum Unchecked {
 }
 
 impl Unchecked {
-    /// Determined by the class that defines the table.
+    /// The states that the table of this class does not check.
     #[cold]
     fn for_defining_class(class: &Bound<'_, PyType>) -> Self {
         if torch::is_tensor_class(class) {
@@ -109,7 +109,8 @@ struct TableAndMethod {
     unchecked: Unchecked,
 }
 
-/// Cache of the pairs found, indexed by [`cache_entries`]. If all entries of a pair are taken, its class is searched at each import.
+/// Cache of the pairs that were found, indexed by [`cache_entries`]. If all entries for a table are taken, the class is searched
+/// at each import.
 static PAIR_CACHE: [PyOnceLock<TableAndMethod>; 64] = [const { PyOnceLock::new() }; 64];
 
 /// The cache entries for a table, in the order in which they are filled.
@@ -186,7 +187,8 @@ impl ClassTable {
                 let ours = capsule
                     .context()
                     .is_ok_and(|context| context == capsule_context());
-                // SAFETY: only `OwnTable::install_on_class` marks capsules, around an `OwnTable` that lives for the rest of the process.
+                // SAFETY: only `OwnTable::install_on_class` marks capsules, around an `OwnTable` that lives for the rest of the
+                // process.
                 let own = ours.then(|| unsafe { &*table.cast::<OwnTable>() });
                 return Some(Self {
                     api,

@@ -1,5 +1,5 @@
 //! Parses the arguments of `__dlpack__`, with a fast path for the usual ones.
-#![expect(unsafe_code, reason = "reads arguments as C hands them over")]
+#![expect(unsafe_code, reason = "reads the arguments of a C call")]
 
 use core::{hint::assert_unchecked, marker::PhantomData, mem::forget};
 

@@ -1,5 +1,5 @@
 //! Creates capsules for `__dlpack__`, and reads the capsules of other producers.
-#![expect(unsafe_code, reason = "makes and reads capsules of C")]
+#![expect(unsafe_code, reason = "creates and reads capsules")]
 
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;

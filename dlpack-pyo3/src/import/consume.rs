@@ -1,5 +1,5 @@
 //! Takes the tensor out of a capsule, and decides whether other code may have its memory.
-#![expect(unsafe_code, reason = "takes tensors out of capsules of C")]
+#![expect(unsafe_code, reason = "takes tensors out of capsules")]
 
 use dlpack_core::Managed;
 use dlpack_core::binding::is_own_copy;

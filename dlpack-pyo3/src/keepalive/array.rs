@@ -1,5 +1,5 @@
 //! The owner behind an import of a NumPy array: references that keep its memory alive, released on any thread.
-#![expect(unsafe_code, reason = "counts references to objects on any thread")]
+#![expect(unsafe_code, reason = "changes reference counts on any thread")]
 
 use core::ptr::NonNull;
 

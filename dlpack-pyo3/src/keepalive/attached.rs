@@ -2,7 +2,10 @@
 //! Python code.
 //!
 //! CPython is asked every time. A flag of our own would be wrong as soon as code that we call detaches.
-#![expect(unsafe_code, reason = "asks, and lets go of, the interpreter")]
+#![expect(
+    unsafe_code,
+    reason = "reads thread states, and detaches from the interpreter"
+)]
 
 use core::mem::{forget, transmute};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
@@ -78,7 +81,11 @@ pub(crate) fn wait_until_readable(py: Python<'_>, tensor: &Managed) -> Result<()
 #[inline]
 pub(crate) fn is_attached() -> bool {
     // Outside of the stable ABI, this import provides `PyThreadState_GetUnchecked`, and shadows the function below.
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "as it says")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::compat::*;
 
     // SAFETY: may be called on any thread. Returns null if no thread is attached (from Python 3.12 on: if this one is not).
@@ -93,7 +100,7 @@ pub(crate) fn is_attached() -> bool {
     current == own
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     type Current = unsafe extern "C" fn() -> *mut ffi::PyThreadState;
 

@@ -1,5 +1,8 @@
 //! Borrows of an object's contents that last until the consumer releases the tensor.
-#![expect(unsafe_code, reason = "keeps borrows that the compiler cannot see")]
+#![expect(
+    unsafe_code,
+    reason = "extends borrows beyond what the compiler can check"
+)]
 
 use core::mem::MaybeUninit;
 

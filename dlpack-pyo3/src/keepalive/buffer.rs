@@ -1,7 +1,7 @@
 //! A `Py_buffer` of an object, released on any thread.
 #![expect(
     unsafe_code,
-    reason = "fills a struct of Python's, and releases it on any thread"
+    reason = "fills a `Py_buffer`, and releases it on any thread"
 )]
 
 use core::mem::zeroed;

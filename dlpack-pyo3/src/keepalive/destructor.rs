@@ -1,8 +1,5 @@
 //! Capsule destructors: release the tensor of a capsule that no consumer took, or that could not be created.
-#![expect(
-    unsafe_code,
-    reason = "reads capsules of C, and takes tensors out of them"
-)]
+#![expect(unsafe_code, reason = "reads capsules, and takes tensors out of them")]
 
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;

@@ -1,5 +1,5 @@
 //! Owners of an exported object and its borrow, and their release on any thread.
-#![expect(unsafe_code, reason = "counts references to objects on any thread")]
+#![expect(unsafe_code, reason = "changes reference counts on any thread")]
 
 use core::cell::{Cell, RefCell};
 use core::ops::{Deref, DerefMut};
@@ -166,7 +166,8 @@ impl<P: PyBorrowGuard> ExportOwner for CompactObjectGuard<P> {
     }
 }
 
-/// Drops the guard while attached too, unlike [`ObjectGuard`]: the object's address is read from the guard, which needs a `Python`.
+/// Drops the guard while attached too, unlike [`ObjectGuard`]: the object's address is read from the guard, which needs a
+/// `Python`.
 impl<P: PyBorrowGuard> Drop for CompactObjectGuard<P> {
     #[inline(always)]
     fn drop(&mut self) {

@@ -4,7 +4,7 @@
 //! needs no further order. The core orders the user's own streams behind it, and it behind them.
 #![expect(
     unsafe_code,
-    reason = "asks an exchange table, and vouches for a stream"
+    reason = "calls an exchange table, and asserts that a stream lives"
 )]
 
 use core::marker::PhantomData;
@@ -28,10 +28,7 @@ use crate::view::needs::Needs;
 trait OnDevice: Sized {
     const NEEDS: Needs;
 
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
+    #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
     fn try_from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)>;
     fn on_stream(self, stream: StreamHandle) -> Self;
 }

@@ -2,7 +2,7 @@
 //!
 //! A NumPy array is read in place, without a tensor. All other objects, and NumPy arrays that do not fit, are imported as a
 //! tensor; the view is created from the tensor, or the error says why it cannot be.
-#![expect(unsafe_code, reason = "passes on the promise that the user gave")]
+#![expect(unsafe_code, reason = "creates views from the user's promise")]
 
 use core::marker::PhantomData;
 
@@ -98,7 +98,7 @@ macro_rules! kinds {
 
             #[inline(always)]
             unsafe fn from_found(found: Found<T, L>, keeper: Keeper) -> Self {
-                // SAFETY: same contract as this function's.
+                // SAFETY: the contract of `from_found` is that of the core's function.
                 unsafe { found.$keep(keeper) }
             }
 
@@ -108,7 +108,7 @@ macro_rules! kinds {
 
             #[inline]
             unsafe fn assume_unshared(self) -> Self {
-                // SAFETY: same contract as this function's.
+                // SAFETY: the contract of this method is that of the core's.
                 unsafe { self.assume_unshared() }
             }
         }
@@ -212,10 +212,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     }
 
     /// The view of a tensor; or the tensor, and why it has no such view.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
+    #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
     pub(super) fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Self::find_array(&tensor) {
             // SAFETY: `found` describes the tensor that the keeper owns.
@@ -237,8 +234,8 @@ impl<V: HostView, O: Options> Leased<V, O> {
         keeper: Keeper,
         (registration, lease): OverlapGuards,
     ) -> Self {
-        // SAFETY: the keeper keeps the memory alive, by this function's contract; `find_array` checked that it may be written if this
-        // kind writes.
+        // SAFETY: the keeper keeps the memory alive, by this function's contract; `find_array` checked that it may be written
+        // if this kind writes.
         let mut view = unsafe { V::from_found(found, keeper) };
         if O::PROMISE {
             // SAFETY: the user's `Promise` excludes other code, and the lease excludes other views with a promise for as long

@@ -1,6 +1,6 @@
-//! Loom models of the slots. A thread of a model has its `ThreadSlots` in a local variable, as loom does not drop a thread's statics
-//! before other threads have joined it.
-#![expect(unsafe_code, reason = "uses memory as the holder of a view does")]
+//! Loom models of the slots. A thread of a model has its `ThreadSlots` in a local variable, as loom does not drop a thread's
+//! statics before other threads have joined it.
+#![expect(unsafe_code, reason = "accesses memory like the owner of a view")]
 
 use std::sync::Arc;
 
