@@ -183,7 +183,7 @@ unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_
     }
     // SAFETY: `cached_address` returned the address of the function with this signature.
     let function = unsafe { transmute::<*mut c_void, Get>(function) };
-    // SAFETY: same contract as that of the C function.
+    // SAFETY: the caller upholds the contract of the C function of this name.
     unsafe { function(object, view, flags) }
 }
 
@@ -204,7 +204,7 @@ unsafe fn PyBuffer_Release(view: *mut c_void) {
     if !function.is_null() {
         // SAFETY: `cached_address` returned the address of the function with this signature.
         let function = unsafe { transmute::<*mut c_void, Release>(function) };
-        // SAFETY: same contract as that of the C function.
+        // SAFETY: the caller upholds the contract of the C function of this name.
         unsafe { function(view) };
     }
 }

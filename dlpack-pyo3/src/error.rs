@@ -26,7 +26,7 @@ impl Raised {
         PyErr::fetch(py)
     }
 
-    /// Clears the exception: there is no caller left to report it to.
+    /// Clears the exception; it is not reported.
     pub(crate) fn clear_exception(self, _: Python<'_>) {
         // SAFETY: attached, as the `Python` shows.
         unsafe { ffi::PyErr_Clear() };
@@ -116,7 +116,8 @@ pub(crate) fn raise_pyo3_error(py: Python<'_>, error: PyErr) -> Raised {
     let restored = catch_unwind(AssertUnwindSafe(move || {
         let mut error = Some(error);
         let mut restore = |py: Python<'_>| error.take().map_or((), |error| error.restore(py));
-        // Within `try_attach`, PyO3 drops objects at once. During interpreter shutdown it does not run the closure.
+        // Within `try_attach`, PyO3 drops objects at once. During interpreter shutdown it does not run the closure, so the
+        // call below does.
         Python::try_attach(&mut restore);
         restore(py);
     }));

@@ -344,7 +344,7 @@ fn create_object<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<
     Ok(Bound::new(py, value)?.into_any())
 }
 
-/// A class whose objects can be created from tensors.
+/// A class with objects that can be created from tensors.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` cannot be made of tensors",
     label = "the class does not derive `FromDLPack`, or extends another class"

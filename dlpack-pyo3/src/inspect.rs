@@ -91,7 +91,7 @@ fn write_capsule(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<
         return Ok(());
     }
     let tensor = tensor.cast::<DLManagedTensorVersioned>();
-    // SAFETY: a capsule of this name contains a versioned tensor, whose first field is the version.
+    // SAFETY: a capsule of this name contains a versioned tensor; its first field is the version.
     let version = Version::from(unsafe { (*tensor.as_ptr()).version });
     write_line(text, "  version", &version.to_string());
     if version.major != Version::CURRENT.major {

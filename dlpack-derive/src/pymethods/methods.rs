@@ -34,7 +34,7 @@ pub(crate) fn request_for_stubs(options: TokenStream, item: TokenStream) -> Toke
     if !block.is_class() || !block.has_attr("pymethods") {
         return expand_attribute(options, item, None);
     }
-    // The same mistakes in the options are reported by the callback.
+    // Errors in the options are reported by the callback.
     let cx = Ctxt::new(Root::Pyo3);
     let krate = Krate::of(&attr::parse_options(options.clone(), &cx), Root::Pyo3);
     drop(cx.into_compile_errors());
@@ -361,7 +361,7 @@ fn len_placeholder(options: &Options<'_>) -> TokenStream {
 fn getter_placeholder(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     let here = Span::call_site();
     let (p, k) = (options.krate.root(here), options.krate.private(here));
-    // PyO3 would derive the getter's name `price` from `fn get_price`; the explicit name avoids clashes.
+    // PyO3 derives the name of a getter from its function, unless the attribute names it.
     let attribute = syn::parse_str::<Ident>(&format!("r#{name}")).ok()?;
     let function = format_ident!("__dlpack_get_{name}");
     let doc = (!doc.is_empty()).then(|| quote!(#[doc = #doc]));

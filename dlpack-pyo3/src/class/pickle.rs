@@ -20,7 +20,7 @@ use crate::export::root_tensor;
 use crate::import::{from_dlpack, from_dlpack_with};
 use crate::{values, vtable::Exports};
 
-/// A class whose objects can be restored from a pickle.
+/// A class with objects that can be restored from a pickle.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` cannot be pickled: they cannot be restored from a tensor",
     label = "the class does not derive `FromDLPack`",

@@ -218,7 +218,7 @@ unsafe extern "C" fn dlpack_device_as_known<T: Exports>(
     let object = unsafe { Borrowed::from_ptr(py, object) };
     // SAFETY: CPython passes an instance of the class to its methods.
     let object = unsafe { object.cast_unchecked::<T>() };
-    // SAFETY: the value is not used after this function, whose caller keeps the object alive.
+    // SAFETY: the value is not used after this function returns; until then its caller keeps the object alive.
     let shared = unsafe { T::Frozen::borrow_shared(&object) };
     let known = const { T::EXTRAS.device }.zip(shared);
     // Sharing a frozen class never fails.

@@ -9,7 +9,7 @@ use crate::error::OrRaise;
 use crate::export::capsule::{USED, USED_LEGACY, VERSIONED, peek_tensor};
 use crate::library::numpy;
 
-/// The object whose `__dlpack__(copy=True)` returned the tensor. `None` for a capsule that was passed as an argument, and for a
+/// The object that returned the tensor from `__dlpack__(copy=True)`. `None` for a capsule that was passed as an argument, and for a
 /// tensor that was requested without that keyword.
 pub(super) type CopySource<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 

@@ -7,7 +7,7 @@ use pyo3::{ffi, prelude::*};
 
 use crate::keepalive::guard::{release_attached_reference, run_attached};
 
-/// Two references to an array that owns its memory, or whose base does.
+/// Two references to an array. The array or its base owns the memory.
 ///
 /// `array.resize(..)` frees the memory unless the array has more than two references: NumPy attributes two of them to the
 /// caller (its variable and the stack). In `list.pop().resize(..)` the caller has only one, so a single reference of ours would

@@ -45,7 +45,7 @@ pub(crate) fn is_tensor_class(class: &Bound<'_, PyAny>) -> bool {
     cached_attributes(class.py()).is_some_and(|torch| torch.tensor.is(class))
 }
 
-/// Whether an object is a PyTorch tensor whose class does not override `__dlpack__`.
+/// Whether an object is a PyTorch tensor, and its class does not override `__dlpack__`.
 pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     let Some(torch) = cached_attributes(py) else {

@@ -132,10 +132,10 @@ views! {
     /// use pyo3::exceptions::PyRuntimeError;
     /// use pyo3::prelude::*;
     ///
-    /// Our stream, created when the module is loaded.
+    /// /// Our stream, created when the module is loaded.
     /// static STREAM: OnceLock<Arc<CudaStream>> = OnceLock::new();
     ///
-    /// Copies the elements to the host.
+    /// /// Copies the elements to the host.
     /// #[pyfunction]
     /// fn download(mut x: DeviceView<f32, 1>) -> PyResult<Vec<f32>> {
     ///     let stream = STREAM.get().expect("there is a GPU");
@@ -168,17 +168,17 @@ views! {
     /// struct Gpu { context: Arc<CudaContext>, scale: CudaFunction }
     /// static GPU: OnceLock<Gpu> = OnceLock::new();
     ///
-    /// Multiplies in place, on torch's current stream: no wait is needed.
+    /// /// Multiplies in place, on torch's current stream: no wait is needed.
     /// #[pyfunction]
     /// fn scale(mut x: DeviceViewMut<f32, 1>, factor: f32) -> PyResult<()> {
     ///     let gpu = GPU.get().expect("there is a GPU");
-    /// SAFETY: the stream is used in this function only.
+    ///     // SAFETY: the stream is used in this function only.
     ///     let stream = unsafe { x.producer_stream(&gpu.context) }?;
     ///     let count = x.len() as u32;
     ///     let mut data = x.on(&stream)?;
     ///     let mut launch = stream.launch_builder(&gpu.scale);
     ///     launch.arg(&mut data).arg(&count).arg(&factor);
-    /// SAFETY: these are the kernel's arguments, and it writes `count` elements.
+    ///     // SAFETY: these are the kernel's arguments, and it writes `count` elements.
     ///     unsafe { launch.launch(LaunchConfig::for_num_elems(count)) }
     ///         .map_err(|error| PyRuntimeError::new_err(format!("{error:?}")))?;
     ///     Ok(())

@@ -7,9 +7,9 @@
 //!
 //! ```text
 //! thread ──> ThreadSlots ─┬─ reading ──> [slot, slot, ..]     a new `View` is compared with the slots of `writing`,
-//!                  └─ writing ──> [slot, ..]           a new `ViewMut` with both
-//!                                    ▲
-//! View ─────────────────────────── Registration       its drop, on any thread, frees the slot
+//!                         └─ writing ──> [slot, ..]           a new `ViewMut` with both
+//!                                           ▲
+//! View ────────────────────────────── Registration            its drop, on any thread, frees the slot
 //! ```
 //!
 //! The fast path is a function with one `View`: as long as nothing is written on its thread, each call reuses the slot of the
@@ -58,7 +58,8 @@ impl Drop for Registration {
     #[inline]
     fn drop(&mut self) {
         if let Some(slot) = self.0 {
-            // Orders the reads through this view before the writes of a view that reuses the slot.
+            // Orders the reads through this view before the writes of a view that is created after this one. The slot itself
+            // publishes no data.
             slot.is_used.store(false, Ordering::Release);
         }
     }

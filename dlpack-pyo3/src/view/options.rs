@@ -48,7 +48,7 @@ pub struct Contiguous;
 #[derive(Debug)]
 pub struct Convert;
 
-/// The array may share memory with other arguments although one of them is written. Also for views that are kept.
+/// The array may share memory with other arguments, even if one of them is written. Views that are kept need this option too.
 ///
 /// Without this option a view is refused if it overlaps another view on the same thread and one of the two writes. The
 /// arguments of a call are extracted on one thread, so `axpy(2.0, x[::-1], x)` is a `TypeError` instead of a wrong result: the
@@ -75,7 +75,7 @@ pub struct Convert;
 ///     }
 /// }
 ///
-/// Sees what other code writes to its weights, and does not prevent it.
+/// /// Sees what other code writes to its weights, and does not prevent it.
 /// #[pyclass(frozen)]
 /// struct Model {
 ///     weights: View<f64, 2, MayOverlap>,
@@ -101,9 +101,9 @@ pub struct MayOverlap;
 /// use dlpack_pyo3::{ViewMut, View, view::Promise};
 /// use pyo3::prelude::*;
 ///
-/// The functions of this module hold the GIL, keep no views, and do not call Python.
+/// /// The functions of this module hold the GIL, keep no views, and do not call Python.
 /// struct Undisturbed;
-/// SAFETY: so no Python code runs while they do. The docs forbid other threads to write to the arrays without the GIL.
+/// // SAFETY: so no Python code runs while they do. The docs forbid other threads to write to the arrays without the GIL.
 /// unsafe impl Promise for Undisturbed {}
 ///
 /// #[pyfunction]
