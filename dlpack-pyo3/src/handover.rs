@@ -73,7 +73,7 @@ pub(crate) fn root<'a, 'py, G>(
 /// Compiled once, where `Tensor` is exported: another crate would have deleters of its own to compare with.
 #[inline(never)]
 fn first<'a>(described: &Descriptor<'a>) -> Option<&'a ObjectGuard<()>> {
-    // SAFETY: only this crate makes owners of a `ObjectGuard`, each of which is nothing else; and nobody else can call what
+    // SAFETY: only this crate makes owners of an `ObjectGuard`, each of which is nothing else; and nobody else can call what
     // its drop calls.
     unsafe { kept_by(described) }
 }

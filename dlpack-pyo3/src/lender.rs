@@ -34,18 +34,18 @@ struct Lender {
     head: ffi::PyVarObject,
     /// The object that `kept` keeps, for the garbage collector; null where it keeps none, and before it is filled.
     seen: *mut PyObject,
-    lent: CompactObjectGuard,
+    lent: Lent,
     /// The extents and then the strides, which are in bytes here: one of each an axis.
     lists: [Py_ssize_t; 0],
 }
 
-struct CompactObjectGuard {
+struct Lent {
     kept: Kept,
     /// As who wants all gets it.
     buffer: PyBuffer,
 }
 
-impl CompactObjectGuard {
+impl Lent {
     /// Whether the items lie one after another; column by column, or row by row.
     fn is_packed(&self, column_major: bool) -> bool {
         let PyBuffer {
@@ -189,7 +189,7 @@ impl<'py> Place<'py> {
         // SAFETY: so large is an object of that class.
         let place = unsafe { &raw mut (*object).lent };
         // SAFETY: as above, and nobody but the garbage collector knows of it yet.
-        unsafe { place.write(CompactObjectGuard { kept, buffer }) };
+        unsafe { place.write(Lent { kept, buffer }) };
         // SAFETY: as above. What is seen is kept from here on until the collector is told to look away.
         unsafe { (*object).seen = seen };
         lender
@@ -295,7 +295,7 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
     // SAFETY: as above.
     let place = unsafe { &raw mut (*object.cast::<Lender>()).lent };
     // SAFETY: `put` put it there.
-    let CompactObjectGuard { kept, .. } = unsafe { place.read() };
+    let Lent { kept, .. } = unsafe { place.read() };
     core::mem::forget(catch_unwind(AssertUnwindSafe(|| match kept {
         // SAFETY: an object dies attached.
         Kept::Object(held) => unsafe { held.release_attached() },
@@ -338,7 +338,7 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
     }
 }
 
-fn fill(py: Python<'_>, lent: &CompactObjectGuard, flags: c_int) -> Result<PyBuffer, Raised> {
+fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {
     let wants = |what: c_int| flags & what == what;
     let rows = || lent.is_packed(false);
     let columns = || lent.is_packed(true);

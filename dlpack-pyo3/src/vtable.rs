@@ -246,7 +246,7 @@ fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) ->
     None
 }
 
-/// PyBorrowGuard what was described by Python's buffer protocol.
+/// Lends what was described by Python's buffer protocol.
 #[cold]
 #[inline(never)]
 fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {

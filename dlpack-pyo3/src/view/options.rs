@@ -48,7 +48,7 @@ pub struct Contiguous;
 #[derive(Debug)]
 pub struct Convert;
 
-/// The array may share memory with other arguments, even if one of them is written. Views that are kept need this option too.
+/// The array may share memory with other arguments, even if one of them is written. Use it for views that are kept, too.
 ///
 /// Without this option a view is refused if it overlaps another view on the same thread and one of the two writes. The
 /// arguments of a call are extracted on one thread, so `axpy(2.0, x[::-1], x)` is a `TypeError` instead of a wrong result: the
