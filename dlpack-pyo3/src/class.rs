@@ -203,13 +203,8 @@ fn define_tensor_methods<'py, T: Exports>(
     let methods = method::MethodFunctions::for_class::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
     let buffers = buffer::Functions::of::<T>();
-    define_all(
-        class,
-        &methods,
-        &buffers,
-        OwnTable::for_class::<T>(import),
-        parts,
-    )
+    let table = OwnTable::for_class::<T>(import);
+    define_all(class, &methods, &buffers, table, parts)
 }
 
 #[inline(never)]
@@ -239,12 +234,10 @@ fn define_unless_own(
     over: &[&str],
 ) -> PyResult<()> {
     let is_over = over.iter().any(|over| name.to_bytes() == over.as_bytes());
-    let put = if is_over {
-        method::define_method
-    } else {
-        method::define_default_method
-    };
-    put(class, name, call, flags, doc)
+    if is_over {
+        return method::define_method(class, name, call, flags, doc);
+    }
+    method::define_default_method(class, name, call, flags, doc)
 }
 
 /// The attributes of a class that has tensors but is not a tensor: what `#[dlpack_pymethods]` defines for it, without a macro.
@@ -411,7 +404,7 @@ impl<T: Exports + ExportsTensors> Offers<T> for (Protocol<T>, TensorNames<T>) {
     };
 }
 
-/// Asks the compiler what a type can do. The trick uses the fact that an inherent constant has higher priority than a trait's:
+/// Asks the compiler what a type can do. An inherent constant has higher priority than a trait's:
 /// the inherent constants, which require a bound, define the true case, and [`ClassDefaults`] below defines the false case.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
