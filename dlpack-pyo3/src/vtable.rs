@@ -11,9 +11,12 @@ use dlpack_core::binding::{self, Handover, hand_over, hand_over_plain, is_plain,
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
-use crate::error::{OrRaise, Raised, contained, out_of_memory, refuse_of};
+use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
-use crate::hold::{Borrowing, Guard, GuardOf, Owner, already_borrowed, ending, share};
+use crate::keepalive::{
+    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, borrow_contents,
+    destructor,
+};
 use crate::lender::{Kept, Place, Source};
 
 /// A class whose objects are tensors.
@@ -25,7 +28,7 @@ use crate::lender::{Kept, Place, Source};
     note = "a class with `tensor` or `columns` keys and no data of its own is not a tensor: remove `info` and `iterable`"
 )]
 pub trait Exports:
-    DLPack + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Sync
+    DLPack + PyClass<Frozen: ContentsBorrow<Self>, ThreadChecker: AnyThread> + Sync
 {
     /// Whether the types say that an export takes the exclusive borrow.
     #[doc(hidden)]
@@ -35,7 +38,10 @@ pub trait Exports:
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: DLPack + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Sync> Exports for T {}
+impl<T: DLPack + PyClass<Frozen: ContentsBorrow<T>, ThreadChecker: AnyThread> + Sync> Exports
+    for T
+{
+}
 
 /// What PyO3 checks threads by: no class that is `unsendable`, whose objects panic on every thread but one. The one thing
 /// about a class that says so.
@@ -94,7 +100,7 @@ impl<G: Send + 'static> Vtable<G> {
     #[inline(always)]
     pub(crate) const fn of<T: Exports>() -> &'static Self
     where
-        T::Frozen: Borrowing<T, Guard = G>,
+        T::Frozen: ContentsBorrow<T, BorrowGuard = G>,
     {
         const {
             &Self {
@@ -105,7 +111,7 @@ impl<G: Send + 'static> Vtable<G> {
                     // SAFETY: passed on to the caller.
                     let object = unsafe { object.cast_unchecked::<T>() };
                     // SAFETY: passed on to the caller.
-                    let (value, guard) = unsafe { share(object) }?;
+                    let (value, guard) = unsafe { borrow_contents(object) }?;
                     Ok((Contents::of(value), guard))
                 },
                 describe: |contents| {
@@ -158,7 +164,7 @@ pub(crate) unsafe fn export<T: Exports>(
         }
         unreachable!("only an exclusive class skips the shared borrow, or does not end with it")
     };
-    contained(py, || Ok(export())).unwrap_or(None)
+    catch_panics(py, || Ok(export())).unwrap_or(None)
 }
 
 /// Exports an object under a shared borrow. `Continue` if it is read-only only because of the borrow: an exclusive
@@ -171,7 +177,7 @@ fn export_shared<T: Exports>(
 ) -> ControlFlow<Exported> {
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
-    let Some((value, guard)) = (unsafe { T::Frozen::share(object) }) else {
+    let Some((value, guard)) = (unsafe { T::Frozen::borrow_shared(object) }) else {
         already_borrowed(py, class, "mutably borrowed");
         return ControlFlow::Break(None);
     };
@@ -184,7 +190,7 @@ fn export_shared<T: Exports>(
             outcome: None,
         };
         if let Some(tensor) = binding::share(value, sharing, &mut shared) {
-            let end = ending::delete_other::<false, false> as Destructor;
+            let end = destructor::destroy_capsule::<false, false> as Destructor;
             return ControlFlow::Break(Some((tensor.into_raw(), end)));
         }
         if let Some(shared) = shared.outcome {
@@ -197,13 +203,13 @@ fn export_shared<T: Exports>(
     }
     let mut kept = object.as_any().as_borrowed();
     if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
-        if let Some(root) = root::<GuardOf<T>>(object.as_any(), descriptor) {
+        if let Some(root) = root::<BorrowGuardOf<T>>(object.as_any(), descriptor) {
             kept = root;
         } else if let Some(shared) = share_root(descriptor, sharing) {
             return ControlFlow::Break(store(py, shared, other));
         }
     }
-    let owner = guard.keep(&kept);
+    let owner = guard.into_owner(&kept);
     // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
     ControlFlow::Break(unsafe { hand_over_any(py, owner, class, &mut described, request, other) })
 }
@@ -216,8 +222,8 @@ fn export_exclusive<T: Exports>(
     other: &mut Outcome,
 ) -> Exported {
     // SAFETY: the guard goes into the owner together with the object.
-    let (value, guard) = unsafe { T::Frozen::exclude(object) }.ok()?;
-    let owner = guard.keep(object.as_any());
+    let (value, guard) = unsafe { T::Frozen::borrow_exclusive(object) }.ok()?;
+    let owner = guard.into_owner(object.as_any());
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     let mut described = value.describe_mut();
     // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
@@ -232,7 +238,7 @@ fn export_exclusive<T: Exports>(
 ///
 /// The owner keeps the memory that is described until it is dropped.
 #[inline(always)]
-unsafe fn hand_over_any<O: Owner>(
+unsafe fn hand_over_any<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -244,7 +250,7 @@ unsafe fn hand_over_any<O: Owner>(
         if is_plain(descriptor) {
             // SAFETY: the caller vouches for the owner.
             return match unsafe { hand_over_plain(owner, descriptor) } {
-                Ok(tensor) => Some((tensor, ending::release::<O> as Destructor)),
+                Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
                 Err(_) => {
                     out_of_memory();
                     None
@@ -268,7 +274,7 @@ fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) ->
 /// Lends what was described by Python's buffer protocol.
 #[cold]
 #[inline(never)]
-fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
+fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
     if !is_plain(descriptor) {
         return Outcome::NotLent;
     }
@@ -285,7 +291,7 @@ fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outc
 /// As [`hand_over_any`].
 #[cold]
 #[inline(never)]
-unsafe fn hand_over_requested<O: Owner>(
+unsafe fn hand_over_requested<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -296,7 +302,7 @@ unsafe fn hand_over_requested<O: Owner>(
     let descriptor = match described {
         Ok(descriptor) => descriptor,
         Err(error) => {
-            refuse_of(py, class, error);
+            raise_core_error_of(py, class, error);
             return None;
         }
     };
@@ -319,7 +325,7 @@ unsafe fn hand_over_requested<O: Owner>(
     // SAFETY: the caller vouches for the owner.
     let handed_over = unsafe { hand_over(|| owner, descriptor, request) };
     match handed_over.or_raise(py).ok()? {
-        Handover::Kept(tensor) => Some((tensor, ending::release::<O>)),
+        Handover::Kept(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O>)),
         Handover::Other(tensor) => {
             *other = Outcome::Tensor(tensor);
             None

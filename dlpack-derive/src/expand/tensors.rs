@@ -1,18 +1,23 @@
-//! Further tensors: an accessor for each, and `DLPackTensors` over all of their names.
+//! Generates additional tensors: an accessor for each, and `DLPackTensors` with all names.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::expand::call::{Borrow, Paths, Typed, description, facts, present, value};
+use crate::expand::call::{
+    Borrow, Paths, Typed, build_description, layout_value, present_value, type_facts,
+};
 use crate::plan::tensor::Data;
 use crate::plan::{Named, Plan, Source};
-use crate::syntax::expr::receiver;
-use crate::syntax::krate::site;
+use crate::syntax::expr::receiver_ident;
+use crate::syntax::krate::location_of;
 use crate::syntax::role::Role;
 
-pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
+pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let Paths { c, k, .. } = paths;
-    let accessors = plan.tensors.iter().map(|named| accessor(paths, named));
+    let accessors = plan
+        .tensors
+        .iter()
+        .map(|named| expand_accessor(paths, named));
     let own: Vec<_> = plan.tensors.iter().map(|named| &named.name).collect();
     let arms = plan.tensors.iter().map(|named| {
         let (name, accessor) = (&named.name, accessor_name(named));
@@ -25,7 +30,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             let (at, ty) = (field.at, field.ty);
             let k = paths.k(at);
             let names = quote_spanned!(at=> #k::Table::<#ty>::NAMES);
-            let (this, member) = (receiver(at), &field.member);
+            let (this, member) = (receiver_ident(at), &field.member);
             (
                 names,
                 quote_spanned!(at=> #k::describe_column::<#ty>(&#this.#member, name)),
@@ -39,9 +44,9 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             let own = (!own.is_empty()).then(|| quote!(&[#(#own),*],));
             let columns = columns.iter().map(|(names, _)| names);
             let groups = quote!(&[#own #(#columns),*]);
-            let at = site(plan.columns[0].ty);
+            let at = location_of(plan.columns[0].ty);
             let at_k = paths.k(at);
-            // Names that are there twice are found when this is evaluated.
+            // Evaluating the constant reports duplicate names.
             let joined = quote_spanned!(at=> #at_k::concat_names::<{ #at_k::count_names(#groups) }>(#groups));
             quote!({ use #k::ProbeDefaults as _; &#joined })
         }
@@ -53,9 +58,9 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let own_facts = (!own.is_empty()).then(|| quote!(&[#(#own_facts),*],));
     let column_facts = plan.columns.iter().map(|field| {
         let (k, ty) = (paths.k(field.at), field.ty);
-        quote_spanned!(site(ty)=> #k::Table::<#ty>::COLUMNS)
+        quote_spanned!(location_of(ty)=> #k::Table::<#ty>::COLUMNS)
     });
-    let docs = docs(paths, plan);
+    let docs = docs_constant(paths, plan);
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
     let unknown = match &columns[..] {
         [] => quote!(#k::unknown_tensor(name, #all)),
@@ -70,7 +75,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote!(match name { #(#arms)* _ => #unknown, })
     };
     let shares = plan.tensors.iter().filter_map(|named| {
-        let (name, share) = (&named.name, share(paths, named)?);
+        let (name, share) = (&named.name, expand_share(paths, named)?);
         Some(quote!(#name => #k::Ok(#k::Some(#share?)),))
     });
     let shares: TokenStream = shares.collect();
@@ -85,7 +90,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             }
         }
     });
-    let set = set(paths, plan);
+    let set = expand_set_tensor(paths, plan);
     let mut tokens = TokenStream::new();
     if !own.is_empty() {
         tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
@@ -107,8 +112,8 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     tokens
 }
 
-/// What is written about tensors, if anything can be.
-fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+/// The doc comments of the tensors, if there are any.
+fn docs_constant(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let own = plan.tensors.iter().filter_map(|named| {
         let (name, doc) = (&named.name, named.doc?);
         Some(quote!((#name, #doc)))
@@ -119,7 +124,7 @@ fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     }
     let columns = plan.columns.iter().map(|field| {
         let (k, ty) = (paths.k(field.at), field.ty);
-        quote_spanned!(site(ty)=> #k::Table::<#ty>::DOCS)
+        quote_spanned!(location_of(ty)=> #k::Table::<#ty>::DOCS)
     });
     let k = &paths.k;
     Some(quote! {
@@ -135,10 +140,10 @@ fn accessor_name(named: &Named<'_>) -> Ident {
     )
 }
 
-fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+fn expand_accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let body = match &named.source {
-        Source::Tensor(tensor) => description(paths, tensor).by(Borrow::Shared),
+        Source::Tensor(tensor) => build_description(paths, tensor).with_borrow(Borrow::Shared),
         Source::Whole(data) => whole_source(paths, data),
     };
     let (vis, name) = (named.vis, accessor_name(named));
@@ -150,31 +155,31 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     }
 }
 
-/// The export of a tensor by a clone of its field, where the key `owner` says so.
-fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
+/// Exports a tensor with a clone of its field as the owner, if the key `owner` is set.
+fn expand_share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     let (Source::Tensor(tensor), true) = (&named.source, named.owner) else {
         return None;
     };
     let accessor = accessor_name(named);
     let (ty, at, field) = match &tensor.data {
         Data::Field(field) => {
-            let (this, member) = (receiver(field.at), &field.member);
+            let (this, member) = (receiver_ident(field.at), &field.member);
             (
                 field.ty,
                 field.at,
                 quote_spanned!(field.at=> &#this.#member),
             )
         }
-        Data::Present(field, ty) => (*ty, site(ty), present(paths, field)),
+        Data::Present(field, ty) => (*ty, location_of(ty), present_value(paths, field)),
         Data::Expr(_) | Data::Raw { .. } => return None,
     };
-    let this = receiver(at);
+    let this = receiver_ident(at);
     let values = quote_spanned!(at=> #field, #this.#accessor(), request,);
     Some(Typed::new(paths, ty, at, "Probe").call("export_with_owner", values))
 }
 
-/// What puts the elements of an array into a field, where the key `set` says that it may.
-fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+/// `set_tensor`, which copies an array into a field with the key `set`.
+fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let Paths { c, k, .. } = paths;
     let settable = || plan.tensors.iter().filter(|named| named.set.is_some());
     let names: Vec<_> = settable().map(|named| &named.name).collect();
@@ -182,7 +187,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
         return None;
     }
     let arms = settable().map(|named| {
-        let (name, made) = (&named.name, made(paths, named));
+        let (name, made) = (&named.name, field_assignment(paths, named));
         quote!(#name => #made,)
     });
     Some(quote! {
@@ -202,7 +207,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
 }
 
 /// Replaces a field by an array: `replace_field::<Vec<bool>>(&mut self.mask, check_assigned(tensor, ..)?)?`
-fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
         Source::Whole(data) => (data, None, None),
@@ -215,7 +220,7 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     };
     let shape = match shape {
         Some(shape) => {
-            let shape = value(paths, Role::Shape, shape, None);
+            let shape = layout_value(paths, Role::Shape, shape, None);
             quote!(#k::Some(#shape))
         }
         None => quote!(#k::None),
@@ -223,8 +228,8 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let facts = source_facts(paths, &named.source);
     let fitting =
         quote!({ use #k::ProbeDefaults as _; #k::check_assigned(tensor, #facts, #shape)? });
-    let at = site(ty);
-    let (at_k, this, member) = (paths.k(at), receiver(at), &field.member);
+    let at = location_of(ty);
+    let (at_k, this, member) = (paths.k(at), receiver_ident(at), &field.member);
     let (import, replace) = match order {
         Some(_) => (
             quote_spanned!(at=> #at_k::import_column_major::<#ty>),
@@ -250,28 +255,28 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     }
 }
 
-/// What the types say of a tensor, for checks at compile time.
+/// The facts that follow from a tensor's types, for checks at compile time.
 fn source_facts(paths: &Paths<'_>, source: &Source<'_>) -> TokenStream {
     let ty = match source {
-        Source::Tensor(tensor) => return facts(paths, tensor),
+        Source::Tensor(tensor) => return type_facts(paths, tensor),
         Source::Whole(Data::Field(field)) => field.ty,
         Source::Whole(Data::Present(_, ty)) => ty,
         Source::Whole(Data::Expr(_) | Data::Raw { .. }) => {
             unreachable!("only a field is a whole tensor")
         }
     };
-    let k = paths.k(site(ty));
-    quote_spanned!(site(ty)=> #k::Whole::<#ty>::FACTS)
+    let k = paths.k(location_of(ty));
+    quote_spanned!(location_of(ty)=> #k::Whole::<#ty>::FACTS)
 }
 
 fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {
     match data {
         Data::Field(field) => {
             let typed = Typed::new(paths, field.ty, field.at, "Whole");
-            typed.lend("describe_field", Borrow::Shared, &field.member)
+            typed.call_with_field("describe_field", Borrow::Shared, &field.member)
         }
         Data::Present(field, ty) => {
-            let (at, present) = (site(ty), present(paths, field));
+            let (at, present) = (location_of(ty), present_value(paths, field));
             Typed::new(paths, ty, at, "Whole")
                 .call("describe_field", quote_spanned!(at=> #present,))
         }

@@ -35,7 +35,7 @@ impl ::dlpack_pyo3::DLPack for Image {
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 const _: fn() = || {
-    use ::dlpack_pyo3::__private::{Forgotten as _, Otherwise as _};
+    use ::dlpack_pyo3::__private::{UndeclaredMethods as _, ClassDefaults as _};
     ::dlpack_pyo3::__private::attached::<
         _,
         _,
@@ -103,7 +103,7 @@ impl crate::dl::DLPackTensors for Batch {
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 const _: fn() = || {
-    use crate::dl::__private::{Forgotten as _, Otherwise as _};
+    use crate::dl::__private::{UndeclaredMethods as _, ClassDefaults as _};
     crate::dl::__private::attached::<
         _,
         _,

@@ -20,12 +20,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{intern, prelude::*, types::PyType};
 
-use crate::error::{OrRaise, Raised, answer, bail, contained};
-use crate::export::method::add;
+use crate::capi::{PyBuffer, class_attribute, get_buffer};
+use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
+use crate::export::method::define_default_method;
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hidden::{PyBuffer, class_attribute, get_buffer};
-use crate::hold::{GuardOf, Pending};
 use crate::import::from_dlpack;
+use crate::keepalive::{BorrowGuardOf, PendingException};
 use crate::lender::{Kept, Place, Source};
 use crate::vtable::{Exports, Vtable};
 
@@ -54,7 +54,7 @@ impl Functions {
             let call = ffi::PyMethodDefPointer {
                 PyCFunction: self.buffer,
             };
-            return add(class, c"__buffer__", call, ffi::METH_O, BUFFER);
+            return define_default_method(class, c"__buffer__", call, ffi::METH_O, BUFFER);
         }
         // Of another Python than CPython, an object is larger.
         if size_of::<PyObject>() == 2 * size_of::<usize>() {
@@ -107,7 +107,7 @@ unsafe extern "C" fn lend<T: Exports>(
     flags: c_int,
 ) -> c_int {
     // SAFETY: Python asks an object for a buffer attached, and passes the place that it wants filled.
-    unsafe { lend_of::<GuardOf<T>>(object, view, flags, Vtable::of::<T>()) }
+    unsafe { lend_of::<BorrowGuardOf<T>>(object, view, flags, Vtable::of::<T>()) }
 }
 
 /// # Safety
@@ -121,7 +121,7 @@ unsafe fn lend_of<G: Send + 'static>(
 ) -> c_int {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    let lent = contained(py, || {
+    let lent = catch_panics(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let lender = lender(&object, class)?;
@@ -138,7 +138,7 @@ unsafe extern "C" fn buffer<T: Exports>(
     _flags: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: Python calls a method of an object attached.
-    unsafe { buffer_of::<GuardOf<T>>(object, Vtable::of::<T>()) }
+    unsafe { buffer_of::<BorrowGuardOf<T>>(object, Vtable::of::<T>()) }
 }
 
 /// # Safety
@@ -147,7 +147,7 @@ unsafe extern "C" fn buffer<T: Exports>(
 unsafe fn buffer_of<G: Send + 'static>(object: *mut PyObject, class: &Vtable<G>) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let lender = lender(&object, class)?;
@@ -177,7 +177,7 @@ fn lender<'py, G: Send + 'static>(
     };
     let Ok(place) = Place::new(py, &Source::of_tensor(&tensor.view())) else {
         // Its owner shall see nothing of the exception.
-        let _pending = Pending::set_aside();
+        let _pending = PendingException::save_current();
         drop(tensor);
         return Err(Raised);
     };

@@ -21,11 +21,11 @@ use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::{OrRaise, Raised, bail, fail, list};
+use crate::error::{OrRaise, Raised, bail, fail, try_collect};
 use crate::export::capsule;
-use crate::hold::{Held, attached};
+use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
-use crate::library::{imported, is_of, not_installed};
+use crate::library::{imported_module, is_instance, not_installed};
 
 /// The functions that are called here.
 pub(crate) struct Api {
@@ -89,7 +89,7 @@ pub(crate) fn unsupported_dtype<'py>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    if !found(py).is_some_and(|numpy| is_of(object, numpy.class.bind(py))) {
+    if !found(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py))) {
         return Ok(None);
     }
     let dtype = object.getattr(intern!(py, "dtype"))?;
@@ -104,14 +104,16 @@ fn find(py: Python<'_>) -> Option<()> {
         intern!(py, "numpy._core._multiarray_umath"),
         intern!(py, "numpy.core._multiarray_umath"),
     ];
-    let module = names.into_iter().find_map(|name| imported(py, name))?;
+    let module = names
+        .into_iter()
+        .find_map(|name| imported_module(py, name))?;
     let functions = module.getattr(intern!(py, "_ARRAY_API")).ok()?;
     let functions = functions
         .cast_into::<PyCapsule>()
         .ok()?
         .pointer_checked(None)
         .ok()?;
-    attached::prepare(py);
+    attached::enable_detached_waits(py);
     // SAFETY: what this capsule holds, for as long as the process lives.
     let api = unsafe { api_of(py, functions.cast()) };
     API.get_or_init(py, || api);
@@ -166,7 +168,7 @@ fn api(py: Python<'_>) -> PyResult<&'static Api> {
         let version = version.map_or_else(|_| String::new(), |version| version.to_string());
         fail!(py, PyImportError:
             "NumPy {version} has another C API than versions 1 and 2, which are known here; use `numpy.from_dlpack`")
-        .fetch(py)
+        .take_exception(py)
     })
 }
 
@@ -218,7 +220,7 @@ pub(crate) fn array_of<T: DLPack + 'static>(
     }
     let tensor = if described.is_made_on_request() {
         // Not described again, which would compute it again.
-        let owner = Held::new((), &object.into_any());
+        let owner = ObjectGuard::new((), &object.into_any());
         // SAFETY: the owner keeps the object, and that the value.
         unsafe { export_unordered(owner, described) }?
     } else {
@@ -236,9 +238,9 @@ fn make<'py>(
 ) -> Result<Bound<'py, PyAny>, Raised> {
     let tensor = offered.as_ref().expect("the caller has it");
     check(py, tensor.view().device())?;
-    attached::readable(py, tensor).or_raise(py)?;
+    attached::wait_until_readable(py, tensor).or_raise(py)?;
     let array = new_array(py, api, &tensor.view())?;
-    let base = capsule::base(py, offered.take().expect("it was there right above"))?;
+    let base = capsule::wrap_as_base(py, offered.take().expect("it was there right above"))?;
     set_base(array, base)
 }
 
@@ -274,8 +276,8 @@ fn new_array<'py>(
             .for_each(|(place, step)| *place = step);
         (&few[0][..], &few[1][..])
     } else {
-        let extents = list(py, view.shape().iter().map(size))?;
-        many = [extents, list(py, view.strides().iter().map(step))?];
+        let extents = try_collect(py, view.shape().iter().map(size))?;
+        many = [extents, try_collect(py, view.strides().iter().map(step))?];
         (&many[0][..], &many[1][..])
     };
     let mut data = view.as_ptr().cast_mut();

@@ -18,7 +18,7 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
 
 use crate::error::{OrRaise, Raised};
-use crate::hold::Pending;
+use crate::keepalive::PendingException;
 
 /// An object with a value behind it, at the first address that is aligned for its type.
 #[repr(C)]
@@ -44,7 +44,7 @@ impl<'py, T: Send + 'static> ValueObject<'py, T> {
         let bytes = size_of::<T>().saturating_add(align_of::<T>() - 1);
         let Some(object) = allocate(py, bytes) else {
             // The value's `Drop` shall not see the exception.
-            let _pending = Pending::set_aside();
+            let _pending = PendingException::save_current();
             drop(value);
             return Err(Raised);
         };
@@ -123,7 +123,7 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
     // SAFETY: an object of the class, which nobody has any more.
     let drop_value = unsafe { (*object.cast::<Object>()).drop_value };
     if let Some(drop_value) = drop_value {
-        let _pending = Pending::set_aside();
+        let _pending = PendingException::save_current();
         // SAFETY: there is a value, and this is its one drop.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_value(object) }));
         // Its payload's own `Drop` could panic.
