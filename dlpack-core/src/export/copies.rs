@@ -108,7 +108,8 @@ fn on_device(
     visit.leave()?;
     order(device, descriptor.stream, consumer)?;
     visit.enter(there.enter)?;
-    let release = Release::behind(&visit, consumer, there)?;
+    let (_, id) = visit.identify(reader, Some(there))?;
+    let release = Release::behind(&visit, consumer, there, id)?;
     let bytes = end - start;
     let memory = DeviceMemory::new(&visit, bytes, reader, there)?;
     let (address, data) = (
@@ -124,8 +125,8 @@ fn on_device(
     } else if (reader.handle, there.enter) != (own.handle, here.enter) {
         // Nobody keeps the original for the copy's sake: what is written to it next, or frees it, comes behind.
         let behind = || {
-            let event = visit.event()?;
-            visit.record(&event, reader.handle)?;
+            let mut event = visit.event()?;
+            visit.record(&mut event, reader.handle)?;
             visit.enter(here.enter)?;
             visit.wait(own.handle, &event)
         };
