@@ -28,6 +28,7 @@
 //! | `graph` | what a graph holds as long as it can be launched |
 //! | `waiting` | owners that wait for that, and how they are found to be done |
 //! | `collector` | the thread that looks, and drops them |
+//! | `sleep` | how that thread sleeps, and is woken |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
 //! | `memory` | new memory of a device, for copies |
@@ -83,6 +84,8 @@ mod primary;
 #[cfg(feature = "std")]
 pub(crate) mod release;
 pub(crate) mod rules;
+#[cfg(feature = "std")]
+mod sleep;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
 #[cfg(feature = "std")]

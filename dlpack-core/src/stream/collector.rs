@@ -14,15 +14,22 @@ use core::time::Duration;
 use std::sync::OnceLock;
 use std::thread::{Builder, Thread, current, park, sleep};
 
+use crate::stream::sleep::Sleep;
 use crate::stream::waiting::{is_busy, sweep};
+use crate::sync::{atomic as shared, statics};
 use crate::{device::Api, error::room};
 
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(100);
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
-static ASLEEP: AtomicBool = AtomicBool::new(false);
 static THREAD: OnceLock<Thread> = OnceLock::new();
+
+statics! {
+    static SLEEP: Sleep = Sleep {
+        asleep: shared::AtomicBool::new(false),
+    };
+}
 
 /// Enables or disables the thread that drops owners when their consumers are done. It is enabled by default.
 ///
@@ -46,7 +53,7 @@ pub(super) fn wake() {
     }
     match THREAD.get() {
         None => start(),
-        Some(thread) if ASLEEP.swap(false, Ordering::SeqCst) => thread.unpark(),
+        Some(thread) if SLEEP.wake() => thread.unpark(),
         Some(_) => {}
     }
 }
@@ -73,12 +80,11 @@ fn run() {
     drop(THREAD.set(current()));
     let mut pause = SHORTEST;
     loop {
-        ASLEEP.store(true, Ordering::SeqCst);
-        while !(is_busy() && ENABLED.load(Ordering::SeqCst)) && ASLEEP.load(Ordering::SeqCst) {
+        let has_work = || is_busy() && ENABLED.load(Ordering::SeqCst);
+        SLEEP.until(has_work, || {
             park();
             pause = SHORTEST;
-        }
-        ASLEEP.store(false, Ordering::SeqCst);
+        });
         sleep(pause);
         pause = LONGEST.min(pause * 2);
         if ENABLED.load(Ordering::SeqCst) {

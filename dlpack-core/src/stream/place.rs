@@ -117,7 +117,7 @@ impl Visit {
             (None, Some(context)) => Place::of(context),
             (None, None) => {
                 let place = self.place(stream)?;
-                if let Some(id) = id.filter(|_| self.driver.keeps(place.enter)) {
+                if let Some(id) = id {
                     self.driver.primaries.remember_context(id, place.enter);
                 }
                 place

@@ -83,7 +83,7 @@ impl Primaries {
         (known == id && context != 0).then_some(context)
     }
 
-    /// Remembers the context of the stream with this ID. Only for contexts that [`Driver::keeps`].
+    /// Remembers the context of the stream with this ID, which lives as long as the stream.
     pub(super) fn remember_context(&self, id: u64, context: usize) {
         self.streams()[slot(id)] = (id, context);
     }
