@@ -3,11 +3,11 @@
 use core::fmt::Write as _;
 use std::path::Path;
 
-use dlpack_core::stream::{collect, spare_events};
+use dlpack_core::stream::{collect, retained, spare_events};
 use dlpack_core::{DLPack, ExportRequest};
 
 use crate::cells::Abilities;
-use crate::memory::{Blocks, Lane, World};
+use crate::memory::{Blocks, Kind, Lane, World};
 use crate::simulator::{Api, EVENTS};
 use crate::tensors::{asking, device_memory, number, written};
 
@@ -221,6 +221,8 @@ fn an_event_of_another_context_is_refused_once() {
         };
         assert_eq!(count("cuEventRecord"), records, "{exported:?}");
         assert_eq!(count("cuStreamWaitEvent"), 1, "{exported:?}");
+        // The event that was refused is used again.
+        assert_eq!(spare_events(false), 1, "{exported:?}");
     }
     free_all(&world);
     world.sim.assert_clean();
@@ -242,6 +244,44 @@ fn an_event_that_fails_is_not_used_again() {
     world.sim.fail("cuEventRecord", 0, 0);
     assert_eq!(spare_events(false), 0);
     assert_eq!(world.sim.live(EVENTS), 0);
+}
+
+#[test]
+fn an_event_that_fails_to_record_a_context_is_not_used_again() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    turn(&world, producer, &asking(Some(-1)));
+    // It is tried twice.
+    world.sim.fail("cuCtxRecordEvent", 1, 719);
+    world.sim.fail("cuCtxRecordEvent", 2, 719);
+    assert_eq!(collect(), 1);
+    assert_eq!((spare_events(false), world.sim.live(EVENTS)), (0, 0));
+    free_all(&world);
+    assert_eq!((spare_events(false), world.sim.live(EVENTS)), (1, 0));
+}
+
+/// Memory without pending work makes no consumer wait, but it names the stream: what waits for that stream is recorded, in the
+/// context of the stream.
+#[test]
+fn memory_without_work_names_its_consumers_stream() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    for place in [world.first, world.second] {
+        let consumer = world.lane(place, Blocks::No);
+        let request = asking(number(consumer));
+        turn(&world, producer, &request);
+        assert_eq!(retained().open, 1);
+        let (mut pinned, log) = written(&world, Kind::CudaHost, producer);
+        log.forget();
+        pinned.said = None;
+        drop(pinned.into_dlpack_with(&request).unwrap());
+        assert_eq!(
+            retained().open,
+            1,
+            "the first is recorded, the second waits"
+        );
+        free_all(&world);
+    }
 }
 
 /// An event of a context that the program can destroy is not kept.

@@ -4,8 +4,10 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::process::Command;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use dlpack_core::stream::{captured, collect, limit, look, retained};
+use dlpack_core::stream::{captured, collect, collect_in_background, limit, look, retained};
 use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
@@ -42,8 +44,58 @@ fn in_a_process_of_its_own() {
         Ok("bytes") => BOTH.into_iter().for_each(much_memory),
         Ok("fork") => a_fork(),
         Ok("exit") => an_exit(),
+        Ok("wakes") => a_collector_that_wakes(),
         _ => {}
     }
+}
+
+/// The thread sleeps between the owners, and notices each.
+#[test]
+fn the_collector_wakes_for_each_owner_and_when_it_is_enabled() {
+    process("wakes");
+}
+
+fn a_collector_that_wakes() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let defer = || {
+        world.sim.switch("slow", true);
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        assert_eq!(log.drops(), 0);
+        log
+    };
+    let is_dropped = |log: &Log| {
+        world.sim.switch("slow", false);
+        let end = Instant::now() + Duration::from_secs(20);
+        while log.drops() == 0 && Instant::now() < end {
+            sleep(Duration::from_millis(1));
+        }
+        log.drops() == 1
+    };
+    let has_thread = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        names
+            .flatten()
+            .any(|name| name.starts_with("dlpack-collec"))
+    };
+    let log = defer();
+    assert!(!has_thread(), "it is disabled");
+    collect_in_background(true);
+    assert!(is_dropped(&log) && has_thread(), "it is enabled");
+    for turn in 0..3 {
+        assert!(is_dropped(&defer()), "turn {turn}");
+        // It looks a last time, and sleeps.
+        sleep(Duration::from_millis(300));
+    }
+    collect_in_background(false);
+    let log = defer();
+    sleep(Duration::from_millis(300));
+    world.sim.switch("slow", false);
+    assert_eq!(log.drops(), 0, "it is disabled");
+    collect_in_background(true);
+    assert!(is_dropped(&log), "it is enabled again");
 }
 
 fn freed(logs: &[Arc<Log>]) -> usize {
