@@ -171,6 +171,15 @@ fn a_limit(api: Api) {
     let graph = world.driver.end_capture(pool.handle).unwrap();
     world.driver.destroy_graph(graph).unwrap();
     collect();
+    // Owners whose stream is named again do not count, where streams have IDs.
+    limit(3, usize::MAX);
+    let consumer = world.lane(world.first, Blocks::No);
+    for turn in 0..if api == Api::Cuda { 10 } else { 0 } {
+        let (owner, _) = written(&world, device_memory(api), producer);
+        let tensor = owner.into_dlpack_with(&asking(number(consumer)));
+        drop(tensor.unwrap_or_else(|error| panic!("turn {turn}: {error}")));
+    }
+    assert_eq!(collect(), 0);
     let bytes = BYTES as u64;
     for (owners, most, expected) in [(100, usize::MAX, 100), (usize::MAX, 30 * BYTES, 30)] {
         limit(owners, most);
