@@ -321,13 +321,15 @@ fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
     wake();
 }
 
-/// Some context that is current while such owners are worked on: their events cannot be asked or destroyed without. `None`
-/// where there are none.
+/// A visit with a current context and a relaxed capture mode, in which such owners are worked on: their events cannot be queried
+/// or destroyed without a context. `None` where there are no such owners, or the driver fails.
 fn base<'a>(api: Api, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
     let first = owners.into_iter().find(|one| one.is_of(api))?;
     let visit = driver(api).ok()?;
     let visit = visit.visit(first.freeing.origin.device).ok()?;
     visit.enter(visit.primary().ok()?.enter).ok()?;
+    // Once for all owners that are worked on.
+    visit.relax().ok()?;
     Some(visit)
 }
 
