@@ -14,9 +14,8 @@ use core::time::Duration;
 use std::sync::OnceLock;
 use std::thread::{Builder, Thread, current, park, sleep};
 
-use crate::stream::sleep::Sleep;
+use crate::stream::sleep::collectors_sleep;
 use crate::stream::waiting::{is_busy, sweep};
-use crate::sync::{atomic as shared, statics};
 use crate::{device::Api, error::room};
 
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -24,12 +23,6 @@ const LONGEST: Duration = Duration::from_millis(100);
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 static THREAD: OnceLock<Thread> = OnceLock::new();
-
-statics! {
-    static SLEEP: Sleep = Sleep {
-        asleep: shared::AtomicBool::new(false),
-    };
-}
 
 /// Enables or disables the thread that drops owners when their consumers are done. It is enabled by default.
 ///
@@ -53,7 +46,7 @@ pub(super) fn wake() {
     }
     match THREAD.get() {
         None => start(),
-        Some(thread) if SLEEP.wake() => thread.unpark(),
+        Some(thread) if collectors_sleep().wake() => thread.unpark(),
         Some(_) => {}
     }
 }
@@ -81,7 +74,7 @@ fn run() {
     let mut pause = SHORTEST;
     loop {
         let has_work = || is_busy() && ENABLED.load(Ordering::SeqCst);
-        SLEEP.until(has_work, || {
+        collectors_sleep().until(has_work, || {
             park();
             pause = SHORTEST;
         });

@@ -6,13 +6,25 @@
 //! mark back when it works: then a wake unparks it without need, which the next sleep notices.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::statics;
 
 #[cfg(all(test, loom))]
 mod models;
 
 /// Whether a thread sleeps or is about to, and no other has woken it since.
 pub(super) struct Sleep {
-    pub(super) asleep: AtomicBool,
+    asleep: AtomicBool,
+}
+
+statics! {
+    static SLEEP: Sleep = Sleep {
+        asleep: AtomicBool::new(false),
+    };
+}
+
+/// That of the collector.
+pub(super) fn collectors_sleep() -> &'static Sleep {
+    &SLEEP
 }
 
 impl Sleep {

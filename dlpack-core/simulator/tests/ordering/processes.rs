@@ -2,10 +2,11 @@
 //! child finds of it after a fork, and what is done about it at the exit.
 
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dlpack_core::stream::{captured, collect, collect_in_background, limit, look, retained};
 use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
