@@ -114,7 +114,8 @@ fn copy_bytes_on_device(
     visit.leave()?;
     order(device, descriptor.stream, consumer)?;
     visit.enter(there.enter)?;
-    let release = Release::behind(&visit, consumer, there)?;
+    let (_, id) = visit.identify(reader, Some(there))?;
+    let release = Release::behind(&visit, consumer, there, id)?;
     let bytes = end - start;
     let memory = DeviceMemory::new(&visit, bytes, reader, there)?;
     let (address, data) = (
@@ -132,8 +133,8 @@ fn copy_bytes_on_device(
         // The copy does not keep the original alive. So the producer's stream, on which the original is next written or freed,
         // has to wait for the copy.
         let behind = || {
-            let event = visit.event()?;
-            visit.record(&event, reader.handle)?;
+            let mut event = visit.event()?;
+            visit.record(&mut event, reader.handle)?;
             visit.enter(here.enter)?;
             visit.wait(own.handle, &event)
         };

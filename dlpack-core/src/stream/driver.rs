@@ -5,12 +5,13 @@
 //! and what was found is remembered, good or bad.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
+use crate::stream::primary::Primaries;
 use crate::stream::visit::{NON_BLOCKING, NOT_SUPPORTED, aside};
 use crate::{Device, Error, device::StreamApi, error::check_memory, error::text};
 
@@ -203,13 +204,7 @@ pub(crate) struct Driver {
     pub(super) api: StreamApi,
     calls: Calls,
     pub(super) own: Own,
-    primary: Mutex<Vec<Primary>>,
-}
-
-/// A primary context that was asked for. It is kept for good, as every CUDA runtime does.
-struct Primary {
-    device: i32,
-    context: usize,
+    pub(super) primaries: Primaries,
 }
 
 /// What the APIs do not have in common.
@@ -258,7 +253,6 @@ pub fn available(device: Device) -> Result<(), Error> {
 /// The driver of an API. Why there is none is remembered, but not that one which is there could not begin: a device may be
 /// ready later.
 pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
-    static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
     let driver = &DRIVERS[api as usize];
     let mut failed = None;
     if driver.get().is_none() {
@@ -275,6 +269,13 @@ pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
         (None, Some(error)) => Err(error),
         (None, None) => unreachable!("it was found, or it failed"),
     }
+}
+
+static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
+
+/// The driver of an API, if it was needed before.
+pub(super) fn loaded(api: StreamApi) -> Option<&'static Driver> {
+    DRIVERS[api as usize].get()?.as_ref().ok()
 }
 
 impl Driver {
@@ -299,7 +300,7 @@ impl Driver {
             api,
             calls,
             own,
-            primary: Mutex::new(Vec::new()),
+            primaries: Primaries::new(),
         };
         // SAFETY: allowed at any time; no flag is defined.
         unsafe { driver.init(0) }?;
@@ -401,15 +402,6 @@ impl Driver {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<Primary>> {
-        self.primary.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether this is a primary context that was asked for, or in HIP a device: either stays for good.
-    pub(super) fn keeps(&self, context: usize) -> bool {
-        self.api == StreamApi::Hip || self.known().iter().any(|one| one.context == context)
-    }
-
     /// Does something with a new stream of the current context, which blocks nobody, and which is destroyed then: what is
     /// queued on it goes on.
     pub(super) fn beside<R>(
@@ -428,63 +420,5 @@ impl Driver {
         // SAFETY: made above, and destroyed once.
         let _ = unsafe { (calls.destroy_stream)(stream) };
         done
-    }
-
-    /// Whether a context is the primary one of a device. Where that has none yet, none is made for this.
-    pub(super) fn is_primary(&self, context: usize, device: i32) -> Result<bool, Error> {
-        let Own::Cuda(calls) = &self.own else {
-            return Ok(true);
-        };
-        let mut flags = 0;
-        let mut active = 0;
-        // SAFETY: the number of a device that there is, as one of its contexts is current, and places for the results.
-        let code = unsafe { (calls.primary_state)(device, &raw mut flags, &raw mut active) };
-        self.check("cuDevicePrimaryCtxGetState", code)?;
-        Ok(active != 0 && self.primary(device)? == context)
-    }
-
-    /// What is to be current for work on a device: its primary context, or in HIP the device itself.
-    pub(super) fn primary(&self, device: i32) -> Result<usize, Error> {
-        let Own::Cuda(calls) = &self.own else {
-            return Ok(usize::try_from(device).unwrap_or(usize::MAX));
-        };
-        let find = |known: &[Primary]| {
-            let found = known.iter().find(|one| one.device == device);
-            found.map(|one| one.context)
-        };
-        if let Some(context) = find(&self.known()) {
-            return Ok(context);
-        }
-        // It may have to be made, which takes long: then others go on.
-        let mut made = Ok(0);
-        aside(&mut || {
-            let mut known = self.known();
-            made = find(&known).map_or_else(|| self.retain(calls, device, &mut known), Ok);
-        });
-        made
-    }
-
-    fn retain(
-        &self,
-        calls: &CudaCalls,
-        device: i32,
-        known: &mut Vec<Primary>,
-    ) -> Result<usize, Error> {
-        let room = known.try_reserve(1);
-        let bytes = size_of::<Primary>();
-        room.map_err(|_| Error::OutOfMemory { bytes })?;
-        let mut ordinal = 0;
-        // SAFETY: a place for the result.
-        let code = unsafe { (calls.device)(&raw mut ordinal, device) };
-        self.check("cuDeviceGet", code)?;
-        let mut context = ptr::null_mut();
-        // SAFETY: a place for the result, and a device that there is.
-        let code = unsafe { (calls.retain_primary)(&raw mut context, ordinal) };
-        self.check("cuDevicePrimaryCtxRetain", code)?;
-        known.push(Primary {
-            device,
-            context: context.addr(),
-        });
-        Ok(context.addr())
     }
 }

@@ -70,29 +70,38 @@ pub(crate) fn order(
             None => own.into(),
         });
     }
-    let (here, producing) = visit.find(producer)?;
-    let producing = captured_by(producing)?;
+    let (known_here, capture) = visit.find_capture(producer)?;
+    let producing = captured_by(capture)?;
     let Some(reader) = consumer.queue() else {
         if producing.is_some() {
             return capturing("the producer's stream captures, so the host cannot wait for it");
         }
+        let here = visit.locate(producer, known_here, capture)?;
+        visit.enter(here.enter)?;
         visit.synchronize(producer.handle)?;
         relieve(api);
         return Ok(Release::Free.into());
     };
-    let (there, consuming) = visit.find(reader)?;
-    let consuming = captured_by(consuming)?;
-    let same = there.enter == here.enter && reader.handle == producer.handle;
+    let (known_there, consuming) = visit.find_capture(reader)?;
+    let captured = captured_by(consuming)?;
+    // The handles of default streams are the same in each context.
+    let same = reader.handle == producer.handle
+        && match (known_here, known_there) {
+            (Some(here), Some(there)) => here.enter == there.enter,
+            _ => false,
+        };
     if same && consumer == Consumer::Legacy {
         return Ok(own.into());
     }
 
-    match (producing, consuming) {
+    match (producing, captured) {
         (Some(_), None) => capturing("the producer's stream captures and the consumer's does not"),
         (Some(own), Some(other)) if own != other => {
             capturing("the streams of producer and consumer belong to two captures")
         }
         (None, Some(_)) => {
+            let here = visit.locate(producer, known_here, capture)?;
+            let there = visit.locate(reader, known_there, consuming)?;
             visit.enter(here.enter)?;
             visit.synchronize(producer.handle)?;
             visit.enter(there.enter)?;
@@ -100,6 +109,9 @@ pub(crate) fn order(
             Ok(visit.captured(reader.handle, then))
         }
         (Some(_), Some(_)) => {
+            let here = visit.locate(producer, known_here, capture)?;
+            let there = visit.locate(reader, known_there, consuming)?;
+            visit.enter(there.enter)?;
             let after = visit.captured(reader.handle, Release::AfterAll(Some(there.whole)));
             if !same {
                 visit.join_capture((here, producer.handle), (there, reader.handle))?;
@@ -107,11 +119,10 @@ pub(crate) fn order(
             Ok(after)
         }
         (None, None) => {
-            let release = Release::behind(&visit, consumer, there)?;
+            let (there, id) = visit.identify(reader, known_there)?;
+            let release = Release::behind(&visit, consumer, there, id)?;
             if !same {
-                visit.enter(here.enter)?;
-                let event = visit.event()?;
-                visit.record(&event, producer.handle)?;
+                let event = visit.end_of(producer, known_here)?;
                 visit.enter(there.enter)?;
                 visit.wait(reader.handle, &event)?;
             }
@@ -131,12 +142,16 @@ fn unpending(device: Device, api: StreamApi, consumer: Consumer) -> Result<After
         return Ok(Release::AfterAll(None).into());
     };
     let visit = driver.visit(device)?;
-    let (there, capture) = visit.find(reader)?;
+    let (known, capture) = visit.find_capture(reader)?;
     if let Capture::Yes(_) = capture {
+        let there = visit.locate(reader, known, capture)?;
+        visit.enter(there.enter)?;
         let then = Release::AfterAll(Some(there.whole));
         return Ok(visit.captured(reader.handle, then));
     }
-    let release = Release::behind(&visit, consumer, there)?;
+    let (there, id) = visit.identify(reader, known)?;
+    visit.enter(there.enter)?;
+    let release = Release::behind(&visit, consumer, there, id)?;
     if capture == Capture::No {
         look_after(&visit, release, reader, api);
     }

@@ -42,8 +42,11 @@ use crate::{Device, Error, device::StreamApi, memory::counted::Counted};
 mod lists;
 #[cfg(all(test, loom))]
 mod models;
+mod retained;
 
 use lists::{Key, OPEN, lists, read};
+pub(super) use retained::has_room;
+pub use retained::{Retained, captured, limit, retained};
 
 /// How many owners may wait for no event, and how many bytes of theirs, before their contexts are recorded.
 const MANY: usize = 64;
@@ -69,32 +72,6 @@ impl Drop for Waiting {
 
 /// What [`OPEN`] was when the contexts were last recorded. What was left then cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-
-/// How much of that there may be.
-static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];
-
-/// How many owners, and how many bytes of theirs, may wait for consumers whose streams nobody has named again, in the whole
-/// process. Unsaid it is 2²⁰ owners, and any number of bytes. An export to a device's stream fails where there are as many
-/// ([`Error::TooManyWait`]), until [`collect`] has freed some.
-///
-/// Memory that two owners share counts twice, so for bytes only the program knows a limit.
-///
-/// ```
-/// dlpack_core::stream::limit(1 << 20, 8 << 30);
-/// ```
-pub fn limit(owners: usize, bytes: usize) {
-    LIMIT[0].store(owners, Ordering::Relaxed);
-    LIMIT[1].store(bytes, Ordering::Relaxed);
-}
-
-/// That there are fewer.
-pub(super) fn has_room() -> Result<(), Error> {
-    let ([owners, bytes], limit) = (read(&OPEN), read(&LIMIT));
-    match owners < limit[0] && bytes < limit[1] {
-        true => Ok(()),
-        false => Err(Error::TooManyWait { owners, bytes }),
-    }
-}
 
 /// Whether this is a child of the process in which an owner waited first: it can use neither the driver nor the lists,
 /// which another thread may have locked when it was made.
@@ -242,8 +219,8 @@ pub(super) fn note(
         return Ok(());
     }
     let recorded = || {
-        let event = visit.event()?;
-        visit.record(&event, stream)?;
+        let mut event = visit.event()?;
+        visit.record(&mut event, stream)?;
         visit.lasting(event)
     };
     let event = recorded();
@@ -349,13 +326,15 @@ fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
     wake();
 }
 
-/// Some context that is current while such owners are worked on: their events cannot be asked or destroyed without. `None`
-/// where there are none.
+/// A visit with a current context and a relaxed capture mode, in which such owners are worked on: their events cannot be queried
+/// or destroyed without a context. `None` where there are no such owners, or the driver fails.
 fn base<'a>(api: StreamApi, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
     let first = owners.into_iter().find(|one| one.is_of(api))?;
     let visit = driver(api).ok()?;
     let visit = visit.visit(first.freeing.origin.device).ok()?;
     visit.enter(visit.primary().ok()?.enter).ok()?;
+    // Once for all owners that are worked on.
+    visit.relax().ok()?;
     Some(visit)
 }
 
@@ -442,8 +421,8 @@ fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error
     if visit.capture(0)? != Capture::No {
         return capturing("a context cannot be recorded while a stream captures");
     }
-    let event = visit.event()?;
-    if !visit.record_all(&event)? {
+    let mut event = visit.event()?;
+    if !visit.record_all(&mut event)? {
         return visit.synchronize_all().map(|()| None);
     }
     visit.lasting(event).map(Some)
@@ -479,66 +458,6 @@ pub fn collect() -> usize {
         }
     }
     lists().waiting().count()
-}
-
-/// What is kept of tensors that were dropped, as their consumers may still be at work.
-///
-/// ```
-/// let kept = dlpack_core::stream::retained();
-/// assert_eq!((kept.owners, kept.bytes), (0, 0));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Retained {
-    /// All owners that are kept.
-    pub owners: usize,
-    /// How many bytes of memory their tensors reach; what two of them share counts twice.
-    pub bytes: usize,
-    /// Those of them that only an export to the same stream or [`collect`] can free: the end of their consumers' work is
-    /// not known.
-    pub open: usize,
-    /// Those of them that a graph holds ([`captured`]).
-    pub captured: usize,
-    /// Further owners, which some thread is dropping at this moment or asks the driver about.
-    pub in_progress: usize,
-}
-
-/// What is kept of tensors that were dropped, as their consumers may still be at work.
-///
-/// ```
-/// assert_eq!(dlpack_core::stream::retained(), Default::default());
-/// ```
-#[must_use]
-pub fn retained() -> Retained {
-    if is_forked() {
-        return Retained::default();
-    }
-    let lists = lists();
-    let all = || lists.waiting().chain(&lists.graphs);
-    let graphs = lists.graphs.iter().filter(|one| one.is_in_graph());
-    Retained {
-        owners: all().count(),
-        bytes: all().fold(0, |sum, one| sum.saturating_add(one.freeing.bytes)),
-        open: lists.open.iter().map(|(_, owners)| owners.len()).sum(),
-        captured: graphs.count(),
-        in_progress: EXISTING
-            .load(Ordering::SeqCst)
-            .saturating_sub(all().count()),
-    }
-}
-
-/// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
-/// has let go of the tensor.
-///
-/// When such a graph is destroyed, and everything that was made of it, its owners wait for their consumers alone, and are
-/// dropped by [`collect`]. CUDA before 11.3 cannot tell; then they stay until [`release_captured`].
-///
-/// ```
-/// assert_eq!(dlpack_core::stream::captured(), 0);
-/// ```
-#[must_use]
-pub fn captured() -> usize {
-    retained().captured
 }
 
 /// Drops the owners of data that was read in captures, as [`collect`] does: what is running still is not waited for.

@@ -92,7 +92,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::streams::{
         Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collect_and_wait,
-        collect_in_background, collector, release_captured,
+        collect_in_background, collector, release_captured, spare_events,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
