@@ -20,12 +20,14 @@
 //! | `read` | what any array can be asked |
 //! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::cut` |
 //! | `write` | arrays that may be written |
+//! | `in_place` | changes elements where they lie: by cache lines, or by blocks |
 //! | `view` | the two that own their tensor, or what else keeps the memory |
 //! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
 #![expect(unsafe_code, reason = "says which addresses threads may share")]
 
 pub(crate) mod cut;
 pub(crate) mod found;
+pub(crate) mod in_place;
 pub(crate) mod rank;
 pub(crate) mod read;
 pub(crate) mod view;

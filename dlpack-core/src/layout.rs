@@ -16,11 +16,13 @@
 //! | `shape_strides` | shape and strides of one tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether two meet |
 //! | `span` | the bytes of a strided array in memory, and whether two arrays may share one |
+//! | `memory_order` | the axes in the order in which elements lie in memory |
 //! | `cut` | parts of a layout: slices, single indices, other axes |
 
 pub(crate) mod cut;
 pub(crate) mod dims;
 pub(crate) mod extent;
+pub(crate) mod memory_order;
 pub(crate) mod shape;
 pub(crate) mod shape_strides;
 pub(crate) mod span;

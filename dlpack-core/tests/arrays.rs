@@ -137,6 +137,31 @@ fn places(start: usize, itemsize: usize, axes: &[(usize, i64)]) -> Vec<usize> {
         .collect()
 }
 
+/// Strides without gaps, but in any order of the axes and in any direction, where the last few are an element's own; the item
+/// whose index is zero everywhere, and the number of items.
+fn packed_in_some_order(
+    dice: &mut Dice,
+    shape: &[usize],
+    trailing: usize,
+) -> (Vec<i64>, usize, usize) {
+    let mut order: Vec<usize> = (0..shape.len() - trailing).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, dice.below(last + 1));
+    }
+    order.splice(0..0, shape.len() - trailing..shape.len());
+    order[..trailing].reverse();
+    let (mut strides, mut start, mut len) = (vec![0; shape.len()], 0, 1);
+    for (position, axis) in order.into_iter().enumerate() {
+        strides[axis] = len as i64;
+        if position >= trailing && dice.below(4) == 0 {
+            strides[axis] = -strides[axis];
+            start += shape[axis].saturating_sub(1) * len;
+        }
+        len *= shape[axis];
+    }
+    (strides, if len == 0 { 0 } else { start }, len)
+}
+
 /// The bytes of elements.
 fn bytes<T: Plain>(elements: &[T]) -> Vec<u8> {
     // SAFETY: plain numbers are their bytes.
@@ -332,9 +357,18 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
         3 => {
             // From an array of other strides.
             let shape: Vec<i64> = case.shape.iter().map(|&extent| extent as i64).collect();
-            other = bytes(&elements);
-            other.push(0);
-            let foreign = Foreign::new(other.as_mut_ptr(), dtype, &shape);
+            let (strides, start, len) = packed_in_some_order(dice, &case.shape, trailing.len());
+            other = vec![0; (len + 1) * case.itemsize];
+            let axes: Vec<_> = case.shape.iter().copied().zip(strides.clone()).collect();
+            let items = bytes(&elements);
+            for (place, item) in crate::places(start * case.itemsize, case.itemsize, &axes)
+                .into_iter()
+                .zip(items.chunks(case.itemsize))
+            {
+                other[place..place + case.itemsize].copy_from_slice(item);
+            }
+            let data = other.as_mut_ptr().wrapping_add(start * case.itemsize);
+            let foreign = Foreign::new(data, dtype, &shape).strides(&strides);
             // SAFETY: all items lie in the memory, which outlives it.
             let from = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
             array

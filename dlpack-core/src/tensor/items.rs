@@ -209,12 +209,12 @@ impl<'a> Positions<'a> {
     }
 
     #[inline]
-    fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.here + self.runs.rest
     }
 
     /// What is left of a run: where it goes on, and how many there are.
-    fn next_run(&mut self) -> Option<(isize, usize)> {
+    pub(crate) fn next_run(&mut self) -> Option<(isize, usize)> {
         if self.here == 0 && !self.turn(1) {
             return None;
         }
@@ -242,6 +242,56 @@ impl<'a> Positions<'a> {
         };
         (self.at, self.here) = (start, self.runs.len);
         true
+    }
+
+    /// Whether the items of each run are contiguous elements of `T`, and have so many bytes or more.
+    pub(crate) fn has_runs_of<T: Plain>(&self, bytes: usize) -> bool {
+        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
+        self.are_contiguous(scalars) && self.runs.len * size_of::<T>() >= bytes
+    }
+
+    /// Copies the next elements to a block, as many as there are and as it has room for; returns how many. Others may write
+    /// them meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// Elements of a viewed tensor lie at these positions from `data`; `block` has room for [`Block::ROOM`], and nobody else
+    /// has it.
+    pub(crate) unsafe fn load<T: Plain>(&mut self, data: *mut u8, block: *mut T) -> usize {
+        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
+        let (to, room) = (block.cast(), Block::<T>::ROOM);
+        // SAFETY: the caller's promises; an element is so many scalars, which the positions count.
+        unsafe { self.fill(data, scalars, to, room, true) }
+    }
+
+    /// Writes the next `count` elements. Others may read and write them meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// That many elements of a viewed tensor lie at these positions from `data`, and may be written as `memory/atomic.rs`
+    /// does; `values` has as many, which nobody writes.
+    pub(crate) unsafe fn store<T: Plain>(&mut self, data: *mut u8, values: *const T, count: usize) {
+        let mut values = values.cast::<u8>();
+        let mut left = count;
+        while left > 0 && (self.here > 0 || self.turn(1)) {
+            let items = self.here.min(left);
+            let place = data.wrapping_offset(self.at);
+            if self.pitch == size_of::<T>() as isize {
+                let bytes = items * size_of::<T>();
+                // SAFETY: the caller's elements, contiguous on both sides.
+                unsafe { atomic::store(values, place, bytes, align_of::<T>()) };
+            } else {
+                for index in 0..items {
+                    let (from, far) = (index * size_of::<T>(), self.pitch * index as isize);
+                    let (from, to) = (values.wrapping_add(from), place.wrapping_offset(far));
+                    // SAFETY: one of the caller's elements.
+                    unsafe { atomic::store(from, to, size_of::<T>(), align_of::<T>()) };
+                }
+            }
+            values = values.wrapping_add(items * size_of::<T>());
+            left -= items;
+            self.pass(items);
+        }
     }
 
     /// Copies the next items to where nobody else writes, as many as there are and as there is room for; returns how many.

@@ -1,0 +1,248 @@
+//! Loops over typed arrays: lengths and addresses around those of a cache line, functions that panic, memory that overlaps.
+
+#![expect(unsafe_code, reason = "makes foreign tensors by hand")]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "small numbers, and random ones of which a part will do"
+)]
+
+mod made;
+
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
+use dlpack_core::abi::DLDataType;
+use dlpack_core::array::{View, ViewMut};
+use dlpack_core::element::Plain;
+use dlpack_core::{DLPack, Managed};
+use made::{BOOL, F32, Foreign, I32, U8, dtype};
+
+const U16: DLDataType = dtype(1, 16, 1);
+const U64: DLDataType = dtype(1, 64, 1);
+
+/// A shared tensor at any address.
+fn import(data: *mut u8, dtype: DLDataType, shape: &[usize], trailing: &[usize]) -> Managed {
+    let shape: Vec<i64> = shape
+        .iter()
+        .chain(trailing)
+        .map(|&extent| extent as i64)
+        .collect();
+    let foreign = Foreign::new(data, dtype, &shape);
+    // SAFETY: a good tensor; each test keeps its memory for longer.
+    unsafe { Managed::from_raw(foreign.versioned()) }
+        .unwrap()
+        .shared()
+}
+
+fn bytes<T: Plain>(elements: &[T]) -> Vec<u8> {
+    // SAFETY: plain numbers are their bytes.
+    unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) }
+        .to_vec()
+}
+
+/// Bytes that are all different from their neighbours.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|index| (index * 37 + index / 256) as u8)
+        .collect()
+}
+
+/// Lengths and offsets to test: all near the size of a line, fewer under Miri.
+fn lengths() -> impl Iterator<Item = usize> {
+    let (few, many) = if cfg!(miri) {
+        (0..3, vec![17, 70])
+    } else {
+        (0..150, vec![600, 4099])
+    };
+    few.chain(many)
+}
+
+fn offsets() -> impl Iterator<Item = usize> {
+    (0..18).step_by(if cfg!(miri) { 7 } else { 1 })
+}
+
+type Write<'a, T> = &'a mut dyn FnMut(&mut ViewMut<T, [i64; 1]>);
+
+/// Writes to contiguous elements at any address by each method, and compares all of the memory.
+fn writes<T: Plain>(dtype: DLDataType, trailing: &[usize], change: fn(T) -> T) {
+    // A multiple of 64 bytes, so that the offsets are all there are.
+    #[repr(align(64))]
+    struct Aligned([u8; 1 << 17]);
+    let mut memory = Box::new(Aligned([0; 1 << 17]));
+    let mut source = Box::new(Aligned([0; 1 << 17]));
+    for len in lengths() {
+        for offset in offsets() {
+            let (begin, size) = (64 + offset, len * size_of::<T>());
+            let all = begin + size + 64;
+            let mut check = |what: &str, values: &[u8], write: Write<'_, T>| {
+                let before = pattern(all);
+                memory.0[..all].copy_from_slice(&before);
+                let data = memory.0.as_mut_ptr().wrapping_add(begin);
+                let mut array = ViewMut::new(import(data, dtype, &[len], trailing)).unwrap();
+                write(&mut array);
+                drop(array);
+                let mut expected = before;
+                expected[begin..begin + size].copy_from_slice(values);
+                assert!(memory.0[..all] == expected, "{what} of {len} at {offset}");
+            };
+            let old = pattern(all);
+            let mut old_elements: Vec<T> = Vec::with_capacity(len);
+            // SAFETY: room for `len` elements, of which any bytes are one.
+            unsafe {
+                core::ptr::copy_nonoverlapping(
+                    old.as_ptr().wrapping_add(begin),
+                    old_elements.as_mut_ptr().cast(),
+                    size,
+                )
+            };
+            // SAFETY: written right above.
+            unsafe { old_elements.set_len(len) };
+            let new: Vec<T> = old_elements
+                .iter()
+                .map(|&element| change(element))
+                .collect();
+            check("update", &bytes(&new), &mut |array| array.update(change));
+            let mut seen = Vec::new();
+            check("order of update", &bytes(&new), &mut |array| {
+                array.update(|element| {
+                    seen.push(element);
+                    change(element)
+                });
+            });
+            assert_eq!(bytes(&seen), bytes(&old_elements), "{len} at {offset}");
+            if let Some(&first) = new.first() {
+                check("fill", &bytes(&vec![first; len]), &mut |array| {
+                    array.fill(first)
+                });
+            }
+            check("copy_from_slice", &bytes(&new), &mut |array| {
+                array.copy_from_slice(&new).unwrap()
+            });
+            for skew in [offset, 0, 3] {
+                source.0[64 + skew..64 + skew + size].copy_from_slice(&bytes(&new));
+                let data = source.0.as_mut_ptr().wrapping_add(64 + skew);
+                let from = View::<T, [i64; 1]>::new(import(data, dtype, &[len], trailing)).unwrap();
+                check("copy_from", &bytes(&new), &mut |array| {
+                    array.copy_from(&from).unwrap()
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_of_every_length_and_address() {
+    writes::<u8>(U8, &[], |x| x.wrapping_mul(3).wrapping_add(1));
+    writes::<u16>(U16, &[], |x| x.wrapping_mul(3).wrapping_add(1));
+    writes::<i32>(I32, &[], |x| x.wrapping_mul(3).wrapping_add(1));
+    writes::<u64>(U64, &[], |x| x.wrapping_mul(3).wrapping_add(1));
+    writes::<[u8; 3]>(U8, &[3], |[a, b, c]| [b, c, a]);
+    writes::<[u8; 4]>(U8, &[4], |[a, b, c, d]| [b, c, d, a]);
+    writes::<[u64; 3]>(U64, &[3], |[a, b, c]| [b, c, a]);
+    writes::<[u32; 4]>(dtype(1, 32, 1), &[4], |[a, b, c, d]| [b, c, d, a]);
+}
+
+/// A function that panics leaves each element as it was, or as the function made it.
+#[test]
+fn a_panic_leaves_old_or_new_elements() {
+    let len = if cfg!(miri) { 60 } else { 300 };
+    for offset in [0, 1, 5] {
+        for at in (0..len).step_by(if cfg!(miri) { 17 } else { 1 }) {
+            let mut memory: Vec<u16> = (0..len as u16 + 5).collect();
+            let data = memory.as_mut_ptr().wrapping_add(offset).cast();
+            let mut array = ViewMut::<u16, [i64; 1]>::new(import(data, U16, &[len], &[])).unwrap();
+            let mut calls = 0;
+            let update = AssertUnwindSafe(|| {
+                array.update(|element| {
+                    assert!(calls < at, "as planned");
+                    calls += 1;
+                    element + 1000
+                });
+            });
+            catch_unwind(update).unwrap_err();
+            drop(array);
+            let mut changed = 0;
+            for (index, &element) in memory.iter().enumerate() {
+                let old = index as u16;
+                let is_new = element == old + 1000;
+                assert!(element == old || is_new, "{element} at {index}");
+                assert!(!is_new || (offset..offset + at).contains(&index));
+                changed += usize::from(is_new);
+            }
+            // What was written before the line or block of the panic is there.
+            assert!(at - changed < 1024, "{changed} of {at}");
+        }
+    }
+}
+
+/// The bytes of bools may be any, and a function is called with values.
+#[test]
+fn updates_of_many_bools() {
+    let mut memory = pattern(200);
+    let old = memory.clone();
+    let data = memory.as_mut_ptr();
+    let mut array = ViewMut::<bool, [i64; 1]>::new(import(data, BOOL, &[200], &[])).unwrap();
+    array.update(|flag| flag);
+    drop(array);
+    let expected: Vec<u8> = old.iter().map(|&byte| u8::from(byte != 0)).collect();
+    assert_eq!(memory, expected);
+    // A copy of them is one of values too.
+    let mut bytes = vec![7_u8; 200];
+    let from = View::<bool, [i64; 1]>::new(import(bytes.as_mut_ptr(), BOOL, &[200], &[])).unwrap();
+    let mut array = ViewMut::<bool, [i64; 1]>::new(import(data, BOOL, &[200], &[])).unwrap();
+    array.copy_from(&from).unwrap();
+    drop(array);
+    assert_eq!(memory, [1; 200]);
+}
+
+/// What is copied between ranges that overlap was there before, or was copied there.
+#[test]
+fn copies_between_ranges_that_overlap() {
+    let len = if cfg!(miri) { 100 } else { 3000 };
+    for distance in [0_usize, 1, 3, 4, 8, 16, 20, 64, 400] {
+        for forwards in [true, false] {
+            let mut memory: Vec<u32> = (0..(len + distance) as u32).collect();
+            let start = memory.as_mut_ptr();
+            let [from, to] = if forwards {
+                [distance, 0]
+            } else {
+                [0, distance]
+            }
+            .map(|offset| start.wrapping_add(offset).cast::<u8>());
+            let u32s = dtype(1, 32, 1);
+            let from = View::<u32, [i64; 1]>::new(import(from, u32s, &[len], &[])).unwrap();
+            let mut to = ViewMut::<u32, [i64; 1]>::new(import(to, u32s, &[len], &[])).unwrap();
+            to.copy_from(&from).unwrap();
+            drop((from, to));
+            for (index, &element) in memory.iter().enumerate() {
+                let far = if forwards {
+                    (element as usize).checked_sub(index)
+                } else {
+                    index.checked_sub(element as usize)
+                };
+                let far = far.expect("copied in the other direction");
+                assert!(
+                    far.checked_rem(distance).is_none_or(|rest| rest == 0),
+                    "{element} at {index}"
+                );
+            }
+        }
+    }
+}
+
+/// No element, no axis, an element without bytes.
+#[test]
+fn loops_over_nothing() {
+    let mut none =
+        ViewMut::<f32, [i64; 2]>::new(import(core::ptr::null_mut(), F32, &[0, 3], &[])).unwrap();
+    none.update(|_| unreachable!("there is none"));
+    none.fill(1.0);
+    let other = View::<f32, [i64; 2]>::new(vec![[0.0_f32; 3]; 0].into_dlpack().unwrap()).unwrap();
+    none.copy_from(&other).unwrap();
+    let mut one = 2.0_f32;
+    let data = (&raw mut one).cast();
+    let mut array = ViewMut::<f32, [i64; 0]>::new(import(data, F32, &[], &[])).unwrap();
+    array.update(|element| element + 1.0);
+    drop(array);
+    assert_eq!(one, 3.0);
+}
