@@ -16,6 +16,7 @@
 //! | `accessors` | what can be asked of any tensor; described ones have the same |
 //! | `view` | the elements as a slice or a vector, in the order and type that is asked for; and the copy of all items, by `memory::gather` or `memory::atomic` |
 //! | `items` | the elements one by one, in atomic words where others write |
+//! | `mapped` | collects items by batches, after a function or without |
 //! | `numbers` | the items as numbers, whatever their type |
 
 pub(crate) mod accessors;
@@ -23,9 +24,11 @@ pub(crate) mod c_struct;
 pub(crate) mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;
+pub(crate) mod mapped;
 pub(crate) mod numbers;
 pub(crate) mod view;
 
 pub use items::Items;
 pub use managed::Managed;
+pub use mapped::Mapped;
 pub use view::TensorRef;

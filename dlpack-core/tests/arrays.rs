@@ -176,6 +176,37 @@ fn same<T: Plain + PartialEq + core::fmt::Debug, L: Rank>(array: &Array<T, L>, e
     assert_eq!(bytes(&elements), expected);
     assert_eq!(bytes(&array.iter().collect::<Vec<_>>()), expected);
     assert_eq!(array.iter().len(), elements.len());
+    // By `collect` of items and of results, from the start and from the middle, and by `next`.
+    let mut calls = 0;
+    let counted = array.iter().map(|element| {
+        calls += 1;
+        (calls - 1, element)
+    });
+    let counted: Vec<(usize, T)> = counted.collect();
+    assert!(counted.iter().map(|&(call, _)| call).eq(0..elements.len()));
+    assert!(
+        counted
+            .iter()
+            .map(|&(_, element)| element)
+            .eq(elements.iter().copied())
+    );
+    let mut items = array.iter();
+    for skipped in [1, 2, 61] {
+        items.nth(skipped - 1);
+    }
+    let rest: Vec<T> = items.clone().collect();
+    assert!(rest.iter().copied().eq(elements.iter().copied().skip(64)));
+    assert!(
+        items
+            .clone()
+            .map(|element| element)
+            .eq(elements.iter().copied().skip(64))
+    );
+    let mut folded = Vec::new();
+    items
+        .map(|element| element)
+        .for_each(|element| folded.push(element));
+    assert_eq!(folded, rest);
     // By folds, from the start and from the middle.
     let mut folded = Vec::new();
     array.iter().for_each(|element| folded.push(element));

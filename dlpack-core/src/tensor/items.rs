@@ -7,7 +7,8 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
-use crate::memory::{atomic, gather::gather};
+use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
+use crate::memory::gather::gather;
 
 /// The items of a tensor, in row-major order of their indices.
 ///
@@ -86,6 +87,47 @@ impl<S: Plain> Iterator for Items<'_, S> {
             }
         }
         result
+    }
+}
+
+impl<S: Plain> Items<'_, S> {
+    /// If the items that are left are contiguous, and lines of them can be loaded: how many come before the first line, and
+    /// where that is.
+    #[inline]
+    pub(super) fn find_lines(&self) -> Option<(usize, *const u8)> {
+        let next = self.data.wrapping_offset(self.positions.at);
+        let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
+        let bytes = size_of::<S>();
+        let is_contiguous = self.positions.runs.rest == 0 && self.positions.pitch == bytes as isize;
+        let fits = is_contiguous && LINE % bytes == 0 && front % bytes == 0;
+        fits.then(|| (front / bytes, next.wrapping_add(front).cast_const()))
+    }
+
+    /// Passes over items.
+    pub(super) fn skip_items(&mut self, count: usize) {
+        if let Some(last) = count.checked_sub(1) {
+            self.positions.nth(last);
+        }
+    }
+
+    /// Loads the next `count` items into the front of an array, where they are values.
+    #[inline(never)]
+    pub(super) fn load_batch<const N: usize>(&mut self, count: usize) -> [MaybeUninit<S>; N] {
+        let mut batch = [const { MaybeUninit::<S>::uninit() }; N];
+        let to = batch.as_mut_ptr().cast::<S>();
+        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        let mut done = 0;
+        while done < count {
+            let (from, shared) = (self.data, self.shared);
+            let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
+            // SAFETY: the items of the tensor are `scalars` of those that the positions count; there is room for `N`.
+            let more = unsafe { (self.positions).fill(from, scalars, to, room, shared) };
+            assert!(more > 0, "as many items as the positions count");
+            done += more;
+        }
+        // SAFETY: so many were written right above.
+        unsafe { make_values(to, count) };
+        batch
     }
 }
 
