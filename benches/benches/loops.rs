@@ -35,6 +35,7 @@ fn main() {
     ] {
         in_place(bytes, size, &mut row);
         collected(bytes, size, &mut row);
+        reduced(bytes, size, &mut row);
     }
     rows(&mut row);
     strided(&mut row);
@@ -102,6 +103,45 @@ fn in_place(bytes: usize, size: &str, row: Row<'_>) {
                 .iter_mut()
                 .for_each(|x| *x = 255 - *x)
         },
+    );
+}
+
+/// One number, beside ndarray's methods and loops over a slice; `benches/python` has the rows beside NumPy.
+fn reduced(bytes: usize, size: &str, row: Row<'_>) {
+    let slice: Vec<u8> = (0..=250).cycle().take(bytes).collect();
+    let ours = view(&slice, [bytes]);
+    row(
+        format!("max(), u8, {size}"),
+        &mut || _ = black_box(black_box(&ours).max()),
+        &mut || _ = black_box(black_box(&slice).iter().copied().max()),
+    );
+    row(
+        format!("sum(), u8, {size}"),
+        &mut || _ = black_box(black_box(&ours).sum()),
+        &mut || _ = black_box(black_box(&slice).iter().map(|&x| u64::from(x)).sum::<u64>()),
+    );
+    let slice = vec![0.5_f32; bytes / 4];
+    let ours = view(&slice, [slice.len()]);
+    let peer = ArrayD::from_shape_vec(vec![slice.len()], slice.clone()).expect("one axis");
+    row(
+        format!("sum(), f32, {size}"),
+        &mut || _ = black_box(black_box(&ours).sum()),
+        &mut || _ = black_box(black_box(&peer).sum()),
+    );
+    row(
+        format!("max(), f32, {size}"),
+        &mut || _ = black_box(black_box(&ours).max()),
+        &mut || _ = black_box(black_box(&slice).iter().copied().fold(f32::MIN, f32::max)),
+    );
+    let other = view(&slice, [slice.len()]);
+    let peer = peer
+        .into_dimensionality::<ndarray::Ix1>()
+        .expect("one axis");
+    let second = peer.clone();
+    row(
+        format!("dot(), f32, {size}"),
+        &mut || _ = black_box(black_box(&ours).dot(black_box(&other))),
+        &mut || _ = black_box(black_box(&peer).dot(black_box(&second))),
     );
 }
 
@@ -250,6 +290,16 @@ fn strided(row: Row<'_>) {
         "iter().sum(), a[:, ::2]".into(),
         &mut || _ = black_box(black_box(&second).iter().sum::<f32>()),
         &mut || _ = black_box(black_box(&steps).iter().sum::<f32>()),
+    );
+    row(
+        "sum(), transposed".into(),
+        &mut || _ = black_box(black_box(&ours).transpose().sum()),
+        &mut || _ = black_box(black_box(&peer).t().sum()),
+    );
+    row(
+        "sum(), a[:, ::2]".into(),
+        &mut || _ = black_box(black_box(&second).sum()),
+        &mut || _ = black_box(black_box(&steps).sum()),
     );
     row(
         "update, transposed".into(),

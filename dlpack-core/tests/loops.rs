@@ -6,15 +6,17 @@
     reason = "small numbers, and random ones of which a part will do"
 )]
 
+mod dice;
 mod made;
 
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
+use dice::Dice;
 use dlpack_core::abi::DLDataType;
 use dlpack_core::array::{View, ViewMut};
 use dlpack_core::element::Plain;
-use dlpack_core::{DLPack, Managed};
+use dlpack_core::{DLPack, Error, Managed};
 use made::{BOOL, F32, Foreign, I32, U8, dtype};
 
 const U16: DLDataType = dtype(1, 16, 1);
@@ -200,6 +202,202 @@ fn collects_of_many_bools() {
         300
     );
     drop(array);
+}
+
+/// Compares reductions with plain loops, for numbers that are added without rounding.
+macro_rules! check_reductions {
+    ($array:expr, $other:expr, $number:ident, $sum:ident, $add:expr, $multiply:expr) => {{
+        let (array, other) = (&$array, &$other);
+        let (mut sum, mut dot) = (0 as $sum, 0 as $sum);
+        let (mut least, mut most) = (None::<$number>, None::<$number>);
+        for (a, b) in array.iter().zip(other.iter()) {
+            sum = $add(sum, a as $sum);
+            dot = $add(dot, $multiply(a as $sum, b as $sum));
+            least = Some(least.map_or(a, |least| if a < least { a } else { least }));
+            most = Some(most.map_or(a, |most| if a > most { a } else { most }));
+        }
+        assert_eq!(array.sum(), sum, "sum of {array:?}");
+        assert_eq!(array.min(), least, "min of {array:?}");
+        assert_eq!(array.max(), most, "max of {array:?}");
+        assert_eq!(
+            array.dot(other).unwrap(),
+            dot,
+            "dot of {array:?}, {other:?}"
+        );
+        assert_eq!(
+            other.dot(array).unwrap(),
+            dot,
+            "dot of {other:?}, {array:?}"
+        );
+    }};
+}
+
+macro_rules! reductions {
+    ($($number:ident: $code:literal, $sum:ident, $add:expr, $multiply:expr;)*) => {$({
+        const SIZE: usize = size_of::<$number>();
+        let kind = dtype($code, 8 * SIZE as u8, 1);
+        let mut dice = Dice(SIZE as u64);
+        // Small numbers, so that sums of floats are exact; below, one that is larger or smaller than all.
+        let mut memory = vec![0_u8; 20_000 * SIZE];
+        let mut fill = |skew: usize| {
+            for at in (skew..memory.len() - SIZE).step_by(SIZE) {
+                let number = if $code == 1 { dice.below(50) as i64 } else { dice.between(-20, 20) };
+                memory[at..at + SIZE].copy_from_slice(&(number as $number).to_ne_bytes());
+            }
+            memory.as_mut_ptr()
+        };
+        for len in lengths() {
+            for offset in offsets() {
+                let data = fill(offset).wrapping_add(offset);
+                let of = |data| View::<$number, [i64; 1]>::new(import(data, kind, &[len], &[])).unwrap();
+                let array = of(data);
+                check_reductions!(array, array, $number, $sum, $add, $multiply);
+                check_reductions!(array, of(data.wrapping_add(SIZE)), $number, $sum, $add, $multiply);
+                check_reductions!(array, of(data.wrapping_add(16)), $number, $sum, $add, $multiply);
+                // The extremes at any place.
+                if len > 0 && !cfg!(miri) {
+                    let at = data.cast::<$number>().wrapping_add((offset * 31) % len);
+                    for extreme in [$number::MAX, $number::MIN] {
+                        // SAFETY: an element of the array, which nobody else uses.
+                        let old = unsafe { at.read_unaligned() };
+                        // SAFETY: as above.
+                        unsafe { at.write_unaligned(extreme) };
+                        let found = if extreme > 0 as $number { array.max() } else { array.min() };
+                        assert_eq!(found, Some(extreme));
+                        // SAFETY: as above.
+                        unsafe { at.write_unaligned(old) };
+                    }
+                }
+            }
+        }
+        // Other strides, of one array and of two.
+        for case in 0..if cfg!(miri) { 2 } else { 300 } {
+            let data = fill(0);
+            let mut dice = Dice(case);
+            let shape = core::array::from_fn::<usize, 3, _>(|_| 1 + dice.below(if cfg!(miri) { 4 } else { 25 }));
+            let mut draw = || {
+                let mut order = [0, 1, 2];
+                order.swap(dice.below(3), dice.below(3));
+                order.swap(0, dice.below(3));
+                let (mut strides, mut step, mut start) = ([0_i64; 3], 1 + dice.below(10) as i64 / 9, 0);
+                for axis in order {
+                    strides[axis] = step;
+                    step *= shape[axis] as i64;
+                    if dice.below(4) == 0 {
+                        start += strides[axis] * (shape[axis] as i64 - 1);
+                        strides[axis] = -strides[axis];
+                    }
+                }
+                let data = data.wrapping_add(start as usize % 20_000 * SIZE);
+                let shape = shape.map(|extent| extent as i64);
+                if step > 19_000 {
+                    return None;
+                }
+                let foreign = Foreign::new(data, kind, &shape).strides(&strides);
+                // SAFETY: all elements lie in the memory, which outlives the tensor.
+                let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+                let tensor = if dice.below(2) == 0 { tensor.shared() } else { tensor };
+                Some(View::<$number, [i64; 3]>::new(tensor).unwrap())
+            };
+            if let (Some(array), Some(other)) = (draw(), draw()) {
+                check_reductions!(array, other, $number, $sum, $add, $multiply);
+            }
+        }
+    })*};
+}
+
+#[test]
+fn reductions_are_those_of_plain_loops() {
+    let (add, multiply) = (u64::wrapping_add, u64::wrapping_mul);
+    let (add_signed, multiply_signed) = (i64::wrapping_add, i64::wrapping_mul);
+    reductions! {
+        u8: 1, u64, add, multiply;
+        f32: 2, f32, |a: f32, b: f32| a + b, |a: f32, b: f32| a * b;
+    }
+    if cfg!(miri) {
+        return;
+    }
+    reductions! {
+        i8: 0, i64, add_signed, multiply_signed;
+        u16: 1, u64, add, multiply;
+        i16: 0, i64, add_signed, multiply_signed;
+        u32: 1, u64, add, multiply;
+        i32: 0, i64, add_signed, multiply_signed;
+        u64: 1, u64, add, multiply;
+        i64: 0, i64, add_signed, multiply_signed;
+        f64: 2, f64, |a: f64, b: f64| a + b, |a: f64, b: f64| a * b;
+    }
+}
+
+#[test]
+fn sums_of_many_do_not_overflow_and_lose_few_digits() {
+    let len = if cfg!(miri) { 5000 } else { 300_000 };
+    let view = |tensor: Managed| tensor.shared();
+    let bytes = View::<u8, [i64; 1]>::new(view(vec![255_u8; len].into_dlpack().unwrap())).unwrap();
+    assert_eq!(bytes.sum(), 255 * len as u64);
+    assert_eq!(bytes.dot(&bytes), Ok(255 * 255 * len as u64));
+    let least = View::<i8, [i64; 1]>::new(view(vec![-128_i8; len].into_dlpack().unwrap())).unwrap();
+    assert_eq!(least.sum(), -128 * len as i64);
+    let words =
+        View::<u16, [i64; 1]>::new(view(vec![65_535_u16; len].into_dlpack().unwrap())).unwrap();
+    assert_eq!(words.sum(), 65_535 * len as u64);
+    let wrapped =
+        View::<u64, [i64; 1]>::new(view(vec![u64::MAX, 3].into_dlpack().unwrap())).unwrap();
+    assert_eq!(wrapped.sum(), 2);
+    let tenths =
+        View::<f32, [i64; 1]>::new(view(vec![0.1_f32; len].into_dlpack().unwrap())).unwrap();
+    let exact = f64::from(0.1_f32) * len as f64;
+    assert!(
+        (f64::from(tenths.sum()) / exact - 1.0).abs() < 1e-6,
+        "{} of {exact}",
+        tenths.sum()
+    );
+}
+
+/// NaN anywhere is the result; infinities are numbers.
+#[test]
+fn extremes_of_nan_and_infinity() {
+    for len in [1, 7, 16, 17, 64, 200, 700] {
+        for at in (0..len).step_by(if cfg!(miri) { 41 } else { 1 }) {
+            let mut numbers = vec![1.0_f32; len];
+            numbers[at] = f32::NAN;
+            let array = View::<f32, [i64; 1]>::new(numbers.clone().into_dlpack().unwrap()).unwrap();
+            assert!(
+                array.min().unwrap().is_nan() && array.max().unwrap().is_nan(),
+                "{at} of {len}"
+            );
+            assert!(array.sum().is_nan());
+            numbers[at] = f32::NEG_INFINITY;
+            let array = View::<f32, [i64; 1]>::new(numbers.clone().into_dlpack().unwrap()).unwrap();
+            assert_eq!(array.min(), Some(f32::NEG_INFINITY));
+            numbers.fill(f32::INFINITY);
+            let array = View::<f32, [i64; 1]>::new(numbers.into_dlpack().unwrap()).unwrap();
+            assert_eq!(
+                (array.min(), array.max()),
+                (Some(f32::INFINITY), Some(f32::INFINITY))
+            );
+        }
+    }
+}
+
+#[test]
+fn reductions_of_nothing_and_of_other_shapes() {
+    let none = View::<f32, [i64; 2]>::new(vec![[0.0_f32; 3]; 0].into_dlpack().unwrap()).unwrap();
+    assert_eq!(
+        (none.sum(), none.min(), none.max(), none.dot(&none)),
+        (0.0, None, None, Ok(0.0))
+    );
+    let other = View::<f32, [i64; 2]>::new(vec![[0.0_f32; 3]; 2].into_dlpack().unwrap()).unwrap();
+    assert!(matches!(
+        other.dot(&none),
+        Err(Error::Extent { axis: 0, .. })
+    ));
+    assert!(matches!(
+        other.dot(&other.reshape([6]).unwrap()),
+        Err(Error::Rank { .. })
+    ));
+    let repeated = View::<f32, [i64; 1]>::new(vec![2.0_f32].into_dlpack().unwrap()).unwrap();
+    assert_eq!(repeated.dot(&repeated), Ok(4.0));
 }
 
 /// A function that panics leaves each element as it was, or as the function made it.

@@ -179,7 +179,7 @@ pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
         let mut places = positions.clone();
         let count = if C::READS {
             // SAFETY: the caller's elements; `block` has room for so many, and is ours.
-            let count = unsafe { positions.load(data, values) };
+            let count = unsafe { positions.load(data, values, Block::<T>::ROOM) };
             // SAFETY: written right above.
             unsafe { make_values(values, count) };
             count
@@ -212,7 +212,7 @@ pub(super) unsafe fn copy_all<T: Plain>(
     let values = block.as_mut_ptr().cast::<T>();
     while sources.left() > 0 {
         // SAFETY: the caller's elements; `block` has room for so many, and is ours.
-        let count = unsafe { sources.load(from, values) };
+        let count = unsafe { sources.load(from, values, Block::<T>::ROOM) };
         // SAFETY: written right above.
         unsafe { make_values(values, count) };
         // SAFETY: the caller's elements, as many as were written to `block`.

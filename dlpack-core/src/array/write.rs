@@ -12,7 +12,6 @@ use crate::element::Plain;
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic;
 use crate::tensor::items::Positions;
-use crate::tensor::view::same_extent;
 
 /// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
 ///
@@ -129,14 +128,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     ///
     /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
     pub fn copy_from<M: Rank>(&mut self, other: &Array<T, M>) -> Result<(), Error> {
-        let (shape, others) = (self.shape.as_ref(), other.shape.as_ref());
-        if shape.len() != others.len() {
-            let (found, needed) = (others.len(), shape.len());
-            return Err(Error::Rank { found, needed });
-        }
-        for (axis, (&needed, &found)) in shape.iter().zip(others).enumerate() {
-            same_extent(axis, found, needed)?;
-        }
+        self.same_shape(other)?;
         if self.is_empty() {
             return Ok(());
         }
@@ -147,6 +139,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             unsafe { atomic::transfer(other.data, self.data, bytes, align_of::<T>()) };
             return Ok(());
         }
+        let shape = self.shape.as_ref();
         let strides = [self.strides.as_ref(), other.strides.as_ref()];
         if let Some(order) = MemoryOrder::new(shape, strides) {
             let [to, from] = [(0, self.data), (1, other.data)].map(|(array, data)| {

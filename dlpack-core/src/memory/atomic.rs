@@ -27,7 +27,7 @@ mod lines;
 
 pub(crate) use lines::{LINE, LINE_ALIGNMENT};
 
-use lines::{line, lines, shared_lines, wide};
+use lines::{line, lines, load_line_avx, shared_lines, wide};
 
 use core::mem::MaybeUninit;
 use core::ptr::copy_nonoverlapping;
@@ -291,6 +291,22 @@ pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment
 pub(crate) unsafe fn load_line(from: *const u8, to: *mut u8) {
     // SAFETY: the caller's promises.
     unsafe { line::<false>(from, to) }
+}
+
+/// Copies a line as [`load_line`] does; with `AVX`, in code that is compiled for processors with AVX.
+///
+/// # Safety
+///
+/// As [`load_line`]; with `AVX`, the processor has it.
+#[inline(always)]
+pub(crate) unsafe fn load_line_by<const AVX: bool>(from: *const u8, to: *mut u8) {
+    if AVX {
+        // SAFETY: the caller's promises.
+        unsafe { load_line_avx(from, to) }
+    } else {
+        // SAFETY: as above.
+        unsafe { line::<false>(from, to) }
+    }
 }
 
 /// Copies a line to memory that others may be reading and writing; no aligned number in it is torn.

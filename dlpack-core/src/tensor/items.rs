@@ -7,7 +7,7 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
-use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
+use crate::memory::atomic::{self, LINE_ALIGNMENT};
 use crate::memory::gather::gather;
 
 /// The items of a tensor, in row-major order of their indices.
@@ -99,7 +99,7 @@ impl<S: Plain> Items<'_, S> {
         let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
         let bytes = size_of::<S>();
         let is_contiguous = self.positions.runs.rest == 0 && self.positions.pitch == bytes as isize;
-        let fits = is_contiguous && LINE % bytes == 0 && front % bytes == 0;
+        let fits = is_contiguous && front % bytes == 0;
         fits.then(|| (front / bytes, next.wrapping_add(front).cast_const()))
     }
 
@@ -267,7 +267,7 @@ impl<'a> Positions<'a> {
 
     /// Passes over items of this run.
     #[inline(always)]
-    fn pass(&mut self, items: usize) {
+    pub(crate) fn pass(&mut self, items: usize) {
         self.at = (self.at).wrapping_add(self.pitch.wrapping_mul(items as isize));
         self.here -= items;
     }
@@ -292,18 +292,30 @@ impl<'a> Positions<'a> {
         self.are_contiguous(scalars) && self.runs.len * size_of::<T>() >= bytes
     }
 
-    /// Copies the next elements to a block, as many as there are and as it has room for; returns how many. Others may write
-    /// them meanwhile.
+    /// Where the next element of `T` lies, and how many elements are contiguous from there on; `None` if none is left, or if
+    /// they are not.
+    #[inline]
+    pub(crate) fn contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
+        let is_there = self.here > 0 || self.turn(1);
+        let is_contiguous = is_there && self.pitch == size_of::<T>() as isize;
+        is_contiguous.then_some((self.at, self.here))
+    }
+
+    /// Copies the next elements, one at least if one is left, and `room` at most; returns how many. Others may write them
+    /// meanwhile.
     ///
     /// # Safety
     ///
-    /// Elements of a viewed tensor lie at these positions from `data`; `block` has room for [`Block::ROOM`], and nobody else
-    /// has it.
-    pub(crate) unsafe fn load<T: Plain>(&mut self, data: *mut u8, block: *mut T) -> usize {
+    /// Elements of a viewed tensor lie at these positions from `data`; `to` has room for so many, and nobody else has it.
+    pub(crate) unsafe fn load<T: Plain>(
+        &mut self,
+        data: *mut u8,
+        to: *mut T,
+        room: usize,
+    ) -> usize {
         let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
-        let (to, room) = (block.cast(), Block::<T>::ROOM);
         // SAFETY: the caller's promises; an element is so many scalars, which the positions count.
-        unsafe { self.fill(data, scalars, to, room, true) }
+        unsafe { self.fill(data, scalars, to.cast(), room, true) }
     }
 
     /// Writes the next `count` elements. Others may read and write them meanwhile.

@@ -246,6 +246,53 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
     unsafe { words::<STORE, LARGEST>(from, to, LINE) }
 }
 
+/// Loads one line, as [`line`] does, in code for processors with AVX: there the instructions without it are slow.
+///
+/// # Safety
+///
+/// As [`load_line`](super::load_line); the processor has AVX.
+#[cfg(all(
+    target_arch = "x86_64",
+    target_feature = "sse2",
+    feature = "std",
+    not(miri)
+))]
+#[inline(always)]
+pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
+    use core::arch::x86_64::__m128i;
+    let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+    // SAFETY: the instructions read what the caller says may be read, and leave all else as it is; the processor has them.
+    unsafe {
+        core::arch::asm!(
+            "vmovdqa {a}, [{from}]",
+            "vmovdqa {b}, [{from} + 16]",
+            "vmovdqa {c}, [{from} + 32]",
+            "vmovdqa {d}, [{from} + 48]",
+            from = in(reg) from,
+            a = out(xmm_reg) a,
+            b = out(xmm_reg) b,
+            c = out(xmm_reg) c,
+            d = out(xmm_reg) d,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    // SAFETY: room for a line, at any address.
+    unsafe { to.cast::<[__m128i; 4]>().write_unaligned([a, b, c, d]) };
+}
+
+/// As where there are no such instructions.
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_feature = "sse2",
+    feature = "std",
+    not(miri)
+)))]
+#[inline(always)]
+pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller's promises.
+    unsafe { line::<false>(from, to) }
+}
+
 /// Copies whole lines between sides that are both shared, or returns that this needs memory between them.
 ///
 /// # Safety
