@@ -246,7 +246,7 @@ macro_rules! reductions {
             }
             memory.as_mut_ptr()
         };
-        for len in lengths() {
+        for len in lengths().filter(|len| len % 8 < 2) {
             for offset in offsets() {
                 let data = fill(offset).wrapping_add(offset);
                 let of = |data| View::<$number, [i64; 1]>::new(import(data, kind, &[len], &[])).unwrap();
@@ -271,7 +271,7 @@ macro_rules! reductions {
             }
         }
         // Other strides, of one array and of two.
-        for case in 0..if cfg!(miri) { 2 } else { 300 } {
+        for case in 0..if cfg!(miri) { 2 } else { 100 } {
             let data = fill(0);
             let mut dice = Dice(case);
             let shape = core::array::from_fn::<usize, 3, _>(|_| 1 + dice.below(if cfg!(miri) { 4 } else { 25 }));
