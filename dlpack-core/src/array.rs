@@ -18,21 +18,28 @@
 //! | this one | `Array`, and how one is made of a tensor: type, rank and the axes of an element are checked |
 //! | `rank` | the lists in which a rank keeps its extents, and what an index is |
 //! | `read` | what any array can be asked |
+//! | `reduce` | sums, extremes and products of elements, by `numbers`: how numbers are added and compared |
 //! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::views` |
 //! | `write` | arrays that may be written |
+//! | `in_place` | changes elements where they lie: by cache lines, or by blocks |
 //! | `view` | the two that own their tensor, or what else keeps the memory |
 //! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
 #![expect(unsafe_code, reason = "says which addresses threads may share")]
 
 pub(crate) mod cut;
 pub(crate) mod found;
+pub(crate) mod in_place;
+pub(crate) mod numbers;
 pub(crate) mod rank;
 pub(crate) mod read;
+pub(crate) mod reduce;
 pub(crate) mod view;
 pub(crate) mod write;
 
 pub use cut::{Part, PartMut};
+pub use numbers::Number;
 pub use rank::{Index, Rank};
+
 pub use view::{View, ViewMut};
 pub use write::ArrayMut;
 

@@ -16,10 +16,12 @@
 //! | `shape_strides` | shape and strides of one tensor |
 //! | `extent` | which items and bytes a layout reaches, and whether items overlap |
 //! | `span` | the bytes of a strided array in memory, and whether two arrays may share one |
+//! | `memory_order` | the axes in the order in which elements lie in memory |
 //! | `views` | views of a layout: slices, single indices, permuted and reshaped axes |
 
 pub(crate) mod dims;
 pub(crate) mod extent;
+pub(crate) mod memory_order;
 pub(crate) mod shape;
 pub(crate) mod shape_strides;
 pub(crate) mod span;

@@ -16,6 +16,7 @@
 //! | `accessors` | the accessors that `TensorRef` and `Descriptor` share |
 //! | `view` | the elements as a slice or a vector, in a requested order and type; and a copy of all items, by `memory::gather` or `memory::atomic` |
 //! | `items` | iterates over the elements, by atomic loads if the memory is shared with writers |
+//! | `mapped` | collects items by batches, with or without a function |
 //! | `numbers` | converts the items of any dtype to numbers |
 
 pub(crate) mod accessors;
@@ -23,9 +24,11 @@ pub(crate) mod c_struct;
 pub(crate) mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;
+pub(crate) mod mapped;
 pub(crate) mod numbers;
 pub(crate) mod view;
 
 pub use items::Items;
 pub use managed::Managed;
+pub use mapped::Mapped;
 pub use view::TensorRef;

@@ -7,7 +7,8 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
-use crate::memory::{atomic, gather::gather};
+use crate::memory::atomic::{self, LINE_ALIGNMENT};
+use crate::memory::gather::gather;
 
 /// An iterator over the items of a tensor, in C order of their indices.
 ///
@@ -88,6 +89,47 @@ impl<S: Plain> Iterator for Items<'_, S> {
             }
         }
         result
+    }
+}
+
+impl<S: Plain> Items<'_, S> {
+    /// If the items that are left are contiguous, and lines of them can be loaded: how many come before the first line, and
+    /// where that is.
+    #[inline]
+    pub(super) fn find_lines(&self) -> Option<(usize, *const u8)> {
+        let next = self.data.wrapping_offset(self.positions.at);
+        let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
+        let bytes = size_of::<S>();
+        let is_contiguous = self.positions.runs.rest == 0 && self.positions.pitch == bytes as isize;
+        let fits = is_contiguous && front % bytes == 0;
+        fits.then(|| (front / bytes, next.wrapping_add(front).cast_const()))
+    }
+
+    /// Passes over items.
+    pub(super) fn skip_items(&mut self, count: usize) {
+        if let Some(last) = count.checked_sub(1) {
+            self.positions.nth(last);
+        }
+    }
+
+    /// Loads the next `count` items into the front of an array, where they are values.
+    #[inline(never)]
+    pub(super) fn load_batch<const N: usize>(&mut self, count: usize) -> [MaybeUninit<S>; N] {
+        let mut batch = [const { MaybeUninit::<S>::uninit() }; N];
+        let to = batch.as_mut_ptr().cast::<S>();
+        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        let mut done = 0;
+        while done < count {
+            let (from, shared) = (self.data, self.shared);
+            let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
+            // SAFETY: the items of the tensor are `scalars` of those that the positions count; there is room for `N`.
+            let more = unsafe { (self.positions).copy_next(from, scalars, to, room, shared) };
+            assert!(more > 0, "as many items as the positions count");
+            done += more;
+        }
+        // SAFETY: so many were written right above.
+        unsafe { make_values(to, count) };
+        batch
     }
 }
 
@@ -209,12 +251,12 @@ impl<'a> ItemOffsets<'a> {
     }
 
     #[inline]
-    fn remaining_items(&self) -> usize {
+    pub(crate) fn remaining_items(&self) -> usize {
         self.here + self.runs.rest
     }
 
     /// Returns the rest of the current run, or the next run: the offset of its first item, and the number of items.
-    fn next_run(&mut self) -> Option<(isize, usize)> {
+    pub(crate) fn next_run(&mut self) -> Option<(isize, usize)> {
         if self.here == 0 && !self.advance_runs(1) {
             return None;
         }
@@ -225,7 +267,7 @@ impl<'a> ItemOffsets<'a> {
 
     /// Skips items of the current run.
     #[inline(always)]
-    fn skip_items(&mut self, items: usize) {
+    pub(crate) fn skip_items(&mut self, items: usize) {
         self.at = (self.at).wrapping_add(self.pitch.wrapping_mul(items as isize));
         self.here -= items;
     }
@@ -242,6 +284,68 @@ impl<'a> ItemOffsets<'a> {
         };
         (self.at, self.here) = (start, self.runs.len);
         true
+    }
+
+    /// Whether the items of each run are contiguous elements of `T`, and have so many bytes or more.
+    pub(crate) fn has_runs_of<T: Plain>(&self, bytes: usize) -> bool {
+        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
+        self.are_contiguous(scalars) && self.runs.len * size_of::<T>() >= bytes
+    }
+
+    /// Where the next element of `T` lies, and how many elements are contiguous from there on; `None` if none is left, or if
+    /// they are not.
+    #[inline]
+    pub(crate) fn contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
+        let is_there = self.here > 0 || self.advance_runs(1);
+        let is_contiguous = is_there && self.pitch == size_of::<T>() as isize;
+        is_contiguous.then_some((self.at, self.here))
+    }
+
+    /// Copies the next elements, one at least if one is left, and `room` at most; returns how many. Others may write them
+    /// meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// Elements of a viewed tensor lie at these positions from `data`; `to` has room for so many, and nobody else has it.
+    pub(crate) unsafe fn load<T: Plain>(
+        &mut self,
+        data: *mut u8,
+        to: *mut T,
+        room: usize,
+    ) -> usize {
+        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
+        // SAFETY: the caller's promises; an element is so many scalars, which the positions count.
+        unsafe { self.copy_next(data, scalars, to.cast(), room, true) }
+    }
+
+    /// Writes the next `count` elements. Others may read and write them meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// That many elements of a viewed tensor lie at these positions from `data`, and may be written as `memory/atomic.rs`
+    /// does; `values` has as many, which nobody writes.
+    pub(crate) unsafe fn store<T: Plain>(&mut self, data: *mut u8, values: *const T, count: usize) {
+        let mut values = values.cast::<u8>();
+        let mut left = count;
+        while left > 0 && (self.here > 0 || self.advance_runs(1)) {
+            let items = self.here.min(left);
+            let place = data.wrapping_offset(self.at);
+            if self.pitch == size_of::<T>() as isize {
+                let bytes = items * size_of::<T>();
+                // SAFETY: the caller's elements, contiguous on both sides.
+                unsafe { atomic::store(values, place, bytes, align_of::<T>()) };
+            } else {
+                for index in 0..items {
+                    let (from, far) = (index * size_of::<T>(), self.pitch * index as isize);
+                    let (from, to) = (values.wrapping_add(from), place.wrapping_offset(far));
+                    // SAFETY: one of the caller's elements.
+                    unsafe { atomic::store(from, to, size_of::<T>(), align_of::<T>()) };
+                }
+            }
+            values = values.wrapping_add(items * size_of::<T>());
+            left -= items;
+            self.skip_items(items);
+        }
     }
 
     /// Copies the next items to `to`, as many as there are and as fit into `room`. Returns their number.
