@@ -127,6 +127,29 @@ def outcome(act, before=lambda: None, after=lambda: None):
         return type(error).__name__, str(error)
     return "done", ""
 
+def leaks_in_python():
+    # CPython 3.12 and 3.13 never release the buffer of a `__buffer__` if they have no memory for the object around it.
+    class Plain:
+        def __buffer__(self, flags):
+            return memoryview(self.bytes)
+
+    plain = Plain()
+    for k in range(20):
+        plain.bytes = bytearray(1)
+        try:
+            _testcapi.set_nomemory(k, k + 1)
+            memoryview(plain)
+        except (MemoryError, TypeError):
+            pass
+        finally:
+            _testcapi.remove_mem_hooks()
+        gc.collect()
+        try:
+            plain.bytes.append(1)
+        except BufferError:
+            return True
+    return False
+
 def kind_of(found):
     # What CPython itself makes of it, where it has no memory for a frame of the traceback; and what pickle does.
     others = "error return without exception set", "Can't pickle <built-in function getattr>: import of module"
@@ -147,6 +170,7 @@ start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
 if whose == "rust":
     # Older versions of PyO3 end the process where they have no memory for an argument's error.
     del found["set, refused: no array"]
+keeps_buffers = whose == "python" and leaks_in_python()
 stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
 
 for act in found.values():
@@ -174,6 +198,10 @@ for name, act in found.items():
         k += 1
     if kind_of(outcome(act)) != expected:
         wrong.setdefault(name, []).append("is another afterwards")
+if keeps_buffers:
+    # One for each act, which then leaves an exclusive borrow behind.
+    of_python = [name for name, places in wrong.items() if [place[1] for place in places] == ["something is kept"] or "exclusive" in name]
+    wrong = {name: places for name, places in wrong.items() if name not in of_python}
 for name, places in wrong.items():
     print(name, *places[:6], sep="\\n    ")
 assert not wrong, len(wrong)

@@ -11,7 +11,7 @@ static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(us
 
 /// How many owners, and how many bytes of theirs, may wait for consumers whose streams nobody has named again, in the whole
 /// process. Unsaid it is 2²⁰ owners, and any number of bytes. An export to a device's stream fails where there are as many
-/// ([`Error::TooManyWait`]), until [`collect`] has freed some.
+/// ([`Error::TooManyWait`]), until [`collect`](crate::stream::collect) has freed some.
 ///
 /// Memory that two owners share counts twice, so for bytes only the program knows a limit.
 ///
@@ -45,7 +45,7 @@ pub struct Retained {
     pub owners: usize,
     /// How many bytes of memory their tensors reach; what two of them share counts twice.
     pub bytes: usize,
-    /// Those of them that only an export to the same stream or [`collect`] can free: the end of their consumers' work is
+    /// Those of them that only an export to the same stream or [`collect`](crate::stream::collect) can free: the end of their consumers' work is
     /// not known.
     pub open: usize,
     /// Those of them that a graph holds ([`captured`]).
@@ -82,7 +82,7 @@ pub fn retained() -> Retained {
 /// has let go of the tensor.
 ///
 /// When such a graph is destroyed, and everything that was made of it, its owners wait for their consumers alone, and are
-/// dropped by [`collect`]. CUDA before 11.3 cannot tell; then they stay until [`release_captured`].
+/// dropped by [`collect`](crate::stream::collect). CUDA before 11.3 cannot tell; then they stay until [`release_captured`](crate::stream::release_captured).
 ///
 /// ```
 /// assert_eq!(dlpack_core::stream::captured(), 0);
