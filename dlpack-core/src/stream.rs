@@ -11,8 +11,8 @@
 //!                                 __dlpack__(stream=..)          deleter    a later __dlpack__, or collect()
 //! ```
 //!
-//! The deleter never blocks and makes no call that a capture forbids. An owner whose consumer may still be at work is deferred:
-//! it is kept in a list with the condition that it waits for. `waiting` documents which thread examines that list, when, and
+//! The deleter never blocks and makes no call that a capture forbids. If the consumer may still be at work, the owner is
+//! deferred: it is kept in a list with the condition that it waits for. `waiting` documents which thread examines that list, when, and
 //! what happens to it at process exit and after `fork`.
 //!
 //! | file | job |
@@ -138,9 +138,9 @@ impl StreamHandle {
     /// # Safety
     ///
     /// The handle names a stream of the driver that the data belongs to. That stream lives as long as the
-    /// data that is declared to be written on it. As in CUDA, the numbers of default streams mean those of the context that is current
-    /// at the export. If no context is current, or one of another device, they mean those of the device's
-    /// primary context.
+    /// data that is declared to be written on it. As in CUDA, the numbers of default streams mean those of the
+    /// context that is current at the export. If no context is current, or one of another device, they mean
+    /// those of the device's primary context.
     #[must_use]
     pub const unsafe fn from_raw(handle: usize) -> Self {
         Self(Queue::new(handle))

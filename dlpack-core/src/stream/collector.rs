@@ -1,4 +1,4 @@
-//! The collector: the thread that drops owners whose consumers are done.
+//! The collector: the thread that drops deferred owners when their consumers are done.
 //!
 //! An export drops no owner, because the owner's `Drop` may take a lock that the exporting thread holds. A deleter drops only
 //! its own owner, for the same reason. So another thread has to query events, even if no further export is made.

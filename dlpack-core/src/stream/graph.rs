@@ -39,7 +39,7 @@ impl From<Release> for After {
 }
 
 impl Visit {
-    /// The condition for a consumer whose stream, in the current context, captures: first the graph must be gone, then `then`
+    /// The condition for a consumer with a capturing stream of the current context: first the graph must be gone, then `then`
     /// applies. A driver that cannot tell when a graph is gone leaves that to the user.
     pub(super) fn captured(&self, stream: usize, then: Release) -> After {
         let then = match (&self.driver.own, then) {

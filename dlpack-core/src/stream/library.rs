@@ -125,7 +125,7 @@ fn load(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
 
         // Only the system folder is searched: the program's folder comes first by default, and other users may write to it.
         let system = windows::LOAD_LIBRARY_SEARCH_SYSTEM32;
-        // SAFETY: the library is the system's driver, whose initialization has no preconditions.
+        // SAFETY: the library is the system's driver; its initialization has no preconditions.
         return unsafe { windows::Library::load_with_flags(name, system) }.map(Library::from);
     }
     let _ = by_name;

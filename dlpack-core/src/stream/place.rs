@@ -14,7 +14,7 @@ pub(crate) struct Place {
     /// The context that must be current for the stream's number to be valid; in HIP the device. If it is a green context, it is
     /// the current context of this thread, and must not be made current on any other thread.
     pub(crate) enter: usize,
-    /// The context whose record includes the stream's work: the primary context for a stream of a green context.
+    /// The context to record for the stream's work: the primary context for a stream of a green context.
     pub(crate) whole: usize,
 }
 
