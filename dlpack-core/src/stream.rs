@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The deleter never blocks and makes no call that a capture forbids. If the consumer may still be at work, the owner is
-//! deferred: it is kept in a list with the condition that it waits for. `waiting` documents which thread examines that list, when, and
-//! what happens to it at process exit and after `fork`.
+//! deferred: it is kept in a list with the condition that it waits for. `waiting` documents which thread examines that list,
+//! when it does so, and what happens to the list at process exit and after `fork`.
 //!
 //! | file | job |
 //! |---|---|

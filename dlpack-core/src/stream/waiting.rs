@@ -14,7 +14,7 @@
 //! context, so a process in which a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA before
 //! 12.5, HIP) makes the host wait for the device instead.
 //!
-//! An export neither queries events nor drops owners, since an owner's `Drop` may need a lock that the exporting thread holds. The
+//! An export neither queries events nor drops owners, as an owner's `Drop` may need a lock that the exporting thread holds. The
 //! [`collector`](crate::stream::collector) does, or the caller of [`collect`]. An export examines only the owners for which it
 //! records an event, and locks the lists only if some owner waits for no event.
 //!
@@ -48,7 +48,7 @@ use lists::{Key, OPEN, lists, read};
 pub(super) use retained::has_room;
 pub use retained::{Retained, captured, limit, retained};
 
-/// The number of owners without an event, and of their bytes, from which on an export records their contexts.
+/// The number of owners without an event, and of their bytes, at which an export records their contexts.
 const MANY: usize = 64;
 const MUCH: usize = 1 << 28;
 
@@ -293,8 +293,8 @@ fn find_ready(api: StreamApi) {
     }
 }
 
-/// Drops the owners that are ready, one at a time. So another thread can drop the rest if an owner's `Drop` waits for a lock that
-/// the other thread holds.
+/// Drops the owners that are ready, one at a time. If an owner's `Drop` waits for a lock, the thread that holds the lock can
+/// drop the rest.
 fn drop_ready(api: StreamApi) {
     let mut visit = None;
     loop {
