@@ -1,8 +1,8 @@
 //! CUDA and HIP graphs that read exported memory: a graph can be launched long after its consumer has dropped the tensor.
 //!
 //! Where the driver knows user objects (CUDA 11.3, and HIP), the graph under capture gets one, and with it a reference that
-//! keeps the owner. The driver releases it when the graph and everything made from it are gone, and in CUDA when its
-//! launches are over too. It does so on a thread of its own, on which driver calls are forbidden and blocking is unwise. So
+//! defers the owner. The driver releases it when the graph and everything made from it are gone, and in CUDA when its
+//! launches are over too. It does so on a thread of its own, on which driver calls are forbidden and no code should block. So
 //! no owner is dropped there: owners wait in [`waiting`](crate::stream::waiting), and the next sweep finds that the
 //! reference was released.
 #![expect(unsafe_code, reason = "hands a hold to the driver, and has it back")]

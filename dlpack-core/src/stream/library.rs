@@ -129,7 +129,7 @@ fn load(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
         return unsafe { windows::Library::load_with_flags(name, system) }.map(Library::from);
     }
     let _ = by_name;
-    // SAFETY: a driver's initialization has no preconditions; a user who sets the variable is responsible for another library.
+    // SAFETY: a driver's initialization has no preconditions; the user that sets the variable guarantees it for another library.
     unsafe { Library::new(name) }
 }
 
