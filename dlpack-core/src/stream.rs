@@ -1,8 +1,8 @@
-//! Queues of work on CUDA and HIP devices: how a producer names its own, and what is done about the consumer's.
+//! Stream ordering on CUDA and HIP devices: how a producer names its stream, and how the consumer's stream is ordered after it.
 //!
-//! A kernel that writes a tensor may still be running, or not have begun, when the tensor is handed over. The
-//! consumer names the stream that it will read on, and an export makes that stream wait for the producer's, on the
-//! device, without stopping the host:
+//! A kernel that writes a tensor may still be running, or not have started, when the tensor is exported. The
+//! consumer names the stream that it will read on. The export makes that stream wait for the producer's stream on the
+//! device, without blocking the host:
 //!
 //! ```text
 //! producer's stream   ──[ write ]──(record event)─────────────────────────────────────────────[ free ]──
@@ -11,52 +11,52 @@
 //!                                 __dlpack__(stream=..)          deleter    a later __dlpack__, or collect()
 //! ```
 //!
-//! The deleter itself makes nobody wait, and touches nothing that a capture could mind: an owner whose consumer may still be
-//! at work is kept in a list, with what it waits for. `waiting` says who looks after that list, when, and what is left
-//! of it in a process that ends or forks.
+//! The deleter never blocks and makes no call that a capture forbids. If the consumer may still be at work, the owner is
+//! deferred: it is kept in a list with the condition that it waits for. `waiting` documents which thread examines that list,
+//! when it does so, and what happens to the list at process exit and after `fork`.
 //!
 //! | file | job |
 //! |---|---|
-//! | `rules` | whose stream is whose: where memory comes from, what must be ordered, and what is already; pure |
-//! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
-//! | `driver` | their entry points, one table for both, and which context is current |
+//! | `rules` | pure rules: the stream that memory comes from, what must be ordered, and what is ordered already |
+//! | `library` | finds and loads `libcuda` and `libamdhip64` at run time |
+//! | `driver` | the drivers' entry points in one table for both APIs, and the current context |
 //! | `primary` | the primary contexts that core retains, their unused events, and the contexts of streams |
-//! | `place` | in which context, or on which device, a stream is |
-//! | `visit` | the calls themselves: here an event is recorded and waited for, and memory copied, for all who ask |
-//! | `order` | the left half of the picture: when the producer's event is needed; and on which stream a thread exported last |
-//! | `release` | the right half: what has to be over before an owner is dropped, and whether it is |
+//! | `place` | the context or the device that a stream belongs to |
+//! | `visit` | driver calls for all other files: recording events, waiting for them, copying memory |
+//! | `order` | left half of the picture: when the producer's event is needed, and the stream of a thread's last export |
+//! | `release` | right half of the picture: which work must be over before an owner is dropped, and whether it is over |
 //! | `graph` | what a graph holds as long as it can be launched |
-//! | `waiting` | owners that wait for that, and how they are found to be done |
-//! | `collector` | the thread that looks, and drops them |
-//! | `sleep` | how that thread sleeps, and is woken |
-//! | `owner` | an owner that is dropped behind its consumer's work |
-//! | `link` | what that work is, on both sides of the picture |
-//! | `memory` | new memory of a device, for copies |
-//! | `without_std` | the same in a build without the feature `std`, which finds no driver |
+//! | `waiting` | deferred owners, and how their work is found to be over |
+//! | `collector` | the thread that drops deferred owners |
+//! | `sleep` | how the collector sleeps and is woken |
+//! | `owner` | an owner that is dropped after its consumer's work |
+//! | `link` | the stream state of an exported buffer: ordering at export, release after use |
+//! | `memory` | new device memory for copies |
+//! | `without_std` | replacement of `link` in a build without the feature `std`, which finds no driver |
 //!
-//! # What nobody sees to
+//! # What is not covered
 //!
-//! - *Pinned memory without a stream*, and an upload from it that goes on: a consumer that names no stream reads on the host,
-//!   so its deleter says that it has read. Who starts an asynchronous copy from such memory keeps the array until that is done,
-//!   or names its stream.
-//! - *No stream inside of a capture.* That means the default stream, and whoever then reads on the stream that captures reads
-//!   without order: name that stream. PyTorch, CuPy and JAX do.
-//! - *Managed memory where `concurrentManagedAccess` is 0* (Windows, Jetson): there the host may not touch any of it while any
-//!   kernel runs, and an export waits for the work on its own tensor alone.
-//! - *A stream that captures in a context of its own*, which is neither the device's primary one nor current at the export: it
-//!   may not be asked where it is. Whose consumer goes on with the tensor outside of the graph keeps it until that is done.
-//! - *`cudaDeviceReset`* ends the device for every library of the process. What waits is gone with it, and later
-//!   exports fail with the driver's error.
-//! - *A driver that was loaded under a name that is not looked for.* A tensor that asks for no order (-1) is exported without a
-//!   driver, and where none can be found its drop takes it that there is none. `DLPACK_LIBCUDA` and
-//!   `DLPACK_LIBAMDHIP64` name it.
-//! - *A consumer's stream is not kept until its deleter is called*, though that would tell exactly when it is done:
-//!   [`soundness`](crate::soundness) says why.
+//! - *Pinned memory without a stream*, where an upload from it is still running: a consumer that names no stream reads on the
+//!   host, so its deleter signals that all reads are over. A consumer that starts an asynchronous copy from such memory must
+//!   keep the array until the copy is done, or name its stream.
+//! - *No stream inside of a capture.* This means the default stream, so reads on the capturing stream are not ordered.
+//!   The consumer must name the capturing stream, as PyTorch, CuPy and JAX do.
+//! - *Managed memory where `concurrentManagedAccess` is 0* (Windows, Jetson): the host may not touch any managed memory while
+//!   any kernel runs there, but an export waits only for the work on its own tensor.
+//! - *A stream that captures in a context of its own*, which is neither the device's primary context nor current at the export:
+//!   its context cannot be queried. A consumer that uses the tensor outside of the graph must keep it until that work is done.
+//! - *`cudaDeviceReset`* resets the device for every library of the process. The memory of deferred owners is gone
+//!   with it, and later exports fail with the driver's error.
+//! - *A driver that was loaded under a name that is not searched.* An unordered tensor (-1) is exported without a driver. If no
+//!   driver is found when it is dropped, core assumes that there is none. `DLPACK_LIBCUDA` and `DLPACK_LIBAMDHIP64` name the
+//!   driver.
+//! - *A consumer's stream is not kept until its deleter is called*, although the stream would tell exactly when the consumer is
+//!   done: [`soundness`](crate::soundness) says why.
 //!
-//! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::device_copies`.
+//! [`request`](crate::request) reads the consumer's stream number; `export::device_copies` says when a device copies.
 //!
-//! Nothing of this is linked. The libraries are looked for when an export needs them for the first time, and the
-//! environment can name others: `DLPACK_LIBCUDA`, `DLPACK_LIBAMDHIP64`.
+//! No driver is linked. The libraries are searched when an export first needs them, and the environment variables
+//! `DLPACK_LIBCUDA` and `DLPACK_LIBAMDHIP64` can name other files.
 #![expect(unsafe_code, reason = "a handle is a promise that its stream lives")]
 
 use alloc::sync::Arc;
@@ -111,7 +111,7 @@ pub use primary::spare_events;
 #[cfg(feature = "std")]
 pub use waiting::{Retained, captured, collect, limit, release_captured, retained};
 
-/// A stream of CUDA or HIP, by the handle that their drivers take.
+/// A CUDA or HIP stream, identified by its driver handle.
 ///
 /// ```
 /// use dlpack_core::StreamHandle;
@@ -122,10 +122,10 @@ pub use waiting::{Retained, captured, collect, limit, release_captured, retained
 pub struct StreamHandle(Queue);
 
 impl StreamHandle {
-    /// The default stream, which every API numbers 0.
+    /// The default stream, which both APIs number 0.
     pub const DEFAULT: Self = Self(Queue::DEFAULT);
 
-    /// A stream by its handle.
+    /// Creates a stream from its driver handle.
     ///
     /// ```
     /// use dlpack_core::StreamHandle;
@@ -137,18 +137,18 @@ impl StreamHandle {
     ///
     /// # Safety
     ///
-    /// The handle names a stream of the driver that the data belongs to, and that stream lives as
-    /// long as the data that is said to be written on it. The numbers that stand for default streams mean, as in CUDA,
-    /// those of the context that is current where the tensor is exported; of the device's primary context if that is none,
-    /// or one of another device.
+    /// The handle names a stream of the driver that the data belongs to. That stream lives as long as the
+    /// data that is declared to be written on it. As in CUDA, the numbers of default streams mean those of the
+    /// context that is current at the export. If no context is current, or one of another device, they mean
+    /// those of the device's primary context.
     #[must_use]
     pub const unsafe fn from_raw(handle: usize) -> Self {
         Self(Queue::new(handle))
     }
 
-    /// The same stream, which belongs to this context of CUDA, whatever is current where the tensor is exported.
+    /// Binds the stream to this CUDA context, whichever context is current at the export.
     ///
-    /// Only who has several contexts on a device needs this, and only for their default streams: of any other
+    /// Only programs with several contexts on one device need this, and only for default streams: of any other
     /// stream, the driver knows the context.
     ///
     /// ```
@@ -161,13 +161,13 @@ impl StreamHandle {
     ///
     /// # Safety
     ///
-    /// The stream belongs to this `CUcontext`, which lives as long as it.
+    /// The stream belongs to this `CUcontext`, and the context lives as long as the stream.
     #[must_use]
     pub const unsafe fn in_context(self, context: usize) -> Self {
         Self(self.0.in_context(context))
     }
 
-    /// The handle.
+    /// Returns the driver handle.
     ///
     /// ```
     /// assert_eq!(dlpack_core::StreamHandle::DEFAULT.as_raw(), 0);
@@ -178,10 +178,10 @@ impl StreamHandle {
     }
 }
 
-/// A stream that lives as long as something is borrowed.
+/// A stream that lives as long as a borrowed value.
 ///
-/// This is what ties a stream to the value that keeps it: an export keeps the value borrowed until the consumer is
-/// done, and so the stream is there when the memory is freed on it.
+/// The lifetime ties the stream to the value that keeps it alive. An export keeps that value borrowed until the consumer
+/// is done, so the stream still exists when the memory is freed on it.
 ///
 /// ```
 /// use dlpack_core::{StreamHandle, StreamRef};
@@ -195,7 +195,7 @@ pub struct StreamRef<'a> {
 }
 
 impl<'a> StreamRef<'a> {
-    /// The stream of a handle that `keeper` keeps alive.
+    /// Creates a stream from a handle that `keeper` keeps alive.
     ///
     /// ```
     /// use dlpack_core::{ProducerStream, StreamHandle, StreamRef};
@@ -213,7 +213,7 @@ impl<'a> StreamRef<'a> {
     ///
     /// # Safety
     ///
-    /// The stream lives as long as `keeper` stays borrowed. With this, that is all that is asked of the handle.
+    /// The stream lives as long as `keeper` stays borrowed. This replaces the lifetime requirement of [`StreamHandle::from_raw`].
     #[must_use]
     pub const unsafe fn kept_by<T: ?Sized>(keeper: &'a T, handle: StreamHandle) -> Self {
         let _ = keeper;
@@ -225,7 +225,7 @@ impl<'a> StreamRef<'a> {
         Self { queue, keeper }
     }
 
-    /// The handle.
+    /// Returns the driver handle.
     ///
     /// ```
     /// use dlpack_core::{StreamHandle, StreamRef};
@@ -238,7 +238,7 @@ impl<'a> StreamRef<'a> {
     }
 }
 
-/// Whoever made the handle promised that the stream lives long enough.
+/// [`StreamHandle::from_raw`] requires that the stream lives long enough.
 impl From<StreamHandle> for StreamRef<'_> {
     #[inline]
     fn from(handle: StreamHandle) -> Self {
@@ -246,7 +246,7 @@ impl From<StreamHandle> for StreamRef<'_> {
     }
 }
 
-/// What a field marked `stream` may be.
+/// A type that names a stream: the type of a field marked `stream`.
 ///
 /// ```
 /// use dlpack_core::{ProducerStream, StreamHandle, StreamRef};
@@ -266,7 +266,7 @@ impl From<StreamHandle> for StreamRef<'_> {
     label = "expected `StreamHandle` or a type implementing `ProducerStream`"
 )]
 pub trait ProducerStream {
-    /// The stream that the work on the data was queued on.
+    /// Returns the stream that the work on the data was queued on.
     fn producer_stream(&self) -> StreamRef<'_>;
 }
 
@@ -277,7 +277,7 @@ impl ProducerStream for StreamHandle {
     }
 }
 
-// `Arc<CudaStream>` is what crates hand out, and an `Arc` is not theirs to implement this for.
+// Other crates hand out `Arc<CudaStream>`, and the orphan rule forbids them to implement this trait for `Arc`.
 impl<S: ProducerStream + ?Sized> ProducerStream for Arc<S> {
     #[inline]
     fn producer_stream(&self) -> StreamRef<'_> {
@@ -292,26 +292,26 @@ impl<S: ProducerStream + ?Sized> ProducerStream for &S {
     }
 }
 
-/// A stream, as the driver knows it. It lives as long as the [`StreamRef`](crate::StreamRef) that it comes from.
+/// A stream as the driver knows it. It lives as long as the [`StreamRef`](crate::StreamRef) that it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) struct Queue {
     pub(crate) handle: usize,
     context: NonZeroUsize,
 }
 
-/// What stands for the context in which the handle has its meaning: that of the stream, or for a default stream the one
-/// that is current. No context has this address, or the next two.
+/// Marks an unspecified context: that of the stream, or the current context for a default stream. No context has this
+/// address, or the next two.
 const UNSAID: NonZeroUsize = NonZeroUsize::MIN;
-/// What stands for the primary context of the device.
+/// Marks the primary context of the device.
 const PRIMARY: NonZeroUsize = UNSAID.saturating_add(1);
-/// What stands for no context, since the driver failed when the data asked it, with the handle for a code.
+/// Marks a failed query: the driver failed when the data asked it for the stream. The handle is the error code.
 #[cfg(feature = "cudarc")]
 const FAILED: NonZeroUsize = PRIMARY.saturating_add(1);
 
 impl Queue {
     pub(crate) const DEFAULT: Self = Self::new(0);
 
-    /// A stream as CUDA means the number: a default stream is that of the context which is current.
+    /// A stream with CUDA's meaning of the number: a default stream is that of the current context.
     pub(crate) const fn new(handle: usize) -> Self {
         let context = UNSAID;
         Self { handle, context }
@@ -325,7 +325,7 @@ impl Queue {
         Self { context, ..self }
     }
 
-    /// The same, where a default stream that is in no other context is that of the device's primary one, whatever is current.
+    /// Binds a default stream without a specified context to the device's primary context, whichever context is current.
     #[cfg(feature = "cudarc")]
     pub(crate) fn in_primary(self) -> Self {
         let context = match (self.handle, self.is_placed()) {
@@ -335,24 +335,24 @@ impl Queue {
         Self { context, ..self }
     }
 
-    /// Whether the number stands for a default stream.
+    /// Whether the handle is the number of a default stream.
     #[cfg(feature = "std")]
     pub(crate) fn is_default(self) -> bool {
         self.handle <= PER_THREAD
     }
 
-    /// Whether its context is said: a default stream can be another one than what is the default on this thread.
+    /// Whether its context is specified. If so, a default stream can differ from the default stream of the current context.
     pub(crate) fn is_placed(self) -> bool {
         self.context != UNSAID
     }
 
-    /// Whether somebody may mean it by `other`, who perhaps leaves the context unsaid.
+    /// Whether `other` can name this stream: it is equal, or it has the handle without a context and this has no named context.
     pub(crate) fn goes_by(self, other: Self) -> bool {
         self == other
             || (self.handle == other.handle && self.context().is_none() && !other.is_placed())
     }
 
-    /// A stream that is the same on every thread, and that waits for this one where it is not the same.
+    /// The stream itself if its number means the same stream on every thread; else a stream that waits for it and does.
     pub(crate) const fn on_any_thread(self) -> Self {
         match self.handle {
             PER_THREAD => Self { handle: 0, ..self },
@@ -360,13 +360,13 @@ impl Queue {
         }
     }
 
-    /// The context, if one is said that is not the device's primary one.
+    /// The context, if one is specified that is not the device's primary context.
     pub(crate) fn context(self) -> Option<usize> {
         let is_named = ![UNSAID, PRIMARY].contains(&self.context);
         is_named.then_some(self.context.get())
     }
 
-    /// In place of a stream that the data could not tell: lending memory has no way to say so.
+    /// Replaces a stream that the data could not determine: borrowing memory has no way to return an error.
     #[cfg(feature = "cudarc")]
     pub(crate) fn failed(code: i32) -> Self {
         Self {
@@ -375,13 +375,13 @@ impl Queue {
         }
     }
 
-    /// The code with which the driver failed, if there is no stream here.
+    /// The error code of the driver, if this replaces a stream that could not be determined.
     #[cfg(feature = "cudarc")]
     pub(crate) fn failure(self) -> Option<i32> {
         (self.context == FAILED).then_some(i32::try_from(self.handle).unwrap_or(0))
     }
 }
 
-/// CUDA's numbers of the default streams. By the plain names of its functions, 0 is the first of them too.
+/// CUDA's numbers of the default streams. In its functions without a suffix, 0 also means the legacy default stream.
 pub(crate) const LEGACY: usize = 1;
 pub(crate) const PER_THREAD: usize = 2;

@@ -1,13 +1,13 @@
-//! The collector: the thread that drops owners whose consumers are done.
+//! The collector: the thread that drops deferred owners when their consumers are done.
 //!
 //! An export drops no owner, because the owner's `Drop` may take a lock that the exporting thread holds. A deleter drops only
-//! its own owner, for the same reason. So another thread has to ask whether events have happened, even if nobody exports any
-//! more. It is started with the first deferred owner. The drivers offer no alternative: both can call a function on the host
+//! its own owner, for the same reason. So another thread has to query events, even if no further export is made.
+//! It is started with the first deferred owner. The drivers offer no alternative: both can call a function on the host
 //! as a step of a stream, but a capture would record that step.
 //!
-//! The collector queries events, which breaks no capture, and records none. While owners wait for events, it looks at them
+//! The collector queries events, which breaks no capture, and records none. While owners wait for events, it examines them
 //! after [`SHORTEST`], then after twice as long each time, up to [`LONGEST`]; otherwise it sleeps until an owner is deferred.
-//! It ignores owners without an event: to find their end it would have to record whole contexts, which breaks captures.
+//! It ignores owners without an event: to find the end of their work it would record whole contexts, which breaks captures.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -51,14 +51,14 @@ pub(super) fn wake() {
     }
 }
 
-/// If the thread cannot be started, nothing is lost: `collect` does the same.
+/// Starts the thread. A failure loses no owner, because `collect` drops owners too.
 #[cold]
 fn start() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     if STARTED.swap(true, Ordering::SeqCst) {
         return;
     }
-    // The standard library aborts if it has no memory for a thread's bookkeeping: this asks for more than that first.
+    // The standard library aborts if it has no memory for a thread's bookkeeping, so check for more than that first.
     let thread = check_memory(1 << 16).ok().and_then(|()| {
         let thread = Builder::new().name("dlpack-collector".into());
         thread.spawn(run).ok()
@@ -69,7 +69,7 @@ fn start() {
 }
 
 fn run() {
-    // Before the first look, so that an owner which is deferred after it wakes this thread.
+    // Set before the first sweep, so that an owner deferred after that sweep wakes this thread.
     drop(THREAD.set(current()));
     let mut pause = SHORTEST;
     loop {
@@ -86,7 +86,7 @@ fn run() {
     }
 }
 
-/// What the collector does each time.
+/// Runs one sweep of the collector, for both drivers.
 #[doc(hidden)]
 pub fn look() {
     [StreamApi::Cuda, StreamApi::Hip]

@@ -1,8 +1,8 @@
-//! The entry points of the drivers, one table for both APIs, and who is current on a thread.
+//! The entry points of the drivers, in one table for both APIs, and the current context of a thread.
 //!
-//! A program that exports from a GPU has its driver loaded already, so ours is the same copy. One that does not has
-//! perhaps none: then the first export that needs one says which library it looked for. Nothing here panics or aborts,
-//! and what was found is remembered, good or bad.
+//! A program that exports from a GPU has its driver loaded already, and core uses that copy. Other programs may have
+//! no driver: then the first export that needs one returns an error that names the library. This code neither panics
+//! nor aborts. The result of the search is kept, whether a driver was found or not.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
 use alloc::string::String;
@@ -21,9 +21,9 @@ const NOT_READY: c_int = 600;
 /// A stream, an event or a context, as the driver knows it.
 pub(super) type Handle = *mut c_void;
 
-/// One table for both APIs: what they have in common has the same arguments and the same numbers, which the tests
-/// check against both headers' documentation and real libraries. A [`Driver`] has a method for each of these, which
-/// calls it and names it where it fails.
+/// Declares one table for both APIs: their common functions take equal arguments and constants. The tests check that
+/// against the documentation of both headers and against real libraries. [`Driver`] has one method for each common
+/// function, which calls it and names it in its error.
 macro_rules! entry_points {
     (
         both { $($both:ident($($name:ident: $both_arg:ty),*) = $both_cuda:literal, $both_hip:literal;)* }
@@ -33,19 +33,19 @@ macro_rules! entry_points {
         hip { $($hip:ident($($hip_arg:ty),*) = $hip_symbol:literal;)* }
         hip optional { $($late:ident($($late_arg:ty),*) = $late_symbol:literal;)* }
     ) => {
-        /// What both APIs have.
+        /// Functions that both APIs have.
         struct Calls {
             $($both: unsafe extern "C" fn($($both_arg),*) -> c_int,)*
             $($maybe: Option<unsafe extern "C" fn($($maybe_arg),*) -> c_int>,)*
         }
 
-        /// What only CUDA has.
+        /// Functions that only CUDA has.
         pub(super) struct CudaCalls {
             $(pub(super) $cuda: unsafe extern "C" fn($($cuda_arg),*) -> c_int,)*
             $(pub(super) $more: Option<unsafe extern "C" fn($($more_arg),*) -> c_int>,)*
         }
 
-        /// What only HIP has.
+        /// Functions that only HIP has.
         pub(super) struct HipCalls {
             $(pub(super) $hip: unsafe extern "C" fn($($hip_arg),*) -> c_int,)*
             $(pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> c_int>,)*
@@ -60,7 +60,7 @@ macro_rules! entry_points {
                         $both: unsafe { library.find(name($both_cuda, $both_hip)) }?,
                     )*
                     $(
-                        // SAFETY: as above.
+                        // SAFETY: each optional function is declared with the arguments that the API documents for it.
                         $maybe: unsafe { library.find(name($maybe_cuda, $maybe_hip)) }.ok(),
                     )*
                 })
@@ -75,7 +75,7 @@ macro_rules! entry_points {
                         $cuda: unsafe { library.find($cuda_symbol) }?,
                     )*
                     $(
-                        // SAFETY: as above.
+                        // SAFETY: each optional function is declared with the arguments that the API documents for it.
                         $more: unsafe { library.find($more_symbol) }.ok(),
                     )*
                 })
@@ -86,11 +86,11 @@ macro_rules! entry_points {
             fn find(library: &OpenLibrary) -> Result<Self, Error> {
                 Ok(Self {
                     $(
-                        // SAFETY: as above.
+                        // SAFETY: each is declared with the arguments that the API documents for it.
                         $hip: unsafe { library.find($hip_symbol) }?,
                     )*
                     $(
-                        // SAFETY: as above.
+                        // SAFETY: each optional function is declared with the arguments that the API documents for it.
                         $late: unsafe { library.find($late_symbol) }.ok(),
                     )*
                 })
@@ -100,23 +100,23 @@ macro_rules! entry_points {
         impl Driver {$(
             /// # Safety
             ///
-            /// As the API documents it.
+            /// The caller meets the conditions that the API documents for this function.
             pub(super) unsafe fn $both(&self, $($name: $both_arg),*) -> Result<(), Error> {
-                // SAFETY: passed on to the caller.
+                // SAFETY: the caller meets the conditions of the API; the pointer was looked up by its documented name.
                 let code = unsafe { (self.calls.$both)($($name),*) };
                 self.check(match self.api { StreamApi::Cuda => $both_cuda, StreamApi::Hip => $both_hip }, code)
             }
         )* $(
-            /// `false` if the driver cannot do that.
+            /// Calls the function. `false` if the driver does not have it or does not support it.
             ///
             /// # Safety
             ///
-            /// As the API documents it.
+            /// The caller meets the conditions that the API documents for this function.
             pub(super) unsafe fn $maybe(&self, $($part: $maybe_arg),*) -> Result<bool, Error> {
                 let Some(call) = self.calls.$maybe else {
                     return Ok(false);
                 };
-                // SAFETY: passed on to the caller.
+                // SAFETY: the caller meets the conditions of the API; the pointer was looked up by its documented name.
                 match unsafe { call($($part),*) } {
                     NOT_SUPPORTED => Ok(false),
                     code => self
@@ -126,7 +126,7 @@ macro_rules! entry_points {
             }
         )*}
 
-        /// Every entry point: the library, the symbol, and whether nothing goes without it.
+        /// Every entry point: the library, the symbol, and whether it is required.
         pub const ENTRY_POINTS: &[(&str, &str, bool)] = &[
             $((CUDA.name, $both_cuda, true),)*
             $((CUDA.name, $maybe_cuda, false),)*
@@ -199,7 +199,7 @@ entry_points! {
     }
 }
 
-/// A driver that was found and is ready.
+/// A driver that was found and initialized.
 pub(crate) struct Driver {
     pub(super) api: StreamApi,
     calls: Calls,
@@ -207,17 +207,17 @@ pub(crate) struct Driver {
     pub(super) primaries: Primaries,
 }
 
-/// What the APIs do not have in common.
+/// Functions that the APIs do not have in common.
 pub(super) enum Own {
     Cuda(CudaCalls),
-    /// What names an error comes last.
+    /// The second field is `hipGetErrorName`, if the library has it.
     Hip(
         HipCalls,
         Option<unsafe extern "C" fn(c_int) -> *const c_char>,
     ),
 }
 
-/// A failure of CUDA's that somebody else reports.
+/// The error for a CUDA failure that another crate reports.
 #[cfg(feature = "cudarc")]
 pub(crate) fn failure(call: &str, code: c_int) -> Error {
     match driver(StreamApi::Cuda) {
@@ -226,10 +226,10 @@ pub(crate) fn failure(call: &str, code: c_int) -> Error {
     }
 }
 
-/// Whether the driver for a device's work was found and has a device. Exports find out by themselves; this is for a
-/// program that wants to know before it tries anything, such as one with `cudarc`, which panics where there is no driver.
+/// Checks that the driver for a device was found and has a device. Exports check that themselves. This is for a program
+/// that needs to know before its first export, such as one with `cudarc`, which panics where there is no driver.
 ///
-/// Makes no context. The answer holds for the whole process: drivers are looked for once.
+/// Creates no context. The answer holds for the whole process, because the drivers are searched once.
 ///
 /// ```
 /// use dlpack_core::{Device, stream};
@@ -242,7 +242,7 @@ pub(crate) fn failure(call: &str, code: c_int) -> Error {
 ///
 /// # Errors
 ///
-/// [`Error::NoDriver`], [`Error::NoEntryPoint`], or what the driver said when it was asked to begin.
+/// [`Error::NoDriver`], [`Error::NoEntryPoint`], or the error that the driver returned when it was initialized.
 pub fn available(device: Device) -> Result<(), Error> {
     let Some(api) = device.device_type.stream_api() else {
         return Ok(());
@@ -250,15 +250,15 @@ pub fn available(device: Device) -> Result<(), Error> {
     driver(api).map(|_| ())
 }
 
-/// The driver of an API. Why there is none is remembered, but not that one which is there could not begin: a device may be
-/// ready later.
+/// The driver of an API. A failed search is remembered. A driver that was found but could not be initialized is tried
+/// again, because a device may be ready later.
 pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
     let driver = &DRIVERS[api as usize];
     let mut failed = None;
     if driver.get().is_none() {
-        // Far more than the names and errors of libraries take. That there is none now is not remembered.
+        // Far more than the names and errors of libraries take. A lack of memory is not remembered.
         check_memory(1 << 16)?;
-        // It takes long, and others go on meanwhile. Of two threads that find it, one is too late.
+        // Loading is slow, so other threads run meanwhile. If two threads load it, the second `set` is ignored.
         aside(&mut || match Driver::load(api) {
             Err(error @ Error::DriverFailed { .. }) => failed = Some(error),
             found => drop(driver.set(found)),
@@ -273,7 +273,7 @@ pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
 
 static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
 
-/// The driver of an API, if it was needed before.
+/// The driver of an API, if it was loaded before.
 pub(super) fn loaded(api: StreamApi) -> Option<&'static Driver> {
     DRIVERS[api as usize].get()?.as_ref().ok()
 }
@@ -289,12 +289,12 @@ impl Driver {
         let own = match api {
             StreamApi::Cuda => Own::Cuda(CudaCalls::find(&library)?),
             StreamApi::Hip => {
-                // SAFETY: the API documents it so.
+                // SAFETY: the field has the signature that HIP documents for `hipGetErrorName`.
                 let error_name = unsafe { library.find("hipGetErrorName") };
                 Own::Hip(HipCalls::find(&library)?, error_name.ok())
             }
         };
-        // Its functions are called for as long as the process lives.
+        // The library stays loaded, because its functions are called until the process ends.
         core::mem::forget(library.library);
         let driver = Self {
             api,
@@ -302,7 +302,7 @@ impl Driver {
             own,
             primaries: Primaries::new(),
         };
-        // SAFETY: allowed at any time; no flag is defined.
+        // SAFETY: `init` may be called at any time; 0 is its only valid flag.
         unsafe { driver.init(0) }?;
         Ok(driver)
     }
@@ -311,13 +311,13 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// It is one that lives.
+    /// `event` is a live event of this driver.
     pub(super) unsafe fn query(&self, event: Handle) -> Result<bool, Error> {
         let (symbol, query) = match &self.own {
             Own::Cuda(calls) => ("cuEventQuery", calls.query),
             Own::Hip(calls, _) => ("hipEventQuery", calls.query),
         };
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this function's: `event` is a live event of this driver.
         let outcome = unsafe { query(event) };
         if outcome == NOT_READY {
             return Ok(false);
@@ -325,7 +325,7 @@ impl Driver {
         self.check(symbol, outcome).map(|()| true)
     }
 
-    /// That a call of this function went well.
+    /// Converts a return code into an error that names the function.
     pub(super) fn check(&self, symbol: &'static str, code: c_int) -> Result<(), Error> {
         if code == 0 {
             return Ok(());
@@ -345,41 +345,41 @@ impl Driver {
         error().unwrap_or_else(|error| error)
     }
 
-    /// What the driver calls an error.
+    /// The driver's name for an error code.
     fn name_of(&self, code: c_int) -> Result<String, Error> {
         let mut name = ptr::null();
         match &self.own {
             Own::Cuda(calls) => {
                 if let Some(error_name) = calls.error_name {
-                    // SAFETY: a place for the result; an unknown code leaves null there.
+                    // SAFETY: `name` is valid for writing; the driver writes null for an unknown code.
                     unsafe { error_name(code, &raw mut name) };
                 }
             }
-            // SAFETY: any code may be asked for.
+            // SAFETY: the function accepts any code.
             Own::Hip(_, Some(error_name)) => name = unsafe { error_name(code) },
             Own::Hip(_, None) => {}
         }
         if name.is_null() {
             return text("an unknown error");
         }
-        // SAFETY: a string that lives as long as the driver.
+        // SAFETY: `name` is not null; the driver returns a C string that lives as long as the driver.
         let name = unsafe { CStr::from_ptr(name) };
         text(name.to_str().unwrap_or("an unknown error"))
     }
 
-    /// Whoever is current on this thread, to be made so again.
+    /// The current context of this thread, or in HIP its device, so that it can be restored.
     pub(super) fn current(&self) -> Result<usize, Error> {
         match &self.own {
             Own::Cuda(calls) => {
                 let mut context = ptr::null_mut();
-                // SAFETY: a place for the result.
+                // SAFETY: `context` is valid for writing the result.
                 let code = unsafe { (calls.context)(&raw mut context) };
                 self.check("cuCtxGetCurrent", code)?;
                 Ok(context.addr())
             }
             Own::Hip(calls, _) => {
                 let mut device = 0;
-                // SAFETY: a place for the result.
+                // SAFETY: `device` is valid for writing the result.
                 let code = unsafe { (calls.device)(&raw mut device) };
                 self.check("hipGetDevice", code)?;
                 Ok(usize::try_from(device).unwrap_or(0))
@@ -390,20 +390,20 @@ impl Driver {
     pub(super) fn set_current(&self, context: usize) -> Result<(), Error> {
         match &self.own {
             Own::Cuda(calls) => {
-                // SAFETY: a context that was current, is a stream's, or a primary one that we retained; or none.
+                // SAFETY: the context is null, was current before, is a live stream's, or is a primary context that we retained.
                 let code = unsafe { (calls.set_context)(ptr::without_provenance_mut(context)) };
                 self.check("cuCtxSetCurrent", code)
             }
             Own::Hip(calls, _) => {
-                // SAFETY: a number; HIP checks it.
+                // SAFETY: HIP takes any number and returns an error for an invalid device.
                 let code = unsafe { (calls.set_device)(c_int::try_from(context).unwrap_or(-1)) };
                 self.check("hipSetDevice", code)
             }
         }
     }
 
-    /// Does something with a new stream of the current context, which blocks nobody, and which is destroyed then: what is
-    /// queued on it goes on.
+    /// Calls `work` with a new non-blocking stream of the current context, then destroys the stream. Work that was queued on
+    /// it continues. In HIP, `work` gets the default stream.
     pub(super) fn beside<R>(
         &self,
         work: impl FnOnce(usize) -> Result<R, Error>,
@@ -412,12 +412,12 @@ impl Driver {
             return work(0);
         };
         let mut stream = ptr::null_mut();
-        // SAFETY: a place for the result.
+        // SAFETY: `stream` is valid for writing the result.
         let code = unsafe { (calls.create_stream)(&raw mut stream, NON_BLOCKING) };
         self.check("cuStreamCreate", code)?;
         let done = work(stream.addr());
-        // Nothing is left to be done where this fails.
-        // SAFETY: made above, and destroyed once.
+        // A failure is ignored: nothing is left to clean up.
+        // SAFETY: the stream was created in this function and is destroyed once.
         let _ = unsafe { (calls.destroy_stream)(stream) };
         done
     }

@@ -1,10 +1,10 @@
-//! Graphs that hold what they read: a graph can be launched long after its consumer has let go of the tensor.
+//! CUDA and HIP graphs that read exported memory: a graph can be launched long after its consumer has dropped the tensor.
 //!
-//! Where the driver knows user objects (CUDA 11.3, and HIP), the graph that is being captured gets one, and with it a hold on
-//! the tensor. The driver gives it back when the graph is gone, and everything that was made of it, and in CUDA when its
-//! launches are over. It does so on a thread of its own, on which no call of the driver is allowed and nobody should wait. So
-//! no owner is dropped there: they wait in [`waiting`](crate::stream::waiting), and whoever looks after them finds that
-//! the hold has come back.
+//! Where the driver knows user objects (CUDA 11.3, and HIP), the graph under capture gets one, and with it a reference that
+//! defers the owner. The driver releases it when the graph and everything made from it are gone, and in CUDA when its
+//! launches are over too. It does so on a thread of its own, on which driver calls are forbidden and no code should block. So
+//! no owner is dropped there: owners wait in [`waiting`](crate::stream::waiting), and the next sweep finds that the
+//! reference was released.
 #![expect(unsafe_code, reason = "hands a hold to the driver, and has it back")]
 
 use core::ffi::c_void;
@@ -16,16 +16,16 @@ use crate::stream::{collector::wake, place::Place, release::Release};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, memory::counted::Counted, sync::statics};
 
-/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, `hipUserObjectNoDestructorSync`: the one flag there is, which has to be.
+/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, `hipUserObjectNoDestructorSync`: the only flag that is defined; it is required.
 const NO_SYNC: u32 = 1;
-/// `CU_GRAPH_USER_OBJECT_MOVE`, `hipGraphUserObjectMove`: the graph gets our hold, not another one.
+/// `CU_GRAPH_USER_OBJECT_MOVE`, `hipGraphUserObjectMove`: the graph takes over our reference instead of adding one.
 const MOVE: u32 = 1;
-/// `CU_STREAM_ADD_CAPTURE_DEPENDENCIES`, `hipStreamAddCaptureDependencies`: those from before stay.
+/// `CU_STREAM_ADD_CAPTURE_DEPENDENCIES`, `hipStreamAddCaptureDependencies`: keeps the existing dependencies.
 const ADD: u32 = 0;
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`, `hipStreamCaptureStatusActive`.
 const ACTIVE: i32 = 1;
 
-/// What the freeing waits for, and what a graph holds until then.
+/// What the release waits for, and the reference that a graph shares until it is gone.
 pub(crate) struct After {
     pub(crate) release: Release,
     pub(crate) graph: Option<Counted>,
@@ -39,11 +39,11 @@ impl From<Release> for After {
 }
 
 impl Visit {
-    /// For a consumer whose stream, of the current context, captures: the graph has to be gone, and then it is as `then`
-    /// says. A driver that cannot tell when it is gone leaves that to the user.
+    /// The condition for a consumer with a capturing stream of the current context: first the graph must be gone, then `then`
+    /// applies. A driver that cannot tell when a graph is gone leaves that to the user.
     pub(super) fn captured(&self, stream: usize, then: Release) -> After {
         let then = match (&self.driver.own, then) {
-            // Its launches may be running still, on any stream.
+            // Launches of the graph may still be running, on any stream.
             (Own::Hip(..), Release::Free | Release::AfterOwn) => Release::AfterAll(None),
             _ => then,
         };
@@ -60,12 +60,12 @@ impl Visit {
         }
     }
 
-    /// The graph that a stream captures, and what its next step comes behind: a list of nodes, which is the driver's until
-    /// the stream is used again. None if the driver cannot tell.
+    /// The graph that a stream captures, and the nodes that its next step depends on. The driver owns the list of nodes until
+    /// the stream is used again. `None` if the driver cannot tell.
     fn captured_graph(&self, stream: usize) -> Result<Option<(Handle, *mut Handle, usize)>, Error> {
         let (mut status, mut id, mut graph) = (0, 0, ptr::null_mut());
         let (mut nodes, mut count) = (ptr::null_mut::<Handle>(), 0);
-        // SAFETY: a stream that lives, and places for the results.
+        // SAFETY: the stream lives, and all pointers are valid for writing the results.
         let known = unsafe {
             (self.driver).capture_graph(
                 raw(stream),
@@ -79,8 +79,8 @@ impl Visit {
         Ok((known && status == ACTIVE).then_some((graph, nodes, count)))
     }
 
-    /// Puts what a stream captures next behind all that another one has put into the same capture. An event would do
-    /// that too, if it was made in the stream's context, which cannot be asked for.
+    /// Makes what a stream captures next depend on all that another stream has put into the same capture. An event would do
+    /// that too, but it must be created in the stream's context, which cannot be queried during a capture.
     pub(super) fn join_capture(
         &self,
         (here, producer): (Place, usize),
@@ -94,14 +94,14 @@ impl Visit {
             return Ok(());
         }
         self.enter(there.enter)?;
-        // SAFETY: a stream of the same capture, and nodes of that, which nobody has changed since.
+        // SAFETY: `reader` is a stream of the capture that `nodes` belong to, and `producer` was not used since the query.
         match unsafe { (self.driver).join_capture(raw(reader), nodes, count, ADD) }? {
             true => Ok(()),
             false => capturing("the driver cannot order two streams that capture"),
         }
     }
 
-    /// A hold of which the graph that the stream captures has another.
+    /// Creates a reference count that the graph under capture on this stream shares.
     fn held_by_graph(&self, stream: usize) -> Result<Option<Counted>, Error> {
         let no_memory = |((), bytes)| Error::OutOfMemory { bytes };
         let Some((graph, ..)) = self.captured_graph(stream)? else {
@@ -110,17 +110,17 @@ impl Visit {
         let hold = Counted::new(()).map_err(no_memory)?;
         let theirs = hold.clone().into_raw();
         let mut object = ptr::null_mut();
-        // SAFETY: a place for the result; `end` takes back what is given here, and is called once.
+        // SAFETY: `object` is valid for writing; `end` takes back `theirs`, and the driver calls it once.
         let made = unsafe { (self.driver).object_create(&raw mut object, theirs, end, 1, NO_SYNC) };
         if made != Ok(true) {
-            // SAFETY: nobody else has it.
+            // SAFETY: no object was made, so the driver does not have `theirs`, and it is taken back once.
             drop(unsafe { Counted::from_raw(theirs) });
             return Ok(None);
         }
-        // SAFETY: a graph that is being captured may be given what it holds, and the object is ours to give.
+        // SAFETY: `graph` is under capture, when user objects may be added, and we own the reference that is moved.
         let given = unsafe { (self.driver).graph_takes(graph, object, 1, MOVE) };
         if given != Ok(true) {
-            // SAFETY: the one hold on the object is still ours. That calls `end`.
+            // SAFETY: the move failed, so we still own the only reference on the object. The driver calls `end`.
             let _ = unsafe { (self.driver).object_release(object, 1) };
             return Ok(None);
         }
@@ -128,25 +128,25 @@ impl Visit {
     }
 }
 
-/// Whether the graph that has the other hold is still there.
+/// Whether the graph still holds the other reference.
 pub(super) fn reads(hold: &Counted) -> bool {
     hold.reference_count() > 1
 }
 
 statics! {
-    /// Whether a graph is gone since this was asked last.
+    /// Whether a graph is gone since the last call of `is_any_gone`.
     static GONE: AtomicBool = AtomicBool::new(false);
 }
 
-/// To be called on any thread, also where nothing else may be called.
+/// Marks that a graph is gone. Callable on any thread, including the driver's, where driver calls are forbidden.
 ///
-/// A swap and no store: the next `is_any_gone` is then ordered after every thread that has set the mark, and not after the
-/// last one alone. Otherwise it could take the mark away and still see a hold that was given back.
+/// This is a swap instead of a store, so that the next `is_any_gone` is ordered after every thread that has set the mark, not
+/// only after the last one. Otherwise it could clear the mark and not see that a reference was released.
 pub(super) fn a_graph_is_gone() {
     GONE.swap(true, Ordering::Release);
 }
 
-/// Whether `is_any_gone` would say so.
+/// Whether `is_any_gone` would return `true`; does not clear the mark.
 pub(super) fn may_be_gone() -> bool {
     GONE.load(Ordering::Relaxed)
 }
@@ -155,9 +155,9 @@ pub(super) fn is_any_gone() -> bool {
     GONE.swap(false, Ordering::Acquire)
 }
 
-/// The driver gives a hold back.
+/// Called by the driver to release the reference of a graph.
 pub(super) extern "C" fn end(hold: *mut c_void) {
-    // SAFETY: the driver has it from `held_by_graph`, and calls this once.
+    // SAFETY: `hold` comes from `into_raw` in `held_by_graph`, and the driver calls this once.
     drop(unsafe { Counted::from_raw(hold) });
     a_graph_is_gone();
     wake();

@@ -1,4 +1,4 @@
-//! The libraries of the drivers: where they are looked for, and functions in them by name.
+//! Finds and loads the libraries of the drivers, and looks up functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
 use alloc::{format, string::String, vec::Vec};
@@ -10,10 +10,10 @@ use std::ffi::OsString;
 
 use crate::Error;
 
-/// Where an API's library is looked for.
+/// The names under which an API's library is searched.
 pub(super) struct SearchPath {
     pub(super) name: &'static str,
-    /// What names another in the environment.
+    /// The environment variable that names another library.
     variable: &'static str,
     candidates: &'static [&'static str],
 }
@@ -21,7 +21,7 @@ pub(super) struct SearchPath {
 pub(super) const CUDA: SearchPath = SearchPath {
     name: "libcuda",
     variable: "DLPACK_LIBCUDA",
-    // The first name is that of the driver; the second can be the stub of a toolkit.
+    // The first name is the driver's; the second can be a toolkit's stub.
     candidates: if cfg!(windows) {
         &["nvcuda.dll"]
     } else {
@@ -35,7 +35,7 @@ pub(super) const HIP: SearchPath = SearchPath {
     candidates: if cfg!(windows) {
         &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"]
     } else {
-        // The bare name can be that of another version's development files.
+        // The name without a version can belong to the development files of another version.
         &[
             "libamdhip64.so.7",
             "libamdhip64.so.6",
@@ -45,7 +45,7 @@ pub(super) const HIP: SearchPath = SearchPath {
     },
 };
 
-/// A library that is never closed again.
+/// A loaded library.
 pub(super) struct OpenLibrary {
     pub(super) library: Library,
     name: OsString,
@@ -59,7 +59,7 @@ impl OpenLibrary {
             Some(path) => alloc::vec![path],
             None => search.candidates.iter().map(OsString::from).collect(),
         };
-        // Two copies of a runtime do not know each other's streams: one that is loaded already is the right one.
+        // Two copies of a runtime do not know each other's streams, so a library that is loaded already is preferred.
         for name in &candidates {
             if let Some(library) = loaded(name) {
                 let name = name.clone();
@@ -79,21 +79,21 @@ impl OpenLibrary {
         })
     }
 
-    /// The function of this name.
+    /// Looks up a function by name.
     ///
     /// # Safety
     ///
-    /// `F` is a type of function pointers, and that of this function.
+    /// `F` is the function pointer type of this function.
     pub(super) unsafe fn find<F: Copy>(&self, symbol: &'static str) -> Result<F, Error> {
         const { assert!(size_of::<F>() == size_of::<*const c_void>()) };
         let address = self.address(symbol)?;
-        // SAFETY: the address of a function, of which the caller vouches for the type.
+        // SAFETY: `address` is a function's address, `F` has a pointer's size, and the caller guarantees that `F` is its type.
         Ok(unsafe { transmute_copy(&address) })
     }
 
-    /// Where the function of this name is; one for the functions of all types.
+    /// The address of a function; not generic, so that it is compiled once.
     fn address(&self, symbol: &'static str) -> Result<NonNull<c_void>, Error> {
-        // SAFETY: any symbol has an address.
+        // SAFETY: the address of a symbol is read as an untyped pointer, which every symbol's address is.
         let found = unsafe { self.library.get::<*mut c_void>(symbol.as_bytes()) };
         let address = found.ok().and_then(|address| NonNull::new(*address));
         address.ok_or_else(|| Error::NoEntryPoint {
@@ -103,8 +103,8 @@ impl OpenLibrary {
     }
 }
 
-/// What the system says. From version 0.9 on, an error of `libloading` keeps that behind a text of its own. Windows does
-/// not say which library it is about.
+/// The message of the system. Since version 0.9, an error of `libloading` has that as its source, behind its own message.
+/// Windows does not name the library, so its name is added.
 fn why(name: &OsString, error: &dyn core::error::Error) -> String {
     let (name, why) = (
         name.to_string_lossy(),
@@ -117,23 +117,23 @@ fn why(name: &OsString, error: &dyn core::error::Error) -> String {
     }
 }
 
-/// Loads a library: by its name, or from where somebody says that it is.
+/// Loads a library, by one of the default names or by the path from the environment.
 fn load(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
     #[cfg(windows)]
     if by_name && name == "nvcuda.dll" {
         use libloading::os::windows;
 
-        // The driver's place; the folder of the program, which comes first otherwise, may be anybody's.
+        // Only the system folder is searched: the program's folder comes first by default, and other users may write to it.
         let system = windows::LOAD_LIBRARY_SEARCH_SYSTEM32;
-        // SAFETY: a driver does nothing when it is loaded but to get ready.
+        // SAFETY: the library is the system's driver; its initialization has no preconditions.
         return unsafe { windows::Library::load_with_flags(name, system) }.map(Library::from);
     }
     let _ = by_name;
-    // SAFETY: as above; who names another library in the environment vouches for what that does.
+    // SAFETY: a driver's initialization has no preconditions; the user that sets the variable guarantees it for another library.
     unsafe { Library::new(name) }
 }
 
-/// A library that is loaded already.
+/// Opens a library if it is loaded already.
 #[cfg(unix)]
 fn loaded(name: &OsString) -> Option<Library> {
     use core::ffi::c_int;
@@ -142,7 +142,7 @@ fn loaded(name: &OsString) -> Option<Library> {
 
     /// `RTLD_NOLOAD`, which `libloading` does not name.
     const NO_LOAD: c_int = if cfg!(target_os = "macos") { 0x10 } else { 4 };
-    // SAFETY: nothing is loaded, and so nothing runs.
+    // SAFETY: with `RTLD_NOLOAD` no library is loaded, so no initialization code runs.
     let library = unsafe { unix::Library::open(Some(name), unix::RTLD_LAZY | NO_LOAD) };
     Some(library.ok()?.into())
 }

@@ -1,4 +1,4 @@
-//! How memory that is exported hangs together with streams.
+//! Which stream wrote an exported buffer, and what must happen before it is read or freed.
 
 use crate::stream::graph::{After, reads};
 use crate::stream::order::remember;
@@ -9,21 +9,21 @@ use crate::{Device, Error, memory::counted::Counted, request::Consumer};
 
 pub(crate) use crate::stream::order::order;
 
-/// What becomes of an owner.
+/// The release decision for an owner.
 enum Fate {
-    /// It is dropped now, and then the visit.
+    /// The owner is dropped now, and the [`Visit`] after it.
     Drop(Option<Visit>),
-    /// It waits for this to happen, if that is known, and for this graph to go.
+    /// The owner is deferred until this event, if one is known, has happened and this graph is gone.
     Keep(Option<Counted<Event>>, Option<Counted>),
 }
 
-/// What its freeing waits for, and that it still lives.
+/// The stream state of an exported buffer: what its release waits for, and the references that others check.
 #[derive(Debug)]
 pub(crate) struct Link {
     freeing: Freeing,
-    /// Tells who remembers the stream that it still lives.
+    /// Tells the thread that remembers the stream that the tensor still lives.
     _alive: Option<Counted>,
-    /// A graph that reads the memory holds this too.
+    /// A reference shared with a graph that reads the memory.
     graph: Option<Counted>,
 }
 
@@ -36,7 +36,7 @@ impl Link {
         }
     }
 
-    /// For memory that was handed over in order.
+    /// Sets the release condition, for memory that was exported in stream order.
     pub(crate) fn after(self, release: Release, bytes: usize) -> Self {
         let freeing = Freeing {
             release,
@@ -46,18 +46,18 @@ impl Link {
         Self { freeing, ..self }
     }
 
-    /// The stream that the memory is written on, if somebody said, for whoever asks on any thread.
+    /// The stream that the memory is written on, if the producer named one, with a number that is valid on any thread.
     pub(crate) fn queue(&self) -> Option<Queue> {
         self.freeing.origin.queue.map(Queue::on_any_thread)
     }
 
-    /// Whether what is freed behind work on this stream of this device is freed in order, without this.
+    /// Whether memory that is freed after work on this stream of this device is freed in order, without this link.
     pub(crate) fn is_of(&self, device: Device, queue: Option<Queue>) -> bool {
         let origin = &self.freeing.origin;
         origin.device == device && origin.queue == queue
     }
 
-    /// Puts the consumer's work behind the producer's, and remembers what follows from that.
+    /// Orders the consumer's work after the producer's, and stores the release condition that follows.
     pub(crate) fn order(&mut self, consumer: Consumer, bytes: usize) -> Result<(), Error> {
         let Origin { device, queue, .. } = self.freeing.origin;
         let After { release, graph } = order(device, queue, consumer)?;
@@ -65,13 +65,13 @@ impl Link {
             self._alive = remember(device, queue)?;
         }
         self.graph = graph;
-        // From here on somebody may read.
+        // From here on the consumer may read.
         self.freeing.release = release;
         self.freeing.bytes = bytes;
         Ok(())
     }
 
-    /// Drops the owner, or keeps it where the consumer's work may not be over.
+    /// Drops the owner, or defers it if the consumer's work may not be over.
     pub(crate) fn release<O: Send + 'static>(&mut self, owner: O) {
         match self.fate() {
             Fate::Drop(Some(visit)) => {
@@ -83,20 +83,20 @@ impl Link {
         }
     }
 
-    /// What becomes of the owner, whatever it is: compiled once for all.
+    /// The release decision, which does not depend on the owner's type: compiled once for all owners.
     fn fate(&mut self) -> Fate {
         let Some(api) = self.freeing.origin.device.device_type.stream_api() else {
             return Fate::Drop(None);
         };
         let driver = match driver(api) {
             Ok(driver) => driver,
-            // Nothing was ever queued, or nobody but the producer has queued anything.
+            // No work was ever queued, or only the producer has queued any.
             Err(Error::NoDriver { .. }) => return Fate::Drop(None),
             Err(_) if self.freeing.release == Release::Free => return Fate::Drop(None),
             Err(Error::DriverFailed {
                 code: NO_DEVICE, ..
             }) => return Fate::Drop(None),
-            // It is there, and somebody else may have found more of it than we did.
+            // The driver exists, and the consumer may have found more of its entry points than core did.
             Err(_) => return Fate::Keep(None, None),
         };
         let mut event = None;

@@ -1,4 +1,4 @@
-//! Memory of a device, for copies.
+//! Device memory for copies.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
 use crate::stream::driver::{Driver, Own, driver};
@@ -9,16 +9,16 @@ use crate::stream::waiting::free_later;
 use crate::stream::{Queue, place::Place, release::Release, rules::Origin};
 use crate::{Device, Error};
 
-/// Memory of a device that the driver gave us.
+/// Device memory that core allocated through the driver.
 ///
-/// | | made | freed |
+/// | | allocated | freed |
 /// |---|---|---|
-/// | a device with memory pools | in the order of the stream that uses it first | CUDA: at once, when nobody uses it any more. HIP waits for the device there, but not if it is freed on the default stream |
-/// | any other, or a stream of another device | by a call that can wait for the device | likewise |
+/// | a device with memory pools | in the order of the stream that uses it first | CUDA: at once, when no work uses it any more. HIP waits for the device there, but not if it is freed on the default stream |
+/// | any other, or a stream of another device | by a call that can wait for the device | by a call that can wait for the device |
 pub(crate) struct DeviceMemory {
     device: Device,
     pub(crate) address: usize,
-    /// Whether it is a pool's.
+    /// Whether it was allocated from a pool.
     pooled: bool,
 }
 
@@ -31,7 +31,7 @@ impl DeviceMemory {
         }
     }
 
-    /// New memory, the address of which is a multiple of 256, for work on a stream of this place, which is entered then.
+    /// Allocates memory for work on a stream in this place, and enters the place. The address is a multiple of 256.
     pub(crate) fn new(
         visit: &Visit,
         bytes: usize,
@@ -42,14 +42,14 @@ impl DeviceMemory {
         visit.enter(there.enter)?;
         let mut address = 0;
         let stream = raw(stream.handle);
-        // A pool is that of the stream's device. It may have to grow, and others may capture meanwhile.
+        // The pool is that of the stream's device. It may have to grow, and other threads may capture meanwhile.
         visit.relax()?;
         let pooled = visit.device_of_now()? == device.device_id
-            // SAFETY: a place for the result, and a stream that lives.
+            // SAFETY: `address` is valid for writing, and the stream lives.
             && unsafe { visit.driver.allocate_ordered(&raw mut address, bytes, stream) }?;
         if !pooled {
             visit.enter(visit.primary()?.enter)?;
-            // SAFETY: a place for the result.
+            // SAFETY: `address` is valid for writing the result.
             visit.blocking(|| unsafe { visit.driver.allocate(&raw mut address, bytes) })?;
         }
         let memory = Self {
@@ -60,7 +60,7 @@ impl DeviceMemory {
         visit.enter(there.enter).map(|()| memory)
     }
 
-    /// The same, freed only then: the driver may wait for what is still at work there, or may not.
+    /// Defers the free until the release condition is met: the driver may or may not wait for work that still uses the memory.
     pub(crate) fn after(self, release: Release, bytes: usize) -> StreamOwner<Self> {
         let link = Link::new(Origin::unsaid(self.device)).after(release, bytes);
         StreamOwner::new(self, link)
@@ -70,10 +70,10 @@ impl DeviceMemory {
         let visit = driver.visit(self.device)?;
         visit.enter(visit.primary()?.enter)?;
         if let (true, Own::Hip(..)) = (self.pooled, &driver.own) {
-            // SAFETY: the address came from `allocate_ordered`, and this is the one time.
+            // SAFETY: the address came from `allocate_ordered` and is freed once, here.
             return unsafe { driver.free_ordered(self.address, raw(0)) }.map(drop);
         }
-        // SAFETY: the address came from the driver, and this is the one time.
+        // SAFETY: the address came from the driver and is freed once, here.
         visit.blocking(|| unsafe { driver.free(self.address) })
     }
 }

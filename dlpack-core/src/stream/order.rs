@@ -1,4 +1,4 @@
-//! Before the consumer reads: its work is put behind the producer's; or where it asks for no order, the stream is remembered.
+//! Makes the consumer's stream wait for the producer's; for an unordered export (-1), remembers the stream instead.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -10,14 +10,14 @@ use crate::stream::{Queue, driver::driver, graph::After};
 use crate::stream::{release::Release, rules::producer};
 use crate::{Device, Error, device::StreamApi, memory::counted::Counted, request::Consumer};
 
-/// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
+/// Orders the consumer's work after the producer's, and returns what must be over before the memory is freed.
 ///
 /// | | consumer does not capture | captures |
 /// |---|---|---|
-/// | producer does not capture | an event | the host waits: nothing from outside may enter a capture |
-/// | captures | refused: the consumer would be drawn into it | the same one: in its graph. Another: refused |
+/// | producer does not capture | an event | the host waits: no work from outside may enter a capture |
+/// | captures | refused: the consumer would be drawn into the capture | same capture: in its graph. Another: refused |
 ///
-/// Every refusal comes before anything is touched.
+/// Every error is returned before any stream is changed.
 // ERR-11
 pub(crate) fn order(
     device: Device,
@@ -44,12 +44,12 @@ pub(crate) fn order(
     };
     let both_default = consumer == Consumer::Legacy && consumer.is(producer);
     if both_default && !host {
-        // No capture can be on the default stream. An owner that frees on it knows its context.
+        // The default stream cannot capture. An owner that frees on it knows its context.
         return Ok(own.into());
     }
 
     let driver = match driver(api) {
-        // Where there is no driver, nothing captures.
+        // Without a driver no stream captures.
         Err(_) if consumer.is(producer) && consumer != Consumer::PerThread => {
             return Ok(own.into());
         }
@@ -57,11 +57,11 @@ pub(crate) fn order(
     };
     let visit = driver.visit(device)?;
     if both_default {
-        // It may be another one where this is dropped.
+        // The current context, and with it the default stream, may be another one where this is dropped.
         return Ok(Release::AfterDefault(visit.place(producer)?).into());
     }
     if matches!(consumer, Consumer::Stream(_)) && consumer.is(producer) {
-        // A stream of any context can be asked in any.
+        // A stream of any context can be queried in any context.
         if visit.now() == 0 {
             visit.enter(visit.primary()?.enter)?;
         }
@@ -132,9 +132,9 @@ pub(crate) fn order(
     }
 }
 
-/// For memory that nobody is writing to: there is nothing to order, but a graph may outlive the tensor.
+/// For memory without pending writes: there is nothing to order, but a graph may outlive the tensor.
 fn unpending(device: Device, api: StreamApi, consumer: Consumer) -> Result<After, Error> {
-    // Where there is no driver, nothing captures.
+    // Without a driver no stream captures.
     let Some(reader) = consumer.queue() else {
         return Ok(Release::Free.into());
     };
@@ -158,14 +158,14 @@ fn unpending(device: Device, api: StreamApi, consumer: Consumer) -> Result<After
     Ok(release.into())
 }
 
-/// Does something for owners that wait, now that a stream is known to live, and not to capture.
+/// Advances deferred owners, now that a stream is known to live and not to capture.
 fn look_after(visit: &Visit, release: Release, stream: Queue, api: StreamApi) {
-    // What cannot be recorded now waits for the next one, and this export is none the worse for it.
+    // Owners that cannot be recorded now wait for the next export; this export does not fail for it.
     let _ = note(visit, release, stream.handle, api);
     relieve(api);
 }
 
-/// The capture that a stream takes part in, if it can be used.
+/// The ID of the capture that a stream takes part in. An error if a capture blocks the default stream.
 fn captured_by(capture: Capture) -> Result<Option<u64>, Error> {
     match capture {
         Capture::No => Ok(None),
@@ -176,11 +176,11 @@ fn captured_by(capture: Capture) -> Result<Option<u64>, Error> {
     }
 }
 
-/// The streams of tensors that were exported from this thread without order, while these live.
+/// The stream of a live tensor that this thread exported without order.
 struct Entry {
     device: Device,
     stream: Queue,
-    /// One hold; the tensor has the other.
+    /// A reference; the tensor has the other one.
     alive: Counted,
 }
 
@@ -188,7 +188,7 @@ thread_local! {
     static LEDGER: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Remembers the stream of an export that nobody ordered, until the result is dropped.
+/// Remembers the stream of an unordered export until the result is dropped.
 pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Counted>, Error> {
     let Some(stream) = producer(device, queue) else {
         return Ok(None);
@@ -196,7 +196,7 @@ pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Co
     let no_memory = |bytes| Error::OutOfMemory { bytes };
     let token = Counted::new(()).map_err(|((), bytes)| no_memory(bytes))?;
     let alive = token.clone();
-    // Not on a thread that is being torn down: whoever asks there gets the default stream.
+    // On a thread that is being torn down nothing is stored, and a query there returns the default stream.
     let remembered = LEDGER.try_with(|list| {
         let mut list = list.borrow_mut();
         list.retain(|one| one.device != device && one.alive.reference_count() > 1);
@@ -212,10 +212,10 @@ pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Co
     remembered.unwrap_or(Ok(())).map(|()| Some(token))
 }
 
-/// The stream that the tensor was written on which this thread exported last from a device, without order, if that
-/// tensor still lives; the default stream otherwise.
+/// The producer's stream of the last tensor that this thread exported from a device without order, if that tensor still
+/// lives; the default stream otherwise.
 ///
-/// The handle is the owner's, and so it is given out only while the owner has to keep it alive.
+/// The handle belongs to the owner, so it is returned only while the owner has to keep the stream alive.
 #[must_use]
 pub fn current_stream(device: Device) -> usize {
     LEDGER
@@ -223,7 +223,7 @@ pub fn current_stream(device: Device) -> usize {
             list.borrow()
                 .iter()
                 .find(|one| one.device == device && one.alive.reference_count() > 1)
-                // The default streams of other contexts have no number of their own.
+                // A default stream of another context has no number of its own, so it is not returned.
                 .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
                 .map(|one| one.stream.handle)
         })

@@ -1,4 +1,4 @@
-//! An owner of memory that work on a device may still be using when it is dropped.
+//! `StreamOwner`: drops an owner of memory once no device work uses it.
 #![expect(unsafe_code, reason = "takes the owner out of what is being dropped")]
 
 use core::mem::ManuallyDrop;
@@ -20,7 +20,7 @@ impl<O: Send + 'static> StreamOwner<O> {
         }
     }
 
-    /// The owner, if it may be dropped without this behind work on such a stream.
+    /// The owner, if it may be dropped after work on this stream without the check of this type.
     pub(crate) fn owner(&self, device: Device, queue: Option<Queue>) -> Option<&O> {
         let in_order = self.link.is_of(device, queue);
         in_order.then(|| &*self.owner)
@@ -37,7 +37,7 @@ impl<O: Send + 'static> StreamOwner<O> {
 
 impl<O: Send + 'static> Drop for StreamOwner<O> {
     fn drop(&mut self) {
-        // SAFETY: it is taken once, here, and nobody sees `self` afterwards.
+        // SAFETY: the owner is taken once, in `drop`, after which no code uses `self`.
         let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
         self.link.release(owner);
     }

@@ -1,4 +1,4 @@
-//! In which context, or on which device, a stream is.
+//! Finds the context, or in HIP the device, that a stream belongs to.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
 use core::ptr;
@@ -8,13 +8,13 @@ use crate::stream::visit::{Capture, Event, INVALID_HANDLE, NOT_SUPPORTED, Visit,
 use crate::stream::{PER_THREAD, Queue};
 use crate::{Error, memory::counted::Counted};
 
-/// Where a stream is.
+/// The context, or in HIP the device, of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
-    /// The context that has to be current for its number to mean it; in HIP the device. Where that is a green context, it is
-    /// the one that is current on this thread, and must be made so on no other.
+    /// The context that must be current for the stream's number to be valid; in HIP the device. If it is a green context, it is
+    /// the current context of this thread, and must not be made current on any other thread.
     pub(crate) enter: usize,
-    /// The context whose record has its work in it: of a green context the primary one.
+    /// The context to record for the stream's work: the primary context for a stream of a green context.
     pub(crate) whole: usize,
 }
 
@@ -33,14 +33,14 @@ impl Visit {
         self.driver.primary(self.device.device_id).map(Place::of)
     }
 
-    /// Where the default streams are that somebody means by their numbers alone: in the context that is current on the
-    /// thread if it belongs to the device, and in the device's primary one otherwise.
+    /// The place of default streams that are named by number alone: the context that is current on the thread if it belongs
+    /// to the device, and the device's primary context otherwise.
     pub(crate) fn home(&self) -> Result<Place, Error> {
         let Own::Cuda(calls) = &self.driver.own else {
             return self.primary();
         };
         if self.callers == 0 || self.driver.keeps(self.callers) {
-            // One that is kept may be that of another device.
+            // A retained context can be that of another device.
             return self.primary();
         }
         self.enter(self.callers)?;
@@ -49,7 +49,7 @@ impl Visit {
         if elsewhere || self.driver.is_primary(self.callers, device)? {
             return self.primary();
         }
-        // Beside a capture the default stream may not be asked, nor used.
+        // During a capture the default stream may be neither queried nor used.
         let root = match self.capture(0)? {
             Capture::No => self.regular(calls, 0)?,
             _ => None,
@@ -60,7 +60,7 @@ impl Visit {
         })
     }
 
-    /// Makes the context of a stream the current one, and asks whether the stream captures.
+    /// Makes the context of a stream current, and queries whether the stream captures.
     pub(crate) fn find(&self, stream: Queue) -> Result<(Place, Capture), Error> {
         let (known, capture) = self.find_capture(stream)?;
         let place = self.locate(stream, known, capture)?;
@@ -68,8 +68,8 @@ impl Visit {
         Ok((place, capture))
     }
 
-    /// Whether a stream captures, and where it is if that takes no query. In CUDA this comes before any query, since a capturing
-    /// stream allows no other: not even where it is.
+    /// Whether a stream captures, and its place if that needs no query. In CUDA this comes before any other query, because a
+    /// capturing stream allows no other, not even for its context.
     pub(crate) fn find_capture(&self, stream: Queue) -> Result<(Option<Place>, Capture), Error> {
         let known = match stream.handle <= PER_THREAD || stream.is_placed() {
             true => Some(self.place(stream)?),
@@ -80,13 +80,13 @@ impl Visit {
             None if self.now() == 0 && matches!(self.driver.own, Own::Cuda(_)) => {
                 self.enter(self.primary()?.enter)?;
             }
-            // A stream of any context can be queried in any.
+            // A stream of any context can be queried in any context.
             None => {}
         }
         Ok((known, self.capture(stream.handle)?))
     }
 
-    /// Where a stream is, after [`Self::find_capture`]. A capturing stream of CUDA is taken to be where the default streams are.
+    /// The place of a stream, after [`Self::find_capture`]. A capturing CUDA stream is assumed to be in [`Self::home`].
     pub(crate) fn locate(
         &self,
         stream: Queue,
@@ -100,8 +100,8 @@ impl Visit {
         }
     }
 
-    /// Where the stream of a consumer is, which does not capture, and its ID if the driver numbers streams. Its context may not
-    /// be current then.
+    /// The place of a consumer's stream, which must not capture, and its ID if the driver numbers streams. Its context may not
+    /// be current afterwards.
     pub(crate) fn identify(
         &self,
         stream: Queue,
@@ -126,7 +126,7 @@ impl Visit {
         Ok((place, id))
     }
 
-    /// The context that most streams of the device belong to: the primary one. None where the program works in a context of its
+    /// The context that most streams of the device belong to: the primary one. `None` if the program works in a context of its
     /// own, and before CUDA 12.5, which does not document the error for an event of another context.
     fn likely_context(&self) -> Option<usize> {
         let Own::Cuda(CudaCalls {
@@ -140,13 +140,13 @@ impl Visit {
         usual.then(|| self.driver.primaries.find(self.device.device_id))?
     }
 
-    /// Where a stream is, which does not capture.
+    /// Queries the place of a stream, which must not capture.
     pub(crate) fn place(&self, stream: Queue) -> Result<Place, Error> {
         match (&self.driver.own, stream.context()) {
             (Own::Cuda(_), Some(context)) => Ok(Place::of(context)),
             (Own::Cuda(_), None) if stream.is_placed() => self.primary(),
             (Own::Cuda(calls), None) if stream.handle > PER_THREAD => {
-                // A thread without a context is told nothing.
+                // The driver answers the query only on a thread that has a context.
                 if self.now() == 0 {
                     self.enter(self.primary()?.enter)?;
                 }
@@ -156,7 +156,7 @@ impl Visit {
                 if !self.driver.keeps(context) {
                     self.enter(context)?;
                     let device = self.device_of_current(calls)?;
-                    // If it is the primary one of any device, it is kept from now on, or else when it is next seen.
+                    // A primary context of any device is retained here; if that fails, the next query tries again.
                     let _ = self.driver.is_primary(context, device);
                 }
                 Ok(Place::of(context))
@@ -166,7 +166,7 @@ impl Visit {
                     return self.primary();
                 };
                 let mut device = -1;
-                // SAFETY: a stream that lives, by the promise behind its handle, and a place for the result.
+                // SAFETY: the stream lives, which the creator of its handle guarantees, and `device` is valid for writing.
                 let code = unsafe { device_of_stream(raw(stream.handle), &raw mut device) };
                 self.driver.check("hipStreamGetDevice", code)?;
                 Ok(Place::of(usize::try_from(device).unwrap_or(usize::MAX)))
@@ -175,11 +175,11 @@ impl Visit {
         }
     }
 
-    /// An event that happens when all work is done that is on a stream now, which does not capture. `place` is where the
-    /// stream is, if that is known.
+    /// An event that happens when all work is done that is on a stream now. The stream must not capture. `place` is its place,
+    /// if that is known.
     ///
-    /// Most streams belong to the primary context of the device. So the event is one of that context, which saves the query where
-    /// the stream is: the driver documents the error for an event of another context.
+    /// Most streams belong to the primary context of the device, so an event of that context is tried first. That saves the query
+    /// for the place: the driver documents the error for an event of another context.
     pub(crate) fn end_of(&self, stream: Queue, place: Option<Place>) -> Result<Event, Error> {
         if place.is_none() {
             if let Some(context) = self.likely_context() {
@@ -210,23 +210,23 @@ impl Visit {
     /// The device of the current context.
     fn device_of_current(&self, calls: &CudaCalls) -> Result<i32, Error> {
         let mut device = -1;
-        // SAFETY: a place for the result.
+        // SAFETY: `device` is valid for writing the result.
         let code = unsafe { (calls.device_of_context)(&raw mut device) };
         self.driver.check("cuCtxGetDevice", code)?;
         Ok(device)
     }
 
-    /// The context of a stream that may be made current on any thread: of a green context, its primary one. `None` where
+    /// The context of a stream that can be made current on any thread: for a green context, its primary context. `None` if
     /// the driver cannot tell.
     fn regular(&self, calls: &CudaCalls, stream: usize) -> Result<Option<usize>, Error> {
         let mut context: Handle = ptr::null_mut();
         let mut green: Handle = ptr::null_mut();
         let (call, code) = match (calls.contexts_of_stream, calls.context_of_stream) {
-            // SAFETY: a stream that lives, by the promise behind its handle, and places for the results.
+            // SAFETY: the stream lives, which the creator of its handle guarantees, and both pointers are valid for writing.
             (Some(ask), _) => ("cuStreamGetCtx", unsafe {
                 ask(raw(stream), &raw mut context, &raw mut green)
             }),
-            // SAFETY: as above.
+            // SAFETY: the stream lives, which the creator of its handle guarantees, and `context` is valid for writing.
             (None, Some(ask)) => ("cuStreamGetCtx", unsafe {
                 ask(raw(stream), &raw mut context)
             }),
@@ -239,8 +239,8 @@ impl Visit {
         Ok(Some(context.addr()))
     }
 
-    /// The same moment of the current context, as an event that outlives it: one that we do not keep can be destroyed, and
-    /// its events with it. Then a stream of ours, in the primary context, waits and the event is recorded there.
+    /// Converts an event of the current context into one that outlives it. A context that is not retained can be destroyed with
+    /// its events. Then a new stream in the primary context waits for the event, and a new event is recorded there.
     pub(crate) fn lasting(&self, event: Event) -> Result<Counted<Event>, Error> {
         let own = self.now();
         let mut event = event;
@@ -257,8 +257,8 @@ impl Visit {
         Counted::new(event).map_err(|(_, bytes)| Error::OutOfMemory { bytes })
     }
 
-    /// Whether a context is certain to live now. Others than these may have been destroyed since they were seen, but for
-    /// that of a stream that lives.
+    /// Whether a context is certain to live now. A context that is neither retained nor the caller's may have been destroyed,
+    /// unless a stream of it is known to live.
     pub(crate) fn lives(&self, context: usize) -> bool {
         self.driver.keeps(context) || self.callers == context
     }

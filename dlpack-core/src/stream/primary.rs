@@ -1,9 +1,9 @@
-//! Primary contexts that core retains, and what it remembers about them: unused events, and which streams they have.
+//! Primary contexts that core retains, their unused events, and the contexts of known streams.
 //!
 //! A retained primary context lives as long as the process, and so do its events. So an export takes an unused event instead
 //! of creating and destroying one. `cuEventRecord` "will overwrite the previously captured state", and a stream that waits is
-//! "not affected by later calls". HIP documents neither ("results are undefined" where a record is outstanding), so its events are
-//! created for each use.
+//! "not affected by later calls". HIP documents neither guarantee ("results are undefined" where a record is outstanding), so its
+//! events are created for each use.
 //!
 //! A stream belongs to one context, and the driver gives its ID to no other stream. So the context is queried once for each ID.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
@@ -18,17 +18,17 @@ use crate::{Error, device::StreamApi};
 
 /// How many unused events are kept for each context: as many as threads that export at the same time.
 const SPARE: usize = 16;
-/// Of how many streams the context is remembered. A stream is found at its ID modulo this.
+/// The number of streams with a remembered context. A stream is found at its ID modulo this.
 const STREAMS: usize = 64;
 
-/// The primary contexts that were requested, and streams of theirs.
+/// The primary contexts that were requested, and some of their streams.
 pub(super) struct Primaries {
     contexts: Mutex<Vec<Primary>>,
-    /// The ID of a stream, and its context.
+    /// Pairs of a stream's ID and its context.
     streams: Mutex<[(u64, usize); STREAMS]>,
 }
 
-/// A primary context that was requested. It is retained for good, as every CUDA runtime does.
+/// A primary context that was requested. It is retained until the process ends, as every CUDA runtime does.
 struct Primary {
     device: i32,
     context: usize,
@@ -57,14 +57,14 @@ impl Primaries {
         find(&self.contexts(), device)
     }
 
-    /// An event of this context that no thread uses.
+    /// Takes an unused event of this context.
     pub(super) fn take_event(&self, context: usize) -> Option<usize> {
         let mut contexts = self.contexts();
         let found = contexts.iter_mut().find(|one| one.context == context)?;
         found.spare.pop()
     }
 
-    /// Keeps an event of this context for the next use. `false` if there are enough.
+    /// Keeps an event of this context for the next use. `false` if enough events are kept.
     pub(super) fn keep_event(&self, context: usize, event: usize) -> bool {
         let mut contexts = self.contexts();
         let found = contexts.iter_mut().find(|one| one.context == context);
@@ -88,7 +88,7 @@ impl Primaries {
         self.streams()[slot(id)] = (id, context);
     }
 
-    /// Counts the unused events, and forgets them if `forget`: a simulator that begins a new world has destroyed them.
+    /// Counts the unused events. With `forget`, it forgets them: a test simulator that was restarted has destroyed them.
     pub(super) fn spare_events(&self, forget: bool) -> usize {
         let mut contexts = self.contexts();
         let count = contexts.iter().map(|one| one.spare.len()).sum();
@@ -109,26 +109,26 @@ fn slot(id: u64) -> usize {
 }
 
 impl Driver {
-    /// Whether this is a primary context that was requested, or in HIP a device: either stays for good.
+    /// Whether this is a retained primary context, or in HIP a device: both exist until the process ends.
     pub(super) fn keeps(&self, context: usize) -> bool {
         let contexts = self.primaries.contexts();
         self.api == StreamApi::Hip || contexts.iter().any(|one| one.context == context)
     }
 
-    /// Whether a context is the primary one of a device. Where that has none yet, none is made for this.
+    /// Whether a context is the primary one of a device. A device without a primary context gets none from this.
     pub(super) fn is_primary(&self, context: usize, device: i32) -> Result<bool, Error> {
         let Own::Cuda(calls) = &self.own else {
             return Ok(true);
         };
         let mut flags = 0;
         let mut active = 0;
-        // SAFETY: the number of a device that there is, as one of its contexts is current, and places for the results.
+        // SAFETY: `device` exists, because one of its contexts is current, and both pointers are valid for writing.
         let code = unsafe { (calls.primary_state)(device, &raw mut flags, &raw mut active) };
         self.check("cuDevicePrimaryCtxGetState", code)?;
         Ok(active != 0 && self.primary(device)? == context)
     }
 
-    /// What is to be current for work on a device: its primary context, or in HIP the device itself.
+    /// What must be current for work on a device: its primary context, or in HIP the device itself.
     pub(super) fn primary(&self, device: i32) -> Result<usize, Error> {
         let Own::Cuda(calls) = &self.own else {
             return Ok(usize::try_from(device).unwrap_or(usize::MAX));
@@ -136,7 +136,7 @@ impl Driver {
         if let Some(context) = self.primaries.find(device) {
             return Ok(context);
         }
-        // The context may have to be created, which takes long, so other threads go on meanwhile.
+        // Creating the context is slow, so other threads run meanwhile.
         let mut made = Ok(0);
         aside(&mut || {
             let mut contexts = self.primaries.contexts();
@@ -158,11 +158,11 @@ impl Driver {
         let bytes = size_of::<Primary>();
         room.map_err(|_| Error::OutOfMemory { bytes })?;
         let mut ordinal = 0;
-        // SAFETY: a place for the result.
+        // SAFETY: `ordinal` is valid for writing the result.
         let code = unsafe { (calls.device)(&raw mut ordinal, device) };
         self.check("cuDeviceGet", code)?;
         let mut context = ptr::null_mut();
-        // SAFETY: a place for the result, and a device that there is.
+        // SAFETY: `context` is valid for writing, and the driver returned `ordinal` for an existing device.
         let code = unsafe { (calls.retain_primary)(&raw mut context, ordinal) };
         self.check("cuDevicePrimaryCtxRetain", code)?;
         contexts.push(Primary {
@@ -174,9 +174,9 @@ impl Driver {
     }
 }
 
-/// How many unused events the drivers' contexts have. With `forget`, core uses none of them again.
+/// The number of unused events in the contexts of all drivers. With `forget`, core uses none of them again.
 ///
-/// For tests on a simulator that begins a new world, in which the events of the old one do not exist.
+/// For tests on a simulator that is restarted: the events from before the restart do not exist any more.
 #[doc(hidden)]
 pub fn spare_events(forget: bool) -> usize {
     let drivers = [StreamApi::Cuda, StreamApi::Hip].map(loaded);

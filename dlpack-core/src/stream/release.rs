@@ -1,7 +1,7 @@
-//! After the consumer has read: what has to be over before the memory is freed, and whether it is.
+//! Which work must be over before exported memory is freed, and whether it is over.
 //!
-//! A consumer calls the deleter when it is done on the host; its kernels may still be running. No handle of it is kept
-//! for this: it may be destroyed by then, and its number given to another stream. Nobody waits here either: an
+//! A consumer calls the deleter when it is done on the host; its kernels may still be running. The consumer's stream handle is
+//! not kept: the stream may be destroyed by then, and its handle given to another stream. No function here blocks. An
 //! owner that may not be dropped yet is kept in [`waiting`](crate::stream::waiting).
 // STC-09
 
@@ -11,27 +11,27 @@ use crate::stream::visit::{Capture, Event, Visit, capturing};
 use crate::stream::{PER_THREAD, Queue};
 use crate::{Device, Error, ReleasePolicy, memory::counted::Counted, request::Consumer};
 
-/// What has to be over before the owner is dropped.
+/// The work that must be over before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Release {
-    /// Nothing: the producer's stream is order enough, or nobody reads behind the host's back.
+    /// None: the order of the producer's stream suffices, or all reads are made by the host before the deleter.
     Free,
-    /// The consumer's work is on the producer's stream, and the host uses the memory again.
+    /// The consumer's work is on the producer's stream, and the host uses the memory again afterwards.
     AfterOwn,
-    /// The consumer's work is on the default stream of this place, or on one that this waits for.
+    /// The consumer's work is on the default stream of this place, or on a stream that this default stream waits for.
     AfterDefault(Place),
-    /// It is on the stream of this number, or on one that has none, in this context.
+    /// The consumer's work is on the stream with this ID, or on one without an ID, in this context.
     AfterStream(Option<u64>, usize),
-    /// It may be on any stream of the device's primary context and of this one; none stands for the producer's.
+    /// It may be on any stream of the device's primary context and of this context; `None` is the producer's context.
     AfterAll(Option<usize>),
-    /// It is in a graph, which may be launched at any time from now on, on streams as of `AfterAll`; and nobody says when that
-    /// is gone.
+    /// It is in a graph, which may be launched at any time, on any stream that `AfterAll` covers. The driver does not tell when
+    /// the graph is gone.
     Captured(Option<usize>),
 }
 
 impl Release {
-    /// For a consumer whose work goes to a stream of this place and this ID, and is not captured. Its handle is not kept, but
-    /// what kind of stream it is can be queried now.
+    /// The condition for a consumer that works, without capture, on a stream of this place and this ID. The stream's handle
+    /// is not kept, but its kind can be queried now.
     pub(crate) fn behind(
         visit: &Visit,
         consumer: Consumer,
@@ -52,17 +52,17 @@ impl Release {
     }
 }
 
-/// How memory hangs together with streams: what its freeing has to wait for.
+/// What the release of a buffer waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Freeing {
     pub(super) origin: Origin,
     pub(super) release: Release,
-    /// How much of it there is.
+    /// The size of the memory.
     pub(super) bytes: usize,
 }
 
 impl Freeing {
-    /// Until it is known who reads, nobody has read.
+    /// Starts with [`Release::Free`]: before the export no consumer has read.
     pub(super) fn new(origin: Origin) -> Self {
         Self {
             origin,
@@ -71,7 +71,7 @@ impl Freeing {
         }
     }
 
-    /// Whether the owner sees to the order of things itself.
+    /// Whether the owner ensures the order itself.
     pub(super) fn is_immediate(&self) -> bool {
         self.origin.policy == ReleasePolicy::Immediate
     }
@@ -82,22 +82,22 @@ impl Freeing {
     }
 }
 
-/// What is known of the work that the owner has to wait for.
+/// What is known about the work that the owner waits for.
 pub(super) enum Settlement {
-    /// It is over: the owner may be dropped, and then the visit. Its context is the current one: an owner may name its
-    /// default stream by nothing but a number.
+    /// The work is over: drop the owner, then the [`Visit`]. The context of the owner's stream is current, because an owner may
+    /// name its default stream by number alone.
     Free(Visit),
-    /// It is over when this has happened.
+    /// The work is over when this event has happened.
     At(Counted<Event>),
-    /// There is nothing to ask that would not break a capture, make somebody wait, or need a handle which may be gone.
+    /// Not known: any query would break a capture, block, or need a handle that may be destroyed.
     Unknown,
 }
 
-/// Whether what the freeing waits for is over. Nobody waits here: not the host, and no stream.
+/// Whether the work that the release waits for is over. Neither the host nor a stream waits.
 ///
 /// # Errors
 ///
-/// Whatever goes wrong, and a capture that would be broken. Nothing may be freed then.
+/// A driver failure, and a capture that would be broken. The memory may not be freed then.
 pub(super) fn settle(
     freeing: &Freeing,
     visit: impl FnOnce(Device) -> Result<Visit, Error>,
@@ -110,7 +110,7 @@ pub(super) fn settle(
         return Ok(Settlement::Free(visit));
     }
     match freeing.release {
-        // These without a call.
+        // The answer for these needs no driver call.
         Release::AfterStream(..) | Release::AfterAll(_) | Release::Captured(_) => {
             return Ok(Settlement::Unknown);
         }
@@ -118,7 +118,7 @@ pub(super) fn settle(
     }
     let visit = visit(device)?;
     let (here, capture) = visit.find(own)?;
-    // What is freed in a capture is freed by the graph, and again at every launch.
+    // A free in a capture becomes a step of the graph, which every launch repeats.
     let frees = producer(device, freeing.origin.queue).is_some();
     if capture != Capture::No && (frees || freeing.release == Release::AfterOwn) {
         return blocked();
@@ -139,7 +139,7 @@ pub(super) fn settle(
         }
     }
     if frees && own.is_default() && !own.is_placed() {
-        // Where it was exported the primary context may have been current.
+        // The primary context may have been current at the export.
         let primary = visit.primary()?;
         if here != primary {
             visit.enter(primary.enter)?;
@@ -150,7 +150,7 @@ pub(super) fn settle(
     Ok(Settlement::Free(visit))
 }
 
-/// The end of all work that is on a stream of the current context now, which does not capture, if that has not come yet.
+/// The end of all work that is on a stream of the current context now, or `None` if that is over. The stream must not capture.
 fn end(visit: &Visit, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
     let mut event = visit.event()?;
     visit.record(&mut event, stream.handle)?;
@@ -160,7 +160,7 @@ fn end(visit: &Visit, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
     }
 }
 
-/// That a stream of the current context does not capture.
+/// Returns an error if a stream of the current context captures.
 fn uncaptured(visit: &Visit, stream: Queue) -> Result<(), Error> {
     match visit.capture(stream.handle)? {
         Capture::No => Ok(()),

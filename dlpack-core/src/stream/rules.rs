@@ -1,9 +1,9 @@
-//! Whose stream is whose: where memory comes from, what must be ordered, and what is in order already; pure.
+//! Pure rules about streams: which stream memory comes from, what must be ordered, and what is ordered already.
 
 use crate::stream::{LEGACY, PER_THREAD, Queue};
 use crate::{Device, ReleasePolicy, request::Consumer};
 
-/// Where described memory comes from, as far as streams go.
+/// The origin of described memory: its device, its stream and its release policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) device: Device,
@@ -17,7 +17,7 @@ pub(crate) struct Origin {
 
 #[cfg(feature = "std")]
 impl Origin {
-    /// Memory of which nothing is known but where it is.
+    /// Memory of which only the device is known.
     pub(crate) fn unsaid(device: Device) -> Self {
         Self {
             device,
@@ -28,7 +28,7 @@ impl Origin {
 }
 
 impl Consumer {
-    /// Whose work is queued on this stream, which belongs to the primary context.
+    /// The consumer that queues its work on this stream, which belongs to the primary context.
     #[cfg(feature = "cudarc")]
     pub(crate) const fn on(stream: Queue) -> Self {
         match stream.handle {
@@ -38,7 +38,7 @@ impl Consumer {
         }
     }
 
-    /// The handle for the driver, where there is one.
+    /// The handle for the driver, if the consumer has a stream.
     const fn handle(self) -> Option<usize> {
         match self {
             Self::Unordered | Self::Host => None,
@@ -48,7 +48,7 @@ impl Consumer {
         }
     }
 
-    /// The stream that its work is queued on, where there is one.
+    /// The stream that the consumer's work is queued on, if it has one.
     #[cfg_attr(
         not(feature = "std"),
         expect(dead_code, reason = "asked by the driver")
@@ -57,7 +57,7 @@ impl Consumer {
         self.handle().map(Queue::new)
     }
 
-    /// Whether its work is queued on this very stream, as far as the numbers tell: then that stream is all the order it takes.
+    /// Whether its work is queued on the producer's stream, as far as the numbers tell. Then no further order is needed.
     pub(crate) fn is(self, producer: Queue) -> bool {
         match self {
             Self::Unordered | Self::Host => false,
@@ -68,13 +68,13 @@ impl Consumer {
     }
 }
 
-/// The stream that the producer's work on the data is queued on; none where nothing is pending.
+/// The stream that the producer's work on the data is queued on; `None` if no work is pending.
 ///
-/// Who names none has used none: the work of a program that knows nothing of streams is on the default one.
-/// Pinned memory is ordinary memory, which only somebody with a stream hands to a device.
+/// A producer that names no stream has used the default stream, because that is where a program without streams works.
+/// Pinned memory without a stream has no pending work: only a program that uses streams gives it to a device.
 ///
-/// Both APIs number the default stream 0, and 1 as well: CUDA's `CU_STREAM_LEGACY`, HIP's `hipStreamLegacy`, which older
-/// ones would take for an address.
+/// Both APIs number the default stream 0 and also 1: CUDA's `CU_STREAM_LEGACY`, HIP's `hipStreamLegacy`. Older versions of
+/// HIP would take 1 for an address.
 pub(crate) fn producer(device: Device, queue: Option<Queue>) -> Option<Queue> {
     let queued = !device.device_type.is_pinned();
     let queue = queue.or(queued.then_some(Queue::DEFAULT))?;

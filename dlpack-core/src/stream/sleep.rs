@@ -1,9 +1,9 @@
-//! How the collector sleeps while it has nothing to do, so that no owner that becomes ready stays unnoticed.
+//! How the collector sleeps while it has no work, without missing an owner that becomes ready.
 //!
-//! Both sides exchange the mark, and neither stores it. If the collector's exchange comes later than that of
-//! [`wake`](Sleep::wake), it reads what that has written and so sees what there is to do; if it comes earlier, `wake` reads the
-//! mark and unparks the collector. A store would not read, and both could miss each other. So the collector does not take its
-//! mark back when it works: then a wake unparks it without need, which the next sleep notices.
+//! Both threads swap the flag instead of storing it. If the collector's swap comes after that of [`wake`](Sleep::wake), it reads
+//! the value that `wake` wrote, and so sees the new work. If it comes before, `wake` reads the flag and unparks the
+//! collector. With a plain store, which reads nothing, both could miss each other. The collector does not clear its flag when
+//! it works. So a wake during its work unparks it without need, and its next `park` returns at once.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::statics;
@@ -11,7 +11,7 @@ use crate::sync::statics;
 #[cfg(all(test, loom))]
 mod models;
 
-/// Whether a thread sleeps or is about to, and no other has woken it since.
+/// Whether a thread sleeps or is about to sleep, and no other thread has woken it since.
 pub(super) struct Sleep {
     asleep: AtomicBool,
 }
@@ -22,14 +22,14 @@ statics! {
     };
 }
 
-/// That of the collector.
+/// The collector's sleep state.
 pub(super) fn collectors_sleep() -> &'static Sleep {
     &SLEEP
 }
 
 impl Sleep {
-    /// Blocks until `is_busy`. `park` blocks until another thread unparks this one, which that thread does if
-    /// [`wake`](Self::wake) says so.
+    /// Blocks until `is_busy` returns `true` or another thread calls [`wake`](Self::wake). `park` blocks until another thread
+    /// unparks this one, which that thread does if `wake` returns `true`.
     pub(super) fn until(&self, is_busy: impl Fn() -> bool, mut park: impl FnMut()) {
         self.asleep.swap(true, Ordering::Acquire);
         while !is_busy() && self.asleep.load(Ordering::Relaxed) {
@@ -37,7 +37,7 @@ impl Sleep {
         }
     }
 
-    /// Whether the caller has to unpark the thread that sleeps. Called after something was added that it has to see.
+    /// Whether the caller must unpark the sleeping thread. Call it after adding work that this thread has to see.
     pub(super) fn wake(&self) -> bool {
         self.asleep.swap(false, Ordering::Release)
     }

@@ -1,4 +1,4 @@
-//! Work with a driver on one thread: contexts, events, waits and copies, as `Result`s.
+//! Driver calls of one thread as `Result`s: contexts, events, waits and copies.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
 use core::ffi::{c_int, c_uint};
@@ -9,24 +9,24 @@ use std::sync::OnceLock;
 use crate::stream::driver::{CudaCalls, Driver, Handle, Own};
 use crate::{Device, Error, panics::contain_panic};
 
-/// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and nobody reads the time.
+/// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and no code reads the time.
 const NO_TIMING: c_uint = 2;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`, `hipStreamCaptureModeRelaxed`.
 const RELAXED: c_int = 2;
 /// `CU_STREAM_CAPTURE_STATUS_NONE`, `hipStreamCaptureStatusNone`.
 const NOT_CAPTURING: c_int = 0;
-/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`, `hipErrorStreamCaptureImplicit`: a default stream was asked for while a stream
+/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`, `hipErrorStreamCaptureImplicit`: a default stream was queried while a stream
 /// that it would wait for captures.
 const CAPTURE_IMPLICIT: c_int = 906;
-/// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: the default stream does not wait for such a stream, nor it for that.
+/// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: such a stream and the default stream do not wait for each other.
 pub(super) const NON_BLOCKING: c_uint = 1;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 pub(super) const NOT_SUPPORTED: c_int = 801;
-/// `CUDA_ERROR_INVALID_HANDLE`: event and stream belong to two contexts.
+/// `CUDA_ERROR_INVALID_HANDLE`: the event and the stream belong to different contexts.
 pub(super) const INVALID_HANDLE: c_int = 400;
 
 impl Driver {
-    /// Remembers who is current on this thread until the result is dropped.
+    /// Starts a session with the driver, which restores the current context of this thread when it is dropped.
     pub(crate) fn visit(&'static self, device: Device) -> Result<Visit, Error> {
         let before = self.current()?;
         Ok(Visit {
@@ -40,11 +40,11 @@ impl Driver {
     }
 }
 
-/// Calls of a driver for one device. When this is dropped, the thread has the context and the capture mode that it had before.
+/// A session of driver calls for one device. Its drop restores the thread's context and capture mode.
 pub(crate) struct Visit {
     pub(super) driver: &'static Driver,
     pub(super) device: Device,
-    /// What was current when core was called.
+    /// The context that was current when core was called.
     pub(super) callers: usize,
     before: usize,
     now: Cell<usize>,
@@ -55,21 +55,21 @@ pub(crate) struct Visit {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     AsBefore,
-    /// Relaxed, and to be set to this mode again.
+    /// Relaxed. This mode is restored at the end.
     Relaxed(c_int),
-    /// Relaxed by an outer [`Visit`], which sets it again.
+    /// Relaxed by an outer [`Visit`], which restores the mode.
     RelaxedOutside,
 }
 
-/// What stands for a context that an owner may have made the current one in its `Drop`. None has this address.
+/// Marks that the current context is unknown, because an owner's `Drop` may have changed it. No context has this address.
 const DISTURBED: usize = usize::MAX;
 
 impl Drop for Visit {
     fn drop(&mut self) {
         if let Mode::Relaxed(mut mode) = self.mode.get() {
-            // SAFETY: the mode of before.
+            // SAFETY: `mode` is valid for reading and writing, and holds the mode that the driver returned in `relax`.
             let mut back = || unsafe { self.driver.exchange_mode(&raw mut mode) };
-            // A second attempt, since no other code sets the mode again. There is no caller to report an error to.
+            // Try twice, since no other code restores the mode. There is no caller to report an error to.
             let _ = back().or_else(|_| back());
         }
         let now = match self.now.get() {
@@ -77,7 +77,7 @@ impl Drop for Visit {
             now => Ok(now),
         };
         if now != Ok(self.before) {
-            // Nothing is left to be done where this fails: the thread has lost its context otherwise too.
+            // A failure is ignored: nothing is left to be done, because the thread has lost its context in any case.
             let _ = self.driver.set_current(self.before);
         }
     }
@@ -88,24 +88,24 @@ impl Drop for Visit {
 pub(crate) enum Capture {
     No,
     Yes(u64),
-    /// A default stream, which no work may be put on while a stream that it waits for captures.
+    /// A default stream that accepts no work while a stream that it waits for captures.
     Blocked,
 }
 
-/// Whether a capture was ever seen in this process: one that nobody sees may be under way at any time then.
+/// Whether a capture was ever seen in this process. If so, a capture that core cannot see may be active at any time.
 static CAPTURES: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn captures_are_known() -> bool {
     CAPTURES.load(Ordering::Relaxed)
 }
 
-/// That a capture is in the way.
+/// Returns the error that a capture prevents the call.
 pub(crate) fn capturing<T>(what: &'static str) -> Result<T, Error> {
     Err(Error::Capturing { what })
 }
 
 impl Visit {
-    /// A visit within this one, perhaps for another device. Its end restores the context that is current now.
+    /// Starts a session within this one, perhaps for another device. Its drop restores the context that is current now.
     pub(crate) fn nested(&self, device: Device) -> Result<Self, Error> {
         let before = match self.now() {
             DISTURBED => self.driver.current()?,
@@ -133,7 +133,7 @@ impl Visit {
         Ok(())
     }
 
-    /// Makes that current again which was when core was called.
+    /// Makes the context current that was current when core was called.
     pub(crate) fn leave(&self) -> Result<(), Error> {
         self.enter(self.callers)
     }
@@ -146,7 +146,7 @@ impl Visit {
     /// Whether a stream of the current context captures. Breaks no capture.
     pub(crate) fn capture(&self, stream: usize) -> Result<Capture, Error> {
         let mut status = NOT_CAPTURING;
-        // SAFETY: a stream that lives, and a place for the result.
+        // SAFETY: the stream lives, and `status` is valid for writing.
         let outcome = unsafe { self.driver.stream_status(raw(stream), &raw mut status) };
         if matches!(outcome, Err(Error::DriverFailed { code, .. }) if code == CAPTURE_IMPLICIT) {
             CAPTURES.store(true, Ordering::Relaxed);
@@ -158,13 +158,13 @@ impl Visit {
         }
         CAPTURES.store(true, Ordering::Relaxed);
         let mut id = 0;
-        // SAFETY: a stream that lives, and places for the results.
+        // SAFETY: the stream lives, and `status` and `id` are valid for writing.
         unsafe { (self.driver).stream_capture(raw(stream), &raw mut status, &raw mut id) }?;
         Ok(Capture::Yes(id))
     }
 
-    /// The number of a stream, which the driver gives to no other in the life of the process: a handle may come back for
-    /// another stream. `None` if the driver numbers none: CUDA before 12.0; and HIP, which does not promise as much.
+    /// The ID of a stream, which the driver gives to no other stream in the life of the process; a handle can be reused.
+    /// `None` if the driver has no such IDs: CUDA before 12.0, and HIP, which does not promise that they are unique.
     pub(crate) fn id(&self, stream: usize) -> Result<Option<u64>, Error> {
         let Own::Cuda(CudaCalls {
             stream_id: Some(stream_id),
@@ -174,7 +174,7 @@ impl Visit {
             return Ok(None);
         };
         let mut id = 0;
-        // SAFETY: a stream that lives, and a place for the result.
+        // SAFETY: the stream lives, and `id` is valid for writing.
         let code = unsafe { stream_id(raw(stream), &raw mut id) };
         if code == NOT_SUPPORTED {
             return Ok(None);
@@ -186,12 +186,12 @@ impl Visit {
     /// Whether the default stream of its context waits for work on this stream.
     pub(crate) fn is_waited_for_by_default(&self, stream: usize) -> Result<bool, Error> {
         let mut flags = 0;
-        // SAFETY: a stream that lives, and a place for the result.
+        // SAFETY: the stream lives, and `flags` is valid for writing.
         unsafe { self.driver.stream_flags(raw(stream), &raw mut flags) }?;
         Ok(flags & NON_BLOCKING == 0)
     }
 
-    /// An event of the current context: an unused one, if there is one, else a new one.
+    /// An event of the current context: a kept unused event if there is one, else a new event.
     pub(crate) fn event(&self) -> Result<Event, Error> {
         let context = self.now();
         let driver = self.driver;
@@ -201,7 +201,7 @@ impl Visit {
             Some(event) => event,
             None => {
                 let mut event = ptr::null_mut();
-                // SAFETY: a place for the result.
+                // SAFETY: `event` is valid for writing the result.
                 unsafe { driver.event_create(&raw mut event, NO_TIMING) }?;
                 event.addr()
             }
@@ -213,16 +213,16 @@ impl Visit {
         })
     }
 
-    /// The event happens when all work that is on the stream now is done.
+    /// Records the event: it happens when all work that is on the stream now is done.
     pub(crate) fn record(&self, event: &mut Event, stream: usize) -> Result<(), Error> {
-        // SAFETY: an event of ours and a stream that lives.
+        // SAFETY: the `Event` owns a live event, and the stream lives.
         let recorded = unsafe { self.driver.event_record(event.raw(), raw(stream)) };
         event.reusable_in = event.reusable_in.filter(|_| recorded.is_ok());
         recorded
     }
 
-    /// The event happens when all work that is on any stream of the current context now is done.
-    /// `false` if the driver cannot do that.
+    /// Records the event: it happens when all work that is on any stream of the current context now is done.
+    /// `false` if the driver cannot record a context.
     pub(crate) fn record_all(&self, event: &mut Event) -> Result<bool, Error> {
         let Own::Cuda(CudaCalls {
             record_all: Some(record_all),
@@ -231,7 +231,7 @@ impl Visit {
         else {
             return Ok(false);
         };
-        // SAFETY: the current context, and an event of ours that was made in it.
+        // SAFETY: the context is current, so it lives, and the `Event` owns a live event that was made in it.
         let code = unsafe { record_all(raw(self.now.get()), event.raw()) };
         if code == NOT_SUPPORTED {
             return Ok(false);
@@ -241,36 +241,36 @@ impl Visit {
         recorded.map(|()| true)
     }
 
-    /// Work that is put on the stream from now on waits for the event.
+    /// Makes work that is queued on the stream from now on wait for the event.
     pub(crate) fn wait(&self, stream: usize, event: &Event) -> Result<(), Error> {
-        // SAFETY: a stream that lives and an event of ours.
+        // SAFETY: the stream lives, and the `Event` owns a live event.
         unsafe { self.driver.stream_wait(raw(stream), event.raw(), 0) }
     }
 
-    /// Whether the event has happened. Breaks no capture: the thread's mode is relaxed until this visit ends.
+    /// Whether the event has happened. Breaks no capture: the thread's mode is relaxed until this session ends.
     pub(crate) fn is_over(&self, event: &Event) -> Result<bool, Error> {
         self.relax()?;
-        // SAFETY: an event of ours.
+        // SAFETY: the `Event` owns a live event.
         unsafe { self.driver.query(event.raw()) }
     }
 
-    /// The host waits for all work on a stream.
+    /// Blocks the host until all work on a stream is done.
     pub(crate) fn synchronize(&self, stream: usize) -> Result<(), Error> {
-        // SAFETY: a stream that lives.
+        // SAFETY: the stream lives.
         self.blocking(|| unsafe { self.driver.stream_synchronize(raw(stream)) })
     }
 
-    /// The host waits for all work of the current context.
+    /// Blocks the host until all work of the current context is done.
     pub(crate) fn synchronize_all(&self) -> Result<(), Error> {
-        // SAFETY: always allowed.
+        // SAFETY: the call has no arguments and no preconditions.
         self.blocking(|| unsafe { self.driver.synchronize() })
     }
 
-    /// Copies from the device to the host, in the order of the stream. The host may have to wait.
+    /// Copies from the device to the host in stream order. The host may have to wait.
     ///
     /// # Safety
     ///
-    /// There are so many bytes on both sides, and those of the host are nobody else's until the stream is done.
+    /// Both ranges have `bytes` bytes, and no other code accesses the host's range until the stream is done.
     pub(crate) unsafe fn copy_to_host(
         &self,
         target: *mut u8,
@@ -279,15 +279,15 @@ impl Visit {
         stream: usize,
     ) -> Result<(), Error> {
         let stream = raw(stream);
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this function's: both ranges are valid, and the host's is unused until the stream is done.
         self.blocking(|| unsafe { (self.driver).to_host(target.cast(), source, bytes, stream) })
     }
 
-    /// Copies on the device, in the order of the stream.
+    /// Copies on the device in stream order.
     ///
     /// # Safety
     ///
-    /// There are so many bytes on both sides, and the target is nobody else's until the stream is done.
+    /// Both ranges have `bytes` bytes, and no other code accesses the target range until the stream is done.
     pub(crate) unsafe fn copy_on_device(
         &self,
         target: usize,
@@ -295,11 +295,11 @@ impl Visit {
         bytes: usize,
         stream: usize,
     ) -> Result<(), Error> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this function's: both ranges are valid, and the target is unused until the stream is done.
         unsafe { (self.driver).on_device(target, source, bytes, raw(stream)) }
     }
 
-    /// Makes a call that may block, without what others wait for.
+    /// Makes a call that may block, inside the hook that releases locks which other threads need.
     pub(super) fn blocking(
         &self,
         mut call: impl FnMut() -> Result<(), Error>,
@@ -310,35 +310,35 @@ impl Visit {
         outcome
     }
 
-    /// Relaxes the capture mode of the thread until this visit ends, so that no call breaks the capture of another stream. A
-    /// capture in global mode forbids to every thread that has not relaxed its own mode, and one in any other mode to its own
-    /// thread, each call that could make a default stream wait.
+    /// Relaxes the capture mode of the thread until this session ends, so that no call breaks the capture of another stream. A
+    /// capture forbids each call that could make a default stream wait. In global mode it forbids them to every thread that has
+    /// not relaxed its own mode, and in any other mode only to its own thread.
     pub(crate) fn relax(&self) -> Result<(), Error> {
         if self.mode.get() == Mode::AsBefore {
             let mut mode = RELAXED;
-            // SAFETY: a mode, which is exchanged for the one before.
+            // SAFETY: `mode` holds a valid mode, and is valid for writing the previous one.
             unsafe { self.driver.exchange_mode(&raw mut mode) }?;
             self.mode.set(Mode::Relaxed(mode));
         }
         Ok(())
     }
 
-    /// Drops an owner. It has nothing to do with what the caller is doing, perhaps in a capture, which forbids most ways
-    /// to free memory; and one that panics must not leave the thread in another mode.
+    /// Drops an owner, in relaxed capture mode. The drop is unrelated to the caller's work, which may be a capture, and a capture
+    /// forbids most ways to free memory. A panic of the owner is contained, so that the thread's mode is restored.
     pub(super) fn let_go(self, release: &mut dyn FnMut()) {
         self.now.set(DISTURBED);
-        // An owner that cannot be dropped relaxed is dropped all the same: its consumers are done.
+        // If the mode cannot be relaxed, the owner is dropped anyway: its consumers are done.
         let _ = self.relax();
         contain_panic(release);
     }
 }
 
-/// A moment in a stream's work.
+/// An event of the driver: a point in a stream's work.
 pub(crate) struct Event {
     driver: &'static Driver,
-    /// Its handle, which is the same on any thread.
+    /// The handle, which is valid on any thread.
     event: usize,
-    /// The context for which the event is kept when this is dropped; none if it is destroyed then.
+    /// The context for which the event is kept when this is dropped; `None` if it is destroyed then.
     pub(super) reusable_in: Option<usize>,
 }
 
@@ -354,8 +354,8 @@ impl Drop for Event {
         if self.reusable_in.is_some_and(keep) {
             return;
         }
-        // Allowed while a stream waits for it: the driver keeps what it needs.
-        // SAFETY: made by `event`, kept for no other use, and destroyed once.
+        // Allowed while a stream waits for the event: the driver keeps what it needs.
+        // SAFETY: the event was created in `event`, is not kept for another use, and is destroyed once.
         let _ = unsafe { self.driver.event_destroy(self.raw()) };
     }
 }
@@ -364,16 +364,16 @@ pub(super) fn raw(handle: usize) -> Handle {
     ptr::without_provenance_mut(handle)
 }
 
-/// How a thread waits without keeping others from their work.
+/// A hook that runs a blocking call without the locks that other threads need.
 type Aside = fn(&mut dyn FnMut());
 
 static ASIDE: OnceLock<Aside> = OnceLock::new();
 
-/// Waits are made inside of `aside` from now on: a binding to a language with a lock lets go of it there.
+/// Runs blocking calls inside of `aside` from now on, so that a binding to a language with a global lock can release it there.
 ///
-/// Each wait is made once, whether `aside` makes it never, once or twice.
+/// Each blocking call is made once, even if `aside` calls its argument never or twice.
 pub fn around_blocking(aside: Aside) {
-    // The first one stays: they are all the same binding's.
+    // The first hook stays: all calls come from the same binding.
     let _ = ASIDE.set(aside);
 }
 
@@ -381,7 +381,7 @@ pub(super) fn aside(wait: &mut dyn FnMut()) {
     once_inside(ASIDE.get().copied(), wait);
 }
 
-/// Safe code can name the hook, so it decides nothing: a wait that was left out would be a race, and what is freed twice worse.
+/// Calls `wait` exactly once, whatever the hook does: safe code can set it. A skipped wait is a race, and a repeated free worse.
 fn once_inside(hook: Option<Aside>, wait: &mut dyn FnMut()) {
     let mut waited = false;
     if let Some(hook) = hook {

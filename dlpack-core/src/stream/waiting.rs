@@ -1,7 +1,7 @@
-//! Deferred owners: those that wait for the work of their consumers, and how it is found to be over.
+//! Deferred owners: they wait for the work of their consumers until a thread finds that it is over.
 //!
 //! A deleter that may not drop its owner defers it here and returns. It records nothing on streams that it does not know, and
-//! never blocks. What the owner waits for becomes an event as soon as one can be recorded without harm:
+//! never blocks. What the owner waits for becomes an event as soon as one can be recorded without breaking a capture:
 //!
 //! | the consumer used | the event is recorded |
 //! |---|---|
@@ -9,16 +9,16 @@
 //! | any other stream, on a driver that numbers streams | when a consumer names that stream again: then it exists |
 //! | an unknown stream (-1), or one that is not named again | on the whole context, by [`collect`], or when too many owners wait |
 //!
-//! An ordered export that involves no capture records what it can, which blocks nobody. When [`MANY`] more owners, or
+//! An ordered export that involves no capture records what it can, which blocks no thread. When [`MANY`] more owners, or
 //! [`MUCH`] more memory, wait for no event, it records their contexts too. That would break a capture on any stream of the
 //! context, so a process in which a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA before
 //! 12.5, HIP) makes the host wait for the device instead.
 //!
-//! An export neither queries events nor drops owners, since an owner's `Drop` may need a lock that the exporting thread holds. The
-//! [`collector`](crate::stream::collector) does, or the caller of [`collect`]. An export examines only the owners whose end it
-//! records, and locks the lists only if some owner waits for no event.
+//! An export neither queries events nor drops owners, as an owner's `Drop` may need a lock that the exporting thread holds. The
+//! [`collector`](crate::stream::collector) does, or the caller of [`collect`]. An export examines only the owners for which it
+//! records an event, and locks the lists only if some owner waits for no event.
 //!
-//! Owners whose data is read in a capture come here when their [`graph`](crate::stream::graph) is gone.
+//! Owners of data that a capture reads are added here when their [`graph`](crate::stream::graph) is gone.
 //!
 //! At exit nothing is freed, because the driver takes all memory back. Nor is anything freed in a child process after `fork`: it
 //! can use neither the driver nor, perhaps, the lock of the lists.
@@ -48,20 +48,20 @@ use lists::{Key, OPEN, lists, read};
 pub(super) use retained::has_room;
 pub use retained::{Retained, captured, limit, retained};
 
-/// How many owners may wait for no event, and how many bytes of theirs, before their contexts are recorded.
+/// The number of owners without an event, and of their bytes, at which an export records their contexts.
 const MANY: usize = 64;
 const MUCH: usize = 1 << 28;
 
 /// An owner that could not be dropped when its consumer was done.
 pub(super) struct Waiting {
     freeing: Freeing,
-    /// A graph may hold this too: then its launches come first.
+    /// A reference that a graph may share. If it does, the owner waits for the graph's launches first.
     graph: Option<Counted>,
-    /// Dropped where it may be, or forgotten; none when it was.
+    /// Dropped when that is allowed, or leaked; `None` afterwards.
     owner: Option<Counted>,
 }
 
-/// How many [`Waiting`] there are, in the lists and out of them.
+/// The number of existing [`Waiting`] values, in the lists and outside of them.
 static EXISTING: AtomicUsize = AtomicUsize::new(0);
 
 impl Drop for Waiting {
@@ -70,11 +70,11 @@ impl Drop for Waiting {
     }
 }
 
-/// What [`OPEN`] was when the contexts were last recorded. What was left then cannot be recorded.
+/// The value of [`OPEN`] after the contexts were last recorded. The owners that were left cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether this is a child of the process in which an owner waited first: it can use neither the driver nor the lists,
-/// which another thread may have locked when it was made.
+/// Whether this is a forked child of the process that first deferred an owner. A child can use neither the driver nor the
+/// lists, which another thread may have locked at the `fork`.
 fn is_forked() -> bool {
     static PROCESS: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();
@@ -82,8 +82,8 @@ fn is_forked() -> bool {
     first.is_err_and(|first| first != process)
 }
 
-/// Keeps an owner until its consumer is done, and the graph that reads its data is gone. Without memory it is leaked: it may
-/// still be in use.
+/// Defers an owner until its consumer is done and the graph that reads its data is gone. If no memory is left, the owner is
+/// leaked, because it may still be in use.
 #[cold]
 pub(super) fn keep<O: Send + 'static>(
     freeing: &Freeing,
@@ -94,7 +94,7 @@ pub(super) fn keep<O: Send + 'static>(
     if is_forked() {
         return forget((event, graph, owner));
     }
-    // Locked by nobody: what is counted may be shared, which an owner may not.
+    // The mutex is never locked. It makes the counted value `Sync`, which an owner may not be.
     let owner = match Counted::new(Mutex::new(owner)) {
         Ok(owner) => Some(owner.erase_type()),
         Err((owner, _)) => return forget(owner),
@@ -111,13 +111,13 @@ pub(super) fn keep<O: Send + 'static>(
         None => lists().add(one),
     }
     if in_graph {
-        // It may have gone meanwhile.
+        // The graph may have been destroyed meanwhile.
         a_graph_is_gone();
     }
     wake();
 }
 
-/// Drops the owner when somebody next looks after the lists, and what still uses its memory is done.
+/// Defers an owner: the next sweep that finds its memory unused drops it.
 pub(crate) fn free_later<O: Send + 'static>(device: Device, release: Release, owner: O) {
     let freeing = Freeing {
         release,
@@ -126,7 +126,7 @@ pub(crate) fn free_later<O: Send + 'static>(device: Device, release: Release, ow
     keep(&freeing, None, None, owner);
 }
 
-/// Those whose graphs are gone have to wait for their consumers alone.
+/// Moves owners without a live graph to the lists of owners that wait only for their consumers.
 fn look_for_graphs() {
     if !is_any_gone() {
         return;
@@ -153,13 +153,13 @@ impl Waiting {
         self.freeing.origin.device.device_type.stream_api() == Some(api)
     }
 
-    /// Whether a graph may read its data at any time.
+    /// Whether a graph may read the owner's data at any time.
     fn is_in_graph(&self) -> bool {
         matches!(self.freeing.release, Release::Captured(_))
             || self.graph.as_ref().is_some_and(reads)
     }
 
-    /// Whether its event may not be asked for: older versions of HIP break the capture of the stream that it was recorded on.
+    /// Whether its event may not be queried: older versions of HIP break the capture of the stream that it was recorded on.
     fn is_unaskable(&self, outer: &Visit) -> bool {
         let recorded = self.freeing.release == Release::AfterOwn && self.is_of(StreamApi::Hip);
         let captures = || {
@@ -169,12 +169,12 @@ impl Waiting {
         recorded && captures().unwrap_or(true)
     }
 
-    /// What is left to wait for when the work that was recorded is over, of the whole context or the stream.
+    /// Sets what is left to wait for when the recorded work, of the whole context or the stream, is over.
     fn pass(&mut self, outer: &Visit) -> Result<(), Error> {
         let rest = match self.freeing.release {
             Release::AfterAll(context) => {
                 let visit = outer.nested(self.freeing.origin.device)?;
-                // The consumer can have been at work in the producer's own context too.
+                // The consumer may have worked in the producer's own context too.
                 let own = match context {
                     Some(context) => context,
                     None => visit.find(self.freeing.own())?.0.whole,
@@ -188,7 +188,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Drops the owner if that can be done now, and puts it where it belongs otherwise.
+    /// Drops the owner if that is possible now, and else puts it back into the list that it belongs to.
     fn settle(mut self, visit: &Visit) {
         match settle(&self.freeing, |device| visit.nested(device)) {
             Ok(Settlement::Free(visit)) => {
@@ -202,14 +202,14 @@ impl Waiting {
     }
 }
 
-/// Records what those wait for who wait for this stream of the current context, which a consumer has just named.
+/// Records an event for the owners that wait for this stream of the current context, which a consumer has just named.
 pub(super) fn note(
     visit: &Visit,
     release: Release,
     stream: usize,
     api: StreamApi,
 ) -> Result<(), Error> {
-    // Without a number it may be any stream.
+    // Without an ID it may be any stream.
     let unknown = matches!(release, Release::AfterStream(None, _));
     if unknown || read(&OPEN)[0] == 0 || is_forked() {
         return Ok(());
@@ -236,7 +236,7 @@ pub(super) fn note(
     event.map(drop)
 }
 
-/// Whether another [`sweep`] could find something to do.
+/// Whether another [`sweep`] could find work.
 pub(super) fn is_busy() -> bool {
     let lists = lists();
     may_be_gone()
@@ -245,7 +245,7 @@ pub(super) fn is_busy() -> bool {
         || !lists.ready.is_empty()
 }
 
-/// Drops the owners whose consumers are done. Makes nobody wait, and breaks no capture.
+/// Drops the owners that no consumer uses any more. Does not block, and breaks no capture.
 pub(super) fn sweep(api: StreamApi) {
     find_ready(api);
     drop_ready(api);
@@ -255,10 +255,10 @@ statics! {
     static ONE_THREAD: Mutex<()> = Mutex::new(());
 }
 
-/// Moves the owners whose consumers are done to the list of those that any thread may drop.
+/// Moves the owners that no consumer uses any more to the list of owners that any thread may drop.
 ///
-/// One thread at a time: it takes owners out of the lists while it asks the driver, and others must not miss them. No code of an
-/// owner runs here, and nothing waits for a device, so a thread may wait for this with any lock of its own, such as the GIL.
+/// Only one thread runs this at a time: it takes owners out of the lists while it queries the driver, and other threads must not
+/// miss them. It runs no code of an owner and waits for no device, so the calling thread may hold any lock, such as the GIL.
 fn find_ready(api: StreamApi) {
     let _one_thread = ONE_THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     look_for_graphs();
@@ -293,8 +293,8 @@ fn find_ready(api: StreamApi) {
     }
 }
 
-/// Drops what is ready, one owner at a time, so that another thread can drop the rest if an owner's `Drop` waits for a lock that
-/// it has.
+/// Drops the owners that are ready, one at a time. If an owner's `Drop` waits for a lock, the thread that holds the lock can
+/// drop the rest.
 fn drop_ready(api: StreamApi) {
     let mut visit = None;
     loop {
@@ -326,19 +326,19 @@ fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
     wake();
 }
 
-/// A visit with a current context and a relaxed capture mode, in which such owners are worked on: their events cannot be queried
-/// or destroyed without a context. `None` where there are no such owners, or the driver fails.
+/// A session with a current context and a relaxed capture mode, for work on these owners: their events cannot be queried or
+/// destroyed without a context. `None` if no owner belongs to this API, or if the driver fails.
 fn base<'a>(api: StreamApi, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
     let first = owners.into_iter().find(|one| one.is_of(api))?;
     let visit = driver(api).ok()?;
     let visit = visit.visit(first.freeing.origin.device).ok()?;
     visit.enter(visit.primary().ok()?.enter).ok()?;
-    // Once for all owners that are worked on.
+    // Relaxed once for all owners.
     visit.relax().ok()?;
     Some(visit)
 }
 
-/// Keeps the lists small, in an export that has nothing to do with any capture.
+/// Limits the number of owners without an event. Called by exports that involve no capture.
 pub(crate) fn relieve(api: StreamApi) {
     let (open, mut tried) = (read(&OPEN), read(&TRIED));
     for at in 0..2 {
@@ -355,7 +355,7 @@ pub(crate) fn relieve(api: StreamApi) {
     }
 }
 
-/// Records the contexts of those who wait for no event yet; where the driver cannot, the host waits for them.
+/// Records the contexts of owners without an event; if the driver cannot do that, the host waits for the contexts.
 fn record_contexts(api: StreamApi) {
     let groups = lists().take_all_open(api);
     let owners = || groups.iter().flat_map(|(_, owners)| owners);
@@ -372,11 +372,11 @@ fn record_contexts(api: StreamApi) {
     wake();
 }
 
-/// A context, and the end of all its work; none if that is over.
+/// A context, and the event at the end of all its work; `None` if that is over.
 type Recorded = (usize, Option<Counted<Event>>);
 
 impl Waiting {
-    /// The end of the context whose work it waits for, if that can be had; or else it waits for that no more.
+    /// The event at the end of the context's work; `None` if the owner needs no such event any more.
     fn record(
         &mut self,
         outer: &Visit,
@@ -384,7 +384,7 @@ impl Waiting {
     ) -> Result<Option<Counted<Event>>, Error> {
         let visit = outer.nested(self.freeing.origin.device)?;
         let context = match self.freeing.release {
-            // Its default stream is recorded as soon as no capture is in the way.
+            // The default stream is recorded as soon as no capture prevents it.
             Release::AfterDefault(place) if self.knows(&visit, place.enter)? => return Ok(None),
             Release::AfterDefault(place) => place.whole,
             Release::AfterStream(_, context) => context,
@@ -393,7 +393,7 @@ impl Waiting {
         let found = known.iter().find(|(known, _)| *known == context);
         let event = match found {
             Some((_, event)) => event.clone(),
-            // It is recorded when it is current again, if it still lives.
+            // A context that may be gone is recorded when it is current again, if it still exists.
             None if !self.knows(&visit, context)? => return capturing("a context may be gone"),
             None => {
                 let event = end_of(&visit, context)?;
@@ -415,7 +415,7 @@ impl Waiting {
     }
 }
 
-/// The end of all work of a context; none if that is over.
+/// The event at the end of all work of a context; `None` if that is over.
 fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error> {
     visit.enter(context)?;
     if visit.capture(0)? != Capture::No {
@@ -428,17 +428,17 @@ fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error
     visit.lasting(event).map(Some)
 }
 
-/// Drops the owners whose consumers are done, and says how many still wait for theirs.
+/// Drops the owners that no consumer uses any more, and returns how many still wait for their consumers.
 ///
-/// They are dropped on this thread: do not call this with a lock that one of them takes. An owner that another thread is dropping
-/// at this moment is not waited for, nor counted ([`Retained::in_progress`]). A thread of ours does the same a
-/// few times a second while owners wait whose end is known ([`collect_in_background`](super::collect_in_background)), so few programs need
-/// this: those that want memory back now; and those whose consumers name no stream, name it once, or capture, where nobody else
-/// may ask for the end of their work. No stream waits for anything, and with CUDA 12.5 or later the host does not either:
-/// what is still at work on the device goes on, and its owners are dropped later. Before, and in HIP, the host waits for the
+/// The owners are dropped on this thread: do not call this while holding a lock that one of them takes. An owner that another
+/// thread is dropping now is neither waited for nor counted ([`Retained::in_progress`]). The collector thread does this
+/// several times a second while owners wait for events ([`collect_in_background`](super::collect_in_background)), so few programs
+/// need to call it: those that need memory back now, and those with consumers that name no stream, name it once, or capture.
+/// For such consumers no other code may query the end of their work. No stream waits, and with CUDA 12.5 or later neither does
+/// the host: running work continues, and its owners are dropped later. Before CUDA 12.5, and in HIP, the host waits for the
 /// device.
 ///
-/// Do not call it while a stream captures: that capture breaks where an owner waits for a stream that nobody can name.
+/// Do not call this while a stream captures: it breaks that capture if an owner waits for a stream that cannot be named.
 ///
 /// ```
 /// assert_eq!(dlpack_core::stream::collect(), 0);
@@ -449,7 +449,7 @@ pub fn collect() -> usize {
     }
     for api in [StreamApi::Cuda, StreamApi::Hip] {
         sweep(api);
-        // Twice: some wait for one context after the other.
+        // Twice, because some owners wait for two contexts in turn.
         for _ in 0..2 {
             if read(&OPEN)[0] > 0 {
                 record_contexts(api);
@@ -460,9 +460,9 @@ pub fn collect() -> usize {
     lists().waiting().count()
 }
 
-/// Drops the owners of data that was read in captures, as [`collect`] does: what is running still is not waited for.
+/// Drops the owners of data that was read in captures, as [`collect`] does. Running work is not waited for.
 ///
-/// Where the driver tells when a graph is gone, nobody needs this but who keeps graphs that are not launched any more.
+/// Where the driver tells when a graph is gone, only programs that keep graphs without launching them again need this.
 ///
 /// ```
 /// // SAFETY: nothing was ever captured here.
@@ -471,8 +471,8 @@ pub fn collect() -> usize {
 ///
 /// # Safety
 ///
-/// No graph that reads their data is launched any more, and no launch of one goes on in another context than the primary
-/// one of the device.
+/// No graph that reads their data is launched any more. No launch of such a graph is still running in a context other than
+/// the primary context of the device.
 pub unsafe fn release_captured() {
     if is_forked() {
         return;
@@ -480,7 +480,7 @@ pub unsafe fn release_captured() {
     let read = take(&mut lists().graphs);
     for mut one in read {
         one.graph = None;
-        // What was launched may run on any stream.
+        // Launched work may still be running on any stream.
         one.freeing.release = match one.freeing.release {
             Release::Captured(context) | Release::AfterAll(context) => Release::AfterAll(context),
             _ => Release::AfterAll(None),

@@ -1,10 +1,10 @@
-//! Without the standard library no driver is found: what needs no driver works, and the rest is refused.
+//! Stream ordering in a build without `std`: no driver is found, so exports that need a driver are refused.
 
 use crate::stream::Queue;
 use crate::stream::rules::{Origin, producer};
 use crate::{Device, Error, request::Consumer};
 
-/// That there is nothing to order.
+/// Checks that the export needs no ordering by a driver.
 pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
     if device.device_type.stream_api().is_none() {
         return Ok(());
@@ -17,7 +17,7 @@ pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) ->
     }
 }
 
-/// How it hangs together with streams.
+/// The origin of exported memory, with the interface of the `Link` that is built with `std`.
 pub(crate) struct Link(Origin);
 
 impl Link {

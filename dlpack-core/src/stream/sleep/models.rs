@@ -1,5 +1,5 @@
-//! Loom models of the collector's sleep: a thread that sleeps sees whatever was added before it was woken. A lost wake leaves it
-//! parked for ever, which loom reports as a deadlock.
+//! Loom models of the collector's sleep: a sleeping thread sees all work that was added before it was woken. A lost wake leaves
+//! it parked for ever, which loom reports as a deadlock.
 
 use alloc::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::sync::{Mutex, atomic::AtomicUsize};
 
 struct Shared {
     sleep: Sleep,
-    /// A mark without a lock, as of graphs that are gone.
+    /// A flag without a lock, like the one for graphs that are gone.
     mark: AtomicBool,
     /// A count without a lock.
     added: AtomicUsize,
-    /// What a lock protects, as the lists of owners.
+    /// A count behind a lock, like the lists of owners.
     owners: Mutex<usize>,
 }
 

@@ -1,6 +1,6 @@
-//! The lists of deferred owners, sorted by what they wait for, and how many there are.
+//! The lists of deferred owners, sorted by the condition that they wait for, and the counts of owners.
 //!
-//! No driver is called and no owner is dropped here. Where a list cannot grow, the owner is leaked: its memory may still be in use.
+//! This file calls no driver and drops no owner. Where a list cannot grow, the owner is leaked: its memory may be in use.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,22 +15,22 @@ use crate::stream::release::Release;
 use crate::stream::visit::Event;
 use crate::sync::{Mutex, MutexGuard, statics};
 
-/// Deferred owners, by what they wait for.
+/// Deferred owners, grouped by the condition that they wait for.
 pub(super) struct Lists {
-    /// For a stream or a context to be recorded: one group for each, sorted by key.
+    /// Owners that wait for a stream or a context to be recorded: one group for each, sorted by key.
     pub(super) open: Vec<Group>,
-    /// For an event.
+    /// Owners that wait for an event.
     pub(super) recorded: Vec<(Counted<Event>, Vec<Waiting>)>,
-    /// For another attempt: what was in the way may be gone.
+    /// Owners that wait for another attempt: the obstacle may be gone by then.
     pub(super) again: Vec<Waiting>,
-    /// For a graph.
+    /// Owners that wait for a graph to be gone.
     pub(super) graphs: Vec<Waiting>,
-    /// For nothing any more: any thread may drop them.
+    /// Owners that wait for nothing any more: any thread may drop them.
     pub(super) ready: VecDeque<Waiting>,
 }
 
 pub(super) type Group = (Key, Vec<Waiting>);
-/// The number of an API, and what owners wait for.
+/// The number of an API, and the condition that owners wait for.
 pub(super) type Key = (usize, Release);
 
 statics! {
@@ -43,7 +43,7 @@ statics! {
     });
 }
 
-/// How many owners [`Lists::open`] has, and how many bytes of theirs.
+/// The number of owners in [`Lists::open`], and the number of their bytes.
 pub(super) static OPEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 pub(super) fn read(counts: &[AtomicUsize; 2]) -> [usize; 2] {
@@ -57,7 +57,7 @@ fn uncount(owners: &[Waiting]) {
     }
 }
 
-/// Nothing panics while the lists are locked, and no driver is called.
+/// Locks the lists. No code panics or calls a driver while they are locked.
 pub(super) fn lists() -> MutexGuard<'static, Lists> {
     LISTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -105,7 +105,7 @@ impl Lists {
         }
     }
 
-    /// Removes the owners that wait for this to be recorded.
+    /// Removes the owners that wait for this stream or context to be recorded.
     pub(super) fn take_open(&mut self, key: Key) -> Vec<Waiting> {
         let found = self.open.binary_search_by_key(&key, |(key, _)| *key);
         let Ok(at) = found else {
@@ -116,7 +116,7 @@ impl Lists {
         owners
     }
 
-    /// Removes all owners of an API that wait for something to be recorded.
+    /// Removes all owners of an API that wait for a stream or context to be recorded.
     pub(super) fn take_all_open(&mut self, api: StreamApi) -> Vec<Group> {
         let mut taken = take(&mut self.open);
         let mut at = 0;
@@ -170,7 +170,7 @@ impl Lists {
         self.ready.remove(at)
     }
 
-    /// All owners that wait for no graph.
+    /// All owners that do not wait for a graph.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
         let open = self.open.iter().flat_map(|(_, owners)| owners);
         let recorded = self.recorded.iter().flat_map(|(_, owners)| owners);

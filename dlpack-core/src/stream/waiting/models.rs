@@ -1,8 +1,8 @@
-//! Loom models of the deferred owners: each is dropped once, by a thread that found its work over, and none stays in a list
-//! that no thread looks at again.
+//! Loom models of the deferred owners. Each owner is dropped once, by a thread that found its work over, and none stays in a
+//! list that no thread examines again.
 //!
-//! There is no driver here. What [`sweep`] asks it for one owner is replaced by a constant answer; the lists, their locks
-//! and the mark of [`graph`](crate::stream::graph) are those of the crate.
+//! There is no driver here. A constant answer replaces what [`sweep`] queries for one owner. The lists, their locks
+//! and the flag of [`graph`](crate::stream::graph) are those of the crate.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use loom::{model, thread};
 use super::*;
 use crate::stream::graph::end;
 
-/// How many owners were dropped, and how many of them a sweep found ready. Loom does not look at these counts.
+/// The number of dropped owners, and of those that a sweep found ready. Loom does not model these counts.
 #[derive(Clone, Default)]
 struct Counts(Arc<[AtomicUsize; 2]>);
 
@@ -35,7 +35,7 @@ fn keep_owner(counts: &Counts, graph: Option<Counted>) {
     keep(&freeing, None, graph, Owner(counts.clone()));
 }
 
-/// What `sweep` does where the work of all consumers is over.
+/// Does what `sweep` does when the work of all consumers is over.
 fn sweep_all(counts: &Counts) {
     look_for_graphs();
     for mut one in take(&mut lists().again) {
@@ -44,7 +44,7 @@ fn sweep_all(counts: &Counts) {
     }
 }
 
-/// What `sweep` does where the work of all consumers goes on.
+/// Does what `sweep` does when the work of all consumers continues.
 fn sweep_none() {
     look_for_graphs();
     let again = take(&mut lists().again);
@@ -68,7 +68,7 @@ fn an_owner_is_dropped_after_its_graph_is_gone() {
         driver.join().expect("no panic");
         exporter.join().expect("no panic");
         assert_eq!(counts.read(), [0, 0]);
-        // The next export.
+        // A later sweep.
         sweep_all(&counts);
         assert_eq!(counts.read(), [1, 1]);
         assert!(is_empty());

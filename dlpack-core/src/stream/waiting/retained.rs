@@ -1,4 +1,4 @@
-//! How many owners are deferred, and how many there may be.
+//! The number of deferred owners, and its limit.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,14 +6,14 @@ use super::lists::{OPEN, lists, read};
 use super::{EXISTING, is_forked};
 use crate::Error;
 
-/// How many owners of [`OPEN`] there may be, and how many bytes of theirs.
+/// The limits for [`OPEN`]: the number of owners, and the number of their bytes.
 static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];
 
-/// How many owners, and how many bytes of theirs, may wait for consumers whose streams nobody has named again, in the whole
-/// process. Unsaid it is 2²⁰ owners, and any number of bytes. An export to a device's stream fails where there are as many
+/// Limits how many owners, and how many bytes of theirs, may wait in the process for consumers with streams that were not
+/// named again. The default is 2²⁰ owners and any number of bytes. At the limit, an export to a device's stream fails
 /// ([`Error::TooManyWait`]), until [`collect`](crate::stream::collect) has freed some.
 ///
-/// Memory that two owners share counts twice, so for bytes only the program knows a limit.
+/// Memory that two owners share counts twice, so only the program knows a suitable limit for bytes.
 ///
 /// ```
 /// dlpack_core::stream::limit(1 << 20, 8 << 30);
@@ -23,7 +23,7 @@ pub fn limit(owners: usize, bytes: usize) {
     LIMIT[1].store(bytes, Ordering::Relaxed);
 }
 
-/// That there are fewer.
+/// Returns an error if the limit is reached.
 pub(in crate::stream) fn has_room() -> Result<(), Error> {
     let ([owners, bytes], limit) = (read(&OPEN), read(&LIMIT));
     match owners < limit[0] && bytes < limit[1] {
@@ -32,7 +32,7 @@ pub(in crate::stream) fn has_room() -> Result<(), Error> {
     }
 }
 
-/// What is kept of tensors that were dropped, as their consumers may still be at work.
+/// Counts of the owners that are kept for dropped tensors, because their consumers may still be at work.
 ///
 /// ```
 /// let kept = dlpack_core::stream::retained();
@@ -41,20 +41,20 @@ pub(in crate::stream) fn has_room() -> Result<(), Error> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Retained {
-    /// All owners that are kept.
+    /// The number of owners that are kept.
     pub owners: usize,
-    /// How many bytes of memory their tensors reach; what two of them share counts twice.
+    /// The number of bytes that their tensors reach. Memory that two tensors share counts twice.
     pub bytes: usize,
-    /// Those of them that only an export to the same stream or [`collect`](crate::stream::collect) can free: the end of their consumers' work is
-    /// not known.
+    /// The number of these owners that only an export to the same stream or [`collect`](crate::stream::collect) can free, because the end of their
+    /// consumers' work is not known.
     pub open: usize,
-    /// Those of them that a graph holds ([`captured`]).
+    /// The number of these owners that a graph holds ([`captured`]).
     pub captured: usize,
-    /// Further owners, which some thread is dropping at this moment or asks the driver about.
+    /// The number of further owners that a thread is dropping now, or for which it is querying the driver.
     pub in_progress: usize,
 }
 
-/// What is kept of tensors that were dropped, as their consumers may still be at work.
+/// Returns counts of the owners that are kept for dropped tensors, because their consumers may still be at work.
 ///
 /// ```
 /// assert_eq!(dlpack_core::stream::retained(), Default::default());
@@ -78,11 +78,11 @@ pub fn retained() -> Retained {
     }
 }
 
-/// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
-/// has let go of the tensor.
+/// Returns how many owners are kept because their data was read in a capture: a graph may be launched long after its
+/// consumer has dropped the tensor.
 ///
-/// When such a graph is destroyed, and everything that was made of it, its owners wait for their consumers alone, and are
-/// dropped by [`collect`](crate::stream::collect). CUDA before 11.3 cannot tell; then they stay until [`release_captured`](crate::stream::release_captured).
+/// When such a graph and everything made from it are destroyed, its owners wait only for their consumers, and are
+/// dropped by [`collect`](crate::stream::collect). CUDA before 11.3 cannot tell when a graph is gone; then they stay until [`release_captured`](crate::stream::release_captured).
 ///
 /// ```
 /// assert_eq!(dlpack_core::stream::captured(), 0);
