@@ -1,18 +1,18 @@
-//! Bytes: how they are had, read while others write, and copied. What they mean is not known here.
+//! Raw memory without types: allocation, reads of memory that other threads write, and copies.
 //!
 //! ```text
-//! strided items ──[ gather: which walk ]──[ moves: the inner loops ]── contiguous items
+//! strided items ──[ gather: loop plans ]──[ moves: the inner loops ]── contiguous items
 //!                                                                  └── aligned memory
-//! items that others write ──[ atomic: words and lines ]──┘
+//! memory shared by threads ──[ atomic: words and lines ]──┘
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | `aligned` | memory from the allocator, aligned to 256 bytes; room in a vector |
-//! | `counted` | a value that several hold, which may find no memory |
-//! | `atomic` | reads and writes of what others write meanwhile, in words, and by `atomic/lines` in cache lines |
-//! | `gather` | which walk copies strided items best, planned in safe code |
-//! | `moves` | what that walk is made of: transposed squares, rows, single items; read plainly, or by `atomic` |
+//! | `aligned` | allocations aligned to 256 bytes, and vectors with fallible allocation |
+//! | `counted` | a reference-counted value with fallible allocation |
+//! | `atomic` | reads and writes of memory that other threads access, in words and, by `atomic/lines`, in cache lines |
+//! | `gather` | plans the loops that copy strided items fastest, in safe code |
+//! | `moves` | the inner loops of that copy: transposed squares, rows, single items; plain reads, or reads by `atomic` |
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;

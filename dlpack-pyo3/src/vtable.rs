@@ -1,7 +1,7 @@
-//! [`Vtable`]: what differs between classes, as one table of constants and functions for each.
+//! [`Vtable`]: the constants and functions that differ between classes, as one table for each class.
 //!
-//! For each class the compiler generates its table with [`export`], and the C functions that Python and consumers call, which only
-//! pass the table on. Everything else is compiled once.
+//! For each class the compiler generates its table with [`export`], and the C functions that Python and consumers call, which
+//! only pass the table on. All other code is compiled once.
 #![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
 use core::{hint::assert_unchecked, marker::PhantomData, ops::ControlFlow, ptr::NonNull};
@@ -19,7 +19,7 @@ use crate::keepalive::{
 };
 use crate::lender::{Kept, Place, Source};
 
-/// A class whose objects are tensors.
+/// A class with objects that are exported as tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be exported from Python",
     label = "expected a `#[pyclass]` with `#[derive(DLPack)]` that is `Send` and `Sync`",
@@ -30,7 +30,7 @@ use crate::lender::{Kept, Place, Source};
 pub trait Exports:
     DLPack + PyClass<Frozen: ContentsBorrow<Self>, ThreadChecker: AnyThread> + Sync
 {
-    /// Whether the types say that an export takes the exclusive borrow.
+    /// Whether the types imply that every export takes the exclusive borrow.
     #[doc(hidden)]
     const ALWAYS_EXCLUSIVE: bool = Self::EXTRAS.exclusive
         && Self::EXTRAS.facts.is_writable_alone()
@@ -43,15 +43,15 @@ impl<T: DLPack + PyClass<Frozen: ContentsBorrow<T>, ThreadChecker: AnyThread> + 
 {
 }
 
-/// What PyO3 checks threads by: no class that is `unsendable`, whose objects panic on every thread but one. The one thing
-/// about a class that says so.
+/// The thread checker of PyO3 for a class that is not `unsendable`. Objects of an `unsendable` class panic on every thread but
+/// one, and the thread checker is the only property of a class that shows this.
 pub trait AnyThread {}
 
 impl AnyThread for NoopThreadChecker {}
 
-/// What is compiled for a class. `G` is how its objects are borrowed.
+/// The code that is compiled for a class. `G` is the guard of a borrow of its objects.
 pub(crate) struct Vtable<G> {
-    /// The class in Python.
+    /// The name of the class in Python.
     pub(crate) name: &'static str,
     pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
     pub(crate) export: Export,
@@ -63,24 +63,24 @@ pub(crate) struct Vtable<G> {
 ///
 /// # Safety
 ///
-/// The object is one of the class. Its contents are not used after the guard or the object is dropped.
+/// The object is an instance of the class. Its contents are not used after the guard or the object is dropped.
 type Borrow<G> = for<'a> unsafe fn(&'a Bound<'_, PyAny>) -> Result<(Contents<'a>, G), Raised>;
 
 /// Describes the contents of an object of the class.
 ///
 /// # Safety
 ///
-/// They are those of such an object, borrowed as [`Borrow`] beside it borrows.
+/// The contents are those of an object of the class, which is borrowed by the [`Borrow`] function of the same table.
 type Describe = for<'a> unsafe fn(Contents<'a>) -> Result<Descriptor<'a>, Error>;
 
 /// Exports an object of the class: the function [`export`] of that class.
 ///
 /// # Safety
 ///
-/// The thread is attached, and the object is one of the class.
+/// The thread is attached to the interpreter, and the object is an instance of the class.
 type Export = unsafe fn(*mut ffi::PyObject, ConsumerRequest<'_>, &mut Outcome) -> Exported;
 
-/// What an object of some class holds.
+/// The type-erased contents of an object.
 #[derive(Clone, Copy)]
 pub(crate) struct Contents<'a>(NonNull<()>, PhantomData<&'a ()>);
 
@@ -96,7 +96,7 @@ pub(crate) type Exported = Option<(NonNull<DLManagedTensorVersioned>, Destructor
 type Destructor = ffi::PyCapsule_Destructor;
 
 impl<G: Send + 'static> Vtable<G> {
-    /// The table of a class.
+    /// The table of class `T`.
     #[inline(always)]
     pub(crate) const fn of<T: Exports>() -> &'static Self
     where
@@ -108,50 +108,50 @@ impl<G: Send + 'static> Vtable<G> {
                 class: T::type_object_raw,
                 export: export::<T>,
                 share: |object| {
-                    // SAFETY: passed on to the caller.
+                    // SAFETY: by the contract of `Borrow` the object is a `T`.
                     let object = unsafe { object.cast_unchecked::<T>() };
-                    // SAFETY: passed on to the caller.
+                    // SAFETY: by the contract of `Borrow` the contents are not used after the guard or the object is dropped.
                     let (value, guard) = unsafe { borrow_contents(object) }?;
                     Ok((Contents::of(value), guard))
                 },
                 describe: |contents| {
-                    // SAFETY: passed on to the caller.
+                    // SAFETY: by the contract of `Describe` these are the contents of a `T`, which stays borrowed.
                     unsafe { contents.0.cast::<T>().as_ref() }.describe()
                 },
             }
         }
     }
 
-    /// Whether an object is one of the class.
+    /// Whether an object is an instance of the class.
     pub(crate) fn has(&self, object: &Bound<'_, PyAny>) -> bool {
-        // SAFETY: an object, and a class.
+        // SAFETY: `object` is a live object on an attached thread, and `class` returns a type object.
         unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), (self.class)(object.py())) != 0 }
     }
 }
 
-/// Exports an object as a consumer requests it: borrows it, describes its contents, and hands them over together with what
-/// keeps them in place. Compiled for each class; what it calls is compiled once per kind of borrow.
+/// Exports an object as a consumer requests it: borrows it, describes its contents, and hands them over with the owner that keeps
+/// them in place. Compiled for each class; the functions that it calls are compiled once per kind of borrow.
 ///
-/// A tensor in a block of this crate is returned by address, as it then takes no move of a `Managed`. Any other result is stored
-/// in `other`. With neither, an exception is set.
+/// A tensor in a block of this crate is returned by address, which saves a move of a `Managed`. Any other result is stored in
+/// `other`. With neither, an exception is set.
 ///
 /// # Safety
 ///
-/// The thread is attached, and the object is one of the class.
+/// The thread is attached to the interpreter, and the object is an instance of the class.
 // XAP-10
 pub(crate) unsafe fn export<T: Exports>(
     object: *mut ffi::PyObject,
     request: ConsumerRequest<'_>,
     other: &mut Outcome,
 ) -> Exported {
-    // SAFETY: the caller passes an object of the class, which is not null.
+    // SAFETY: by this function's contract `object` is an instance of the class, so it is not null.
     unsafe { assert_unchecked(!object.is_null()) };
-    // SAFETY: the caller is attached.
+    // SAFETY: by this function's contract the thread is attached.
     let py = unsafe { Python::assume_attached() };
     let mut export = || {
-        // SAFETY: an object, which the caller keeps alive for the call.
+        // SAFETY: `object` is a Python object, and the caller keeps it alive for the call.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: the caller vouches for its class.
+        // SAFETY: by this function's contract the object is a `T`.
         let object = unsafe { object.cast_unchecked::<T>() };
         if !T::ALWAYS_EXCLUSIVE {
             let shared = export_shared(&object, request, other);
@@ -167,8 +167,8 @@ pub(crate) unsafe fn export<T: Exports>(
     catch_panics(py, || Ok(export())).unwrap_or(None)
 }
 
-/// Exports an object under a shared borrow. `Continue` if it is read-only only because of the borrow: an exclusive
-/// borrow makes it writable.
+/// Exports an object under a shared borrow. Returns `Continue` if the object is read-only only because of this borrow, and an
+/// exclusive borrow makes it writable.
 #[inline(always)]
 fn export_shared<T: Exports>(
     object: &Bound<'_, T>,
@@ -176,7 +176,7 @@ fn export_shared<T: Exports>(
     other: &mut Outcome,
 ) -> ControlFlow<Exported> {
     let (py, class) = (object.py(), <T as PyClass>::NAME);
-    // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
+    // SAFETY: the guard is dropped after the last use of `value`, or moves into the owner together with the object.
     let Some((value, guard)) = (unsafe { T::Frozen::borrow_shared(object) }) else {
         already_borrowed(py, class, "mutably borrowed");
         return ControlFlow::Break(None);
@@ -185,7 +185,7 @@ fn export_shared<T: Exports>(
     let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
     if T::EXTRAS.share.is_some() {
         let mut shared = binding::Shared {
-            // A lender keeps a `Managed`.
+            // The lender of a buffer keeps a `Managed`.
             by_address: !matches!(request, ConsumerRequest::Buffer),
             outcome: None,
         };
@@ -210,7 +210,7 @@ fn export_shared<T: Exports>(
         }
     }
     let owner = guard.into_owner(&kept);
-    // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+    // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
     ControlFlow::Break(unsafe { hand_over_any(py, owner, class, &mut described, request, other) })
 }
 
@@ -221,22 +221,22 @@ fn export_exclusive<T: Exports>(
     request: ConsumerRequest<'_>,
     other: &mut Outcome,
 ) -> Exported {
-    // SAFETY: the guard goes into the owner together with the object.
+    // SAFETY: the guard moves into the owner together with the object.
     let (value, guard) = unsafe { T::Frozen::borrow_exclusive(object) }.ok()?;
     let owner = guard.into_owner(object.as_any());
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     let mut described = value.describe_mut();
-    // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+    // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
     unsafe { hand_over_any(py, owner, class, &mut described, request, other) }
 }
 
-/// Hands over what was described, or raises why it could not be.
+/// Hands over the described tensor, or raises the error of its description.
 ///
-/// The fast path is inlined into each class's [`export`], where the descriptor need not be written to memory.
+/// The fast path is inlined into each class's [`export`], so that the descriptor need not be written to memory.
 ///
 /// # Safety
 ///
-/// The owner keeps the memory that is described until it is dropped.
+/// The owner keeps the described memory valid until it is dropped.
 #[inline(always)]
 unsafe fn hand_over_any<O: ExportOwner>(
     py: Python<'_>,
@@ -248,7 +248,7 @@ unsafe fn hand_over_any<O: ExportOwner>(
 ) -> Exported {
     if let (true, Ok(descriptor)) = (request.is_plain(), &mut *described) {
         if is_plain(descriptor) {
-            // SAFETY: the caller vouches for the owner.
+            // SAFETY: by this function's contract the owner keeps the described memory valid.
             return match unsafe { hand_over_plain(owner, descriptor) } {
                 Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
                 Err(_) => {
@@ -258,11 +258,11 @@ unsafe fn hand_over_any<O: ExportOwner>(
             };
         }
     }
-    // SAFETY: the caller vouches for the owner.
+    // SAFETY: same contract as this function's: the owner keeps the described memory valid.
     unsafe { hand_over_requested(py, owner, class, described, request, other) }
 }
 
-/// Stores a tensor, or raises why there is none.
+/// Stores a tensor in `other`, or raises its error.
 #[inline(never)]
 fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) -> Exported {
     if let Ok(tensor) = tensor.or_raise(py) {
@@ -271,7 +271,7 @@ fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) ->
     None
 }
 
-/// Lends what was described by Python's buffer protocol.
+/// Lends the described memory by Python's buffer protocol.
 #[cold]
 #[inline(never)]
 fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
@@ -284,11 +284,11 @@ fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -
     }
 }
 
-/// Hands over what was described as the request and the device demand: the path of copies, streams and re-exports.
+/// Hands over the described tensor as the request and the device demand: the path of copies, streams and re-exports.
 ///
 /// # Safety
 ///
-/// As [`hand_over_any`].
+/// The contract of [`hand_over_any`].
 #[cold]
 #[inline(never)]
 unsafe fn hand_over_requested<O: ExportOwner>(
@@ -322,7 +322,7 @@ unsafe fn hand_over_requested<O: ExportOwner>(
             &made
         }
     };
-    // SAFETY: the caller vouches for the owner.
+    // SAFETY: by this function's contract the owner keeps the described memory valid.
     let handed_over = unsafe { hand_over(|| owner, descriptor, request) };
     match handed_over.or_raise(py).ok()? {
         Handover::Kept(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O>)),

@@ -1,4 +1,4 @@
-//! The checks that turn what an annotation says, and memory that is lent, into a [`Descriptor`].
+//! The checks that turn an annotation and lent memory into a [`Descriptor`].
 
 use core::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use crate::layout::{Dims, shape, shape::HOLE};
 use crate::tensor::{foreign::reject_malformed, view::check_alignment};
 use crate::{Descriptor, Device, Error, Order, error::copy_list, loan::LentMemory, stream::Queue};
 
-/// The stream that memory is written on, by what the annotation and the data say.
+/// The stream that writes the memory, according to the annotation and the data.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
     let Some(data) = data else {
         return Ok(given);
@@ -29,7 +29,7 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
 }
 
 impl Annotation {
-    /// Describes any tensor, or says why there is none. [`Annotation::over`] is faster where nothing is wrong.
+    /// Describes any tensor, or returns the error. [`Annotation::over`] is faster for valid tensors.
     #[cold]
     pub(super) fn general<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
@@ -70,7 +70,7 @@ impl Annotation {
         Ok(descriptor)
     }
 
-    /// A tensor with this shape and these strides, without an address yet.
+    /// Creates a descriptor with this shape and these strides, but without an address yet.
     #[inline]
     pub(super) fn descriptor<'a>(
         &self,
@@ -96,7 +96,7 @@ impl Annotation {
         }
     }
 
-    /// Where the first element begins, in bits from the start of the memory.
+    /// The start of the first element, in bits from the start of the memory.
     #[inline]
     fn start(&self, memory: &LentMemory, element_bits: usize) -> Result<usize, Error> {
         let first = memory.layout.as_ref().map_or(0, |layout| layout.first);
@@ -116,7 +116,7 @@ impl Annotation {
         usize::try_from(bits).map_err(|_| Error::BadOffset { found: bits / 8 })
     }
 
-    /// The axes in front of those of the element: given, known by the data, or one of all there is.
+    /// The shape before the axes of the element: given, known from the data, or one axis of all elements.
     #[inline]
     fn leading_shape(
         &self,
@@ -149,7 +149,7 @@ impl Annotation {
         }
     }
 
-    /// Their strides in items.
+    /// The strides, in items, of the axes before those of the element.
     #[inline]
     fn leading_strides(
         &self,
@@ -196,7 +196,7 @@ impl Annotation {
         }
     }
 
-    /// Puts the tensor at its address, once every element is known to lie inside the memory.
+    /// Sets the address of the tensor after a check that every element lies inside the memory.
     #[inline]
     fn place(
         &self,
@@ -218,7 +218,7 @@ impl Annotation {
             let (min, max) = extent::reach_saturating(shape, strides);
             let items = shape.iter().map(|&extent| i128::from(extent));
             if start == 0 && min == 0 && max.saturating_add(1) == items.product::<i128>() {
-                // Nothing but the shape is to blame.
+                // Only the shape is wrong.
                 let leading = shape.len() - reading.axes.len();
                 let found = usize::try_from(len_bits).unwrap_or(usize::MAX) / reading.element_bits;
                 return Err(Error::too_short(&shape[..leading], found));
@@ -245,12 +245,12 @@ impl Annotation {
         }
 
         let reinterpreted = reading.dtype != memory.dtype;
-        // A consumer could write bytes that are no value of the type they were lent as.
+        // A consumer could write bytes that are not a valid value of the lent type.
         descriptor.read_only |= reinterpreted && !memory.any_bits;
         if reinterpreted && !reading.any_bits {
             let view = descriptor.view();
             view.check_host_readable()?;
-            // Every byte of data read as `bool` is 0 or 1.
+            // Every byte of data that is read as `bool` must be 0 or 1.
             view.check_bools()?;
         }
         // LAY-16: one write would show up in several elements.
@@ -271,7 +271,7 @@ fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
     lists().unwrap_or_else(|error| error)
 }
 
-/// Strides in elements that lie `pitch` items apart.
+/// Converts strides in elements to strides in items; each element has `pitch` items.
 #[inline(always)]
 fn in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
     for (axis, stride) in strides.iter_mut().enumerate() {
@@ -280,7 +280,7 @@ fn in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
     Ok(strides)
 }
 
-/// That there is one stride for each axis.
+/// Checks that there is one stride for each axis.
 #[inline(always)]
 fn one_each(strides: &Dims, shape: &Dims) -> Result<(), Error> {
     let (found, needed) = (strides.len(), shape.len());
@@ -290,18 +290,18 @@ fn one_each(strides: &Dims, shape: &Dims) -> Result<(), Error> {
     Err(Error::StrideCount { found, needed })
 }
 
-/// Sizes of memory and of types, which never exceed `isize::MAX`.
+/// Converts a size of memory or of a type, which never exceeds `isize::MAX`.
 #[inline]
 fn to_i64(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-/// The elements from `start` to the end of the memory, which must be a whole number.
+/// The number of elements from `start` to the end of the memory, which must be whole.
 fn whole_elements(memory: &LentMemory, reading: &Reading, start: usize) -> Result<usize, Error> {
     let bytes = memory.bytes - start / 8;
     let whole = if reading.element_bits % 8 == 0 {
         let element = reading.element_bits / 8;
-        // Elements without size take no bytes, so how many there are is not known: none.
+        // Elements without size take no bytes. Their number is unknown, so it is taken as 0.
         bytes
             .checked_rem(element)
             .map_or(Some(0), |rest| (rest == 0).then(|| bytes / element))
@@ -316,7 +316,7 @@ fn whole_elements(memory: &LentMemory, reading: &Reading, start: usize) -> Resul
     })
 }
 
-/// The extent written `_`, from the number of elements.
+/// Replaces the extent written `_`, which follows from the number of elements.
 fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
     let mut others = 1_i128;
     for &extent in given.iter().filter(|&&extent| extent != HOLE) {
@@ -337,7 +337,7 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
     Ok(shape)
 }
 
-/// Strides with each `_` packed against the axis to its right, `unit` for the last.
+/// Replaces each stride written `_` by the packed stride for the axis to its right; the last axis gets `unit`.
 fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
     let mut strides = given.clone().check_allocated()?;
     one_each(&strides, shape)?;

@@ -1,10 +1,10 @@
-//! The fast paths of a description: tensors of at most six axes, where nothing is wrong.
+//! The fast paths of a description: valid tensors of at most six axes.
 //!
 //! ```text
 //! Annotation::over ──▶ packed ──▶ strided ──▶ general (`check`)
 //! ```
 //!
-//! Each gives a tensor, or nothing if it does not know; `general` knows every rule and every error. A test compares them.
+//! Each returns a tensor, or `None` if it does not cover the case. `general` has every rule and error. A test compares all three.
 
 use core::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use crate::layout::shape_strides::ShapeStrides;
 use crate::{Device, Error, Order, loan::LentMemory};
 
 impl Annotation {
-    /// The tensor over memory that is valid for `'a`, as the caller knows.
+    /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
     #[inline(always)]
     pub(super) fn over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let Some((shape, strides)) = self.packed(&memory) else {
@@ -38,16 +38,16 @@ impl Annotation {
             allocation: memory.allocation,
             lifetime: PhantomData,
         };
-        // Neither has anything on the heap, but the compiler does not see that and would generate code that frees it.
+        // Neither value owns heap memory here. The compiler does not see this and would generate code that frees it.
         core::mem::forget(self);
         core::mem::forget(memory);
         Ok(descriptor)
     }
 
-    /// Shape and strides of a tensor that is packed in C or F order from the start of its memory and has at most [`INLINE`]
-    /// axes: most annotations describe such a tensor. `None` for all others, and for every error; `general` tells them apart.
+    /// Shape and strides of a tensor that is packed in C or F order from the start of its memory and has at most [`INLINE`] axes,
+    /// as most annotations describe. Returns `None` for all other tensors and for every error, which `general` tells apart.
     ///
-    /// Inlined into each description, where the compiler knows the answer to most conditions.
+    /// Inlined into each description, so that the compiler can evaluate most conditions.
     #[inline(always)]
     fn packed(&self, memory: &LentMemory) -> Option<(InlineDims, [i64; INLINE])> {
         let dtype = memory.dtype;
@@ -79,7 +79,7 @@ impl Annotation {
         let mut strides = shape.packed_strides(order, to_i64(memory.axes.items()), elements)?;
         if let StrideRule::Elements(given) = &self.strides {
             let given = given.inline_dims();
-            // Axis by axis: as a comparison of arrays it is a call, which keeps all of this in memory.
+            // Compared axis by axis: a comparison of arrays is a call, which would force these values into memory.
             let mut pairs = given.values.iter().zip(strides);
             let is_packed = pairs.all(|(given, stride)| *given == stride);
             if given.len != shape.len || memory.axes.len() != 0 || !is_packed {
@@ -114,7 +114,7 @@ impl Annotation {
         Ok(descriptor)
     }
 
-    /// A tensor in any layout and from any offset on, whose items are whole bytes.
+    /// Describes a tensor with any layout and offset and with items of whole bytes.
     #[inline(always)]
     fn strided(&self, memory: &LentMemory, reading: &Reading, device: Device) -> Option<Strided> {
         let (dtype, element) = (reading.dtype, reading.element_bits / 8);
@@ -178,7 +178,7 @@ impl Annotation {
             return None;
         }
 
-        // What the items reach, and whether each axis steps over all that those behind it reach.
+        // The range of items that the axes reach, and whether each axis steps over everything that the axes after it reach.
         let (mut min, mut max, mut items, mut is_nested) = (0_i64, 0_i64, 1_i64, true);
         for (&extent, &stride) in shape.get()?.iter().zip(strides.get()?).rev() {
             if extent <= 0 {
@@ -202,7 +202,7 @@ impl Annotation {
         }
         let read_only = self.read_only
             || memory.access.is_read_only()
-            // A consumer could write bytes that are no value of the type they were lent as.
+            // A consumer could write bytes that are not a valid value of the lent type.
             || (reinterpreted && !memory.any_bits)
             // LAY-16: one write would show up in several elements.
             || (!is_nested && extent::may_overlap(shape.get()?, strides.get()?));
@@ -215,7 +215,7 @@ impl Annotation {
         })
     }
 
-    /// The strides in items of the axes in front of those of the element.
+    /// The strides, in items, of the axes before those of the element.
     #[inline(always)]
     fn inline_strides(
         &self,
@@ -250,7 +250,7 @@ impl Annotation {
     }
 }
 
-/// What [`Annotation::strided`] finds: where the tensor begins in its memory, in bytes, and its axes.
+/// The result of [`Annotation::strided`]: the start of the tensor in its memory, in bytes, and its axes.
 struct Strided {
     start: usize,
     shape: [i64; INLINE],
@@ -259,18 +259,18 @@ struct Strided {
     read_only: bool,
 }
 
-/// The elements that fill these bytes.
+/// The number of elements that fill these bytes, or `None` if it is not whole.
 fn whole(bytes: usize, element: usize) -> Option<usize> {
     (bytes % element == 0).then_some(bytes / element)
 }
 
-/// Sizes of memory and of types, which never exceed `isize::MAX`.
+/// Converts a size of memory or of a type, which never exceeds `isize::MAX`.
 #[inline]
 fn to_i64(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-/// The same back, of a number that is not negative.
+/// Converts a number that is not negative back to a size.
 #[inline]
 fn to_usize(size: i64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
@@ -313,7 +313,7 @@ mod tests {
     }
 
     impl Described {
-        /// Compares the three for one annotation.
+        /// Compares the results of the three functions for one annotation.
         fn compare(&mut self, annotation: &Annotation, memory: &LentMemory) {
             let general = annotation.clone().general(memory.clone());
             let wrong = "a fast path accepted what `general` refuses";
@@ -332,7 +332,7 @@ mod tests {
             self.general += usize::from(general.is_ok());
         }
 
-        /// The same over memory of several types, lengths, accesses and devices, and over data that knows its layout.
+        /// Compares over memory of several types, lengths, accesses and devices, and over data with its own layout.
         fn compare_all(&mut self, annotation: &Annotation) {
             for len in [0, 1, 4, 6, 7, 9, 32] {
                 self.compare_over(annotation, &[0_u8; 32][..len]);
@@ -471,7 +471,7 @@ mod tests {
             }
         }
         assert!(described.packed < described.strided);
-        // Strides that say what the shape says already.
+        // Strides that repeat what the shape already implies.
         let rows = parts(Parts::new().shape([2, 3]).strides([3, 1]));
         let numbers = [0_u16; 9];
         assert!(rows.packed(&Loan::from(&numbers[..]).memory).is_some());

@@ -11,25 +11,25 @@ use crate::export::finish::{finish_export, plan_sharing, subject_of};
 use crate::request::{Plan, plan::plan, plan::plan_without_request};
 use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
 
-/// What [`hand_over`] gives.
+/// The result of [`hand_over`].
 #[derive(Debug)]
 pub enum Handover {
-    /// The tensor keeps the owner; `take_back` may release it without the deleter.
+    /// The tensor keeps the owner, and `take_back` may release it without the deleter.
     Kept(NonNull<DLManagedTensorVersioned>),
-    /// The owner is kept in the struct from before DLPack 1.0, or was dropped since the tensor has its own memory.
+    /// The owner is kept in the struct from before DLPack 1.0, or was dropped because the tensor has its own memory.
     Other(Managed),
 }
 
-/// As [`export_with`](crate::binding::export_with), for a binding that can release the owner in a better way where it knows more than
-/// a deleter does. The owner is made once it is needed.
+/// Exports like [`export_with`](crate::binding::export_with), for a binding that knows more than a deleter does and can release
+/// the owner more cheaply. `owner` is called when the owner is needed.
 ///
 /// # Errors
 ///
-/// As [`export_with`](crate::binding::export_with).
+/// The errors of [`export_with`](crate::binding::export_with).
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::binding::export_with); what `owner` makes is the owner.
+/// The contract of [`export_with`](crate::binding::export_with); the owner is the value that `owner` returns.
 #[inline]
 pub unsafe fn hand_over<O: Send + 'static>(
     owner: impl FnOnce() -> O,
@@ -43,7 +43,7 @@ pub unsafe fn hand_over<O: Send + 'static>(
         with_owner = true;
         UnfinishedExport::new(owner, capacity)
     };
-    // SAFETY: the caller vouches for the owner.
+    // SAFETY: by this function's contract the value that `owner` returns keeps the described memory valid.
     let tensor = unsafe { finish_export(owner, block, descriptor, &plan, Some(request)) }?;
     if !with_owner {
         return Ok(Handover::Other(tensor));
@@ -53,32 +53,32 @@ pub unsafe fn hand_over<O: Send + 'static>(
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
-/// There was no memory for an export block, which takes some hundred bytes.
+/// The error of a failed allocation of an export block, which takes some hundred bytes.
 #[derive(Debug)]
 pub struct OutOfMemory;
 
-/// Whether [`hand_over_plain`] can export the tensor: there is no stream to order, and it was not made for this export.
+/// Whether [`hand_over_plain`] can export the tensor: there is no stream to order, and the tensor was not made for this export.
 #[must_use]
 #[inline(always)]
 pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
     plan_sharing(descriptor).is_some()
 }
 
-/// What is described, as the [`TensorRef`] of an export would show it.
+/// Views the described tensor as a [`TensorRef`], as its export would show it.
 #[must_use]
 pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
     descriptor.view()
 }
 
-/// As [`hand_over`] without a request, of a tensor that [`is_plain`].
+/// Exports a tensor that [`is_plain`] without a request. [`hand_over`] exports any tensor.
 ///
 /// # Errors
 ///
-/// Without memory for the block. The owner was dropped then.
+/// [`OutOfMemory`] if the block cannot be allocated. The owner is then dropped.
 ///
 /// # Safety
 ///
-/// As [`export_with`](crate::binding::export_with).
+/// The contract of [`export_with`](crate::binding::export_with).
 #[inline(always)]
 pub unsafe fn hand_over_plain<O: Send + 'static>(
     owner: O,
@@ -91,14 +91,14 @@ pub unsafe fn hand_over_plain<O: Send + 'static>(
         .into_versioned(descriptor, &plan))
 }
 
-/// An export of this crate in the struct of DLPack 1.0 and later: a [`Managed`] that is only its address. Dropping it calls the
+/// An export of this crate in the struct of DLPack 1.0 and later: like [`Managed`], but only its address. Dropping it calls the
 /// deleter.
 #[derive(Debug)]
 #[must_use]
 pub struct RawExport(NonNull<DLManagedTensorVersioned>);
 
 impl RawExport {
-    /// Puts the tensor that a block's owner keeps into the block.
+    /// Moves the description of a tensor into the block, which has the owner of that tensor.
     #[inline(always)]
     pub(super) fn of<O: Send + 'static>(
         block: UnfinishedExport<O>,
@@ -108,7 +108,7 @@ impl RawExport {
         Self(block.into_versioned(descriptor, plan))
     }
 
-    /// Gives up the tensor: whoever gets the address has to call the deleter.
+    /// Returns the address of the tensor and gives up the tensor. The caller must call the deleter.
     #[must_use = "the tensor is leaked unless its deleter is called"]
     #[inline(always)]
     pub fn into_raw(self) -> NonNull<DLManagedTensorVersioned> {
@@ -120,22 +120,22 @@ impl RawExport {
 
 impl Drop for RawExport {
     fn drop(&mut self) {
-        // SAFETY: `of` filled the struct, only this value knows it, and this is its one release.
+        // SAFETY: `of` filled the struct, no other value has its address, and this is its only release.
         unsafe { DLManagedTensorVersioned::release(self.0) };
     }
 }
 
-/// Frees the block of an export and gives back its owner: what the deleter would have dropped.
+/// Frees the block of an export and returns its owner, which the deleter would have dropped.
 ///
 /// # Safety
 ///
-/// `tensor` was given by [`hand_over`] or [`hand_over_plain`] as kept, for an owner of this type, and nobody else
-/// uses it or will call its deleter.
+/// [`hand_over`] or [`hand_over_plain`] returned `tensor` as kept, for an owner of type `O`. No other code uses it or will call
+/// its deleter.
 #[must_use]
 #[inline]
 pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<DLManagedTensorVersioned>) -> O {
-    // SAFETY: the struct of a block is valid until it is released.
+    // SAFETY: the block is not released yet, by this function's contract, so its struct is valid.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
-    // SAFETY: the caller vouches for the type, and gives the block up.
+    // SAFETY: by this function's contract the owner has type `O`, and no other code uses the block again.
     unsafe { take_owner(context) }
 }

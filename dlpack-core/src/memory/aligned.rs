@@ -59,7 +59,7 @@ impl AlignedBytes {
         let address = base.addr().get();
         let gap = address.next_multiple_of(align) - address;
         let start = NonNull::new(base.as_ptr().wrapping_add(gap)).ok_or(len)?;
-        // SAFETY: the allocation has `len` bytes from `start` on.
+        // SAFETY: the allocation has space for the gap, so it has `len` bytes from `start` on.
         unsafe { advise_huge_pages(start.as_ptr(), len) };
         Ok(Self { start, len, base })
     }
@@ -119,8 +119,8 @@ unsafe fn advise_huge_pages(start: *mut u8, len: usize) {
         let address = start.addr();
         let gap = address.next_multiple_of(PAGE) - address;
         let start = start.wrapping_add(gap).cast();
-        // SAFETY: these are whole pages of the memory that the caller owns. The advice changes neither contents nor
-        // validity. A refusal only costs time.
+        // SAFETY: by this function's contract the caller owns these whole pages. The advice changes neither their contents nor
+        // their validity. A refusal only costs time.
         let _refused = unsafe { madvise(start, (len - gap) / PAGE * PAGE, MADV_HUGEPAGE) };
     }
     #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]

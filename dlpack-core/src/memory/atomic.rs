@@ -1,26 +1,26 @@
-//! Reads and writes memory that others may write at the same time.
+//! Reads and writes of memory that other threads may write at the same time.
 //!
-//! Plain reads would be data races. Atomic ones would be little better: what meets must be of one size, while one array can
-//! come here twice, as words of four bytes and as words of eight, and NumPy's own writes are plain.
+//! Plain accesses would be data races. Atomic accesses would be little better: concurrent ones must have the same size, but one
+//! array can be passed here as words of four bytes and as words of eight, and NumPy's own writes are plain.
 //!
-//! So each access is made by instructions that the compiler does not look into. They do what relaxed atomic accesses to single
-//! bytes could do, of whatever size the others use: any mixture of old bytes and new ones may come out, and nothing else
-//! happens. That holds for code of any language, which by now is instructions that store bytes, and it holds for instructions of
-//! any width, so that much is copied as quickly as by `memcpy`.
+//! Therefore inline assembly makes each access, which the compiler does not look into. It does what relaxed atomic accesses to
+//! single bytes could do, whatever size the other accesses have: the result may be any mixture of old and new bytes, and nothing
+//! else happens. This holds against code of any language, which at run time is instructions that store bytes. It holds for
+//! instructions of any width, so large copies are as fast as `memcpy`.
 //!
-//! The processor promises more: an aligned number of 1, 2, 4 or 8 bytes is read and written whole. What follows keeps to
-//! instructions of which that is said, on the side that is shared:
+//! The processor guarantees more: an aligned number of 1, 2, 4 or 8 bytes is read and written as a whole. On the shared side of a
+//! copy, which other threads access, only instructions with this guarantee are used:
 //!
-//! | | promised by |
+//! | | guaranteed by |
 //! |---|---|
 //! | one aligned word | Intel's and AMD's manuals, under "atomicity"; Arm's, under "single-copy atomicity" |
-//! | `movdqa` | processors with AVX access 16 aligned bytes at once; older ones do so by halves |
-//! | `rep movsq` | it is as many `movsq`, each of which accesses an aligned word; only their order is open |
+//! | `movdqa` | processors with AVX access 16 aligned bytes at once; older ones access two halves |
+//! | `rep movsq` | it equals a sequence of `movsq`, each of which accesses an aligned word; only their order is unspecified |
 //! | `ldp`, `stp` of `x` registers | Arm's manual: two accesses, one for each register |
-//! | `vmovdqu` of `ymm` registers | nobody: for numbers of one byte |
+//! | `vmovdqu` of `ymm` registers | no manual, so it is used for numbers of one byte only |
 //!
-//! A word that is not aligned may be accessed in parts, so it is used only for bytes. Where no instructions are given below,
-//! single bytes are read and written, and a number that changes meanwhile can be torn.
+//! The processor may split an access to an unaligned word, so such words are used only for bytes. Targets without instructions
+//! below access single bytes, and a number that changes meanwhile can be torn.
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
 mod lines;
@@ -70,43 +70,43 @@ macro_rules! instructions {
     };
 }
 
-/// Reads one byte, in memory that may have been lent to be read only: `AtomicU8::from_ptr` is for memory that is written too.
+/// Reads one byte atomically, also from read-only memory. `AtomicU8::from_ptr` requires memory that is writable.
 ///
 /// # Safety
 ///
-/// The byte is initialised and may be read, and Rust code writes it by atomic accesses only.
+/// The byte is initialised and readable, and Rust code writes it only by atomic accesses.
 #[inline(always)]
 unsafe fn load_byte(at: *const u8) -> u8 {
     #[cfg(not(miri))]
     {
-        // SAFETY: the caller's promise; an atomic load of one byte is allowed in memory that is only read.
+        // SAFETY: same contract as this function's. An atomic load of one byte is allowed in read-only memory.
         unsafe { &*at.cast::<AtomicU8>() }.load(Ordering::Relaxed)
     }
-    // Stacked Borrows, unlike Tree Borrows, refuses such a reference where no write is allowed, so none is made.
+    // Stacked Borrows, unlike Tree Borrows, rejects an atomic reference to read-only memory, so none is made here.
     #[cfg(miri)]
     {
         use core::intrinsics::{AtomicOrdering, atomic_load};
-        // SAFETY: the caller's promise.
+        // SAFETY: same contract as this function's: the byte is readable, and Rust code writes it only atomically.
         unsafe { atomic_load::<u8, { AtomicOrdering::Relaxed }>(at) }
     }
 }
 
 macro_rules! accesses {
     ($($bytes:literal $load:literal $store:literal)*) => {
-        /// The largest word that can be read and written whole.
+        /// The size of the largest word that is read and written as a whole.
         const LARGEST: usize = *[1_usize $(, $bytes)*].last().unwrap();
 
-        /// Reads a word of `N` bytes, 1 or what has an instruction, into the lowest bytes of what comes back.
+        /// Reads a word of `N` bytes into the lowest bytes of the result. `N` is 1 or a size that has an instruction.
         ///
         /// # Safety
         ///
-        /// `N` initialised bytes may be read at `at`, whoever may be writing them.
+        /// `N` initialised bytes are readable at `at`. Other threads may write them, Rust code by [`store_word`] or atomically.
         #[inline(always)]
         unsafe fn load_word<const N: usize>(at: *const u8) -> u64 {
             match N {
                 $($bytes => {
                     let word: u64;
-                    // SAFETY: the instruction reads what the caller says may be read, and leaves all else as it is.
+                    // SAFETY: the instruction only reads `N` bytes at `at`, as this function's contract allows.
                     unsafe {
                         core::arch::asm!(
                             $load,
@@ -118,22 +118,22 @@ macro_rules! accesses {
                     word
                 })*
                 _ => {
-                    // SAFETY: a byte that may be read, and is accessed like this by all Rust code.
+                    // SAFETY: the byte is readable by this function's contract, and Rust code writes it only atomically.
                     unsafe { load_byte(at) }.into()
                 }
             }
         }
 
-        /// Writes the lowest `N` bytes of a word, 1 or what has an instruction.
+        /// Writes the lowest `N` bytes of a word. `N` is 1 or a size that has an instruction.
         ///
         /// # Safety
         ///
-        /// `N` bytes may be written at `at`, whoever may be reading and writing them.
+        /// `N` bytes are writable at `at`. Other threads may access them, Rust code by these functions or atomically.
         #[inline(always)]
         unsafe fn store_word<const N: usize>(at: *mut u8, word: u64) {
             match N {
                 $($bytes => {
-                    // SAFETY: the instruction writes what the caller says may be written, and leaves all else as it is.
+                    // SAFETY: the instruction only writes `N` bytes at `at`, as this function's contract allows.
                     unsafe {
                         core::arch::asm!(
                             $store,
@@ -144,7 +144,7 @@ macro_rules! accesses {
                     }
                 })*
                 _ => {
-                    // SAFETY: a byte that may be written, and is accessed like this by all Rust code.
+                    // SAFETY: the byte is writable by this function's contract, and Rust code accesses it only atomically.
                     let byte = unsafe { AtomicU8::from_ptr(at) };
                     byte.store(word.to_le_bytes()[0], Ordering::Relaxed);
                 }
@@ -155,41 +155,41 @@ macro_rules! accesses {
 
 instructions!(accesses);
 
-/// Copies words of `N` bytes, one of which side is shared: the one that is written with `STORE`, else the one that is read.
+/// Copies words of `N` bytes. Other threads access one side: with `STORE` the destination, otherwise the source.
 ///
 /// # Safety
 ///
-/// As [`load`], or [`store`]; `N` divides `bytes`.
+/// The contract of [`load`], or with `STORE` of [`store`]. `N` divides `bytes`.
 #[inline(always)]
 unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-    // As iterators, these steps cost more than the words.
+    // Iterators would make these steps cost more than the words.
     let mut at = 0;
     while at < bytes {
         let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
         let mut word = [0; 8];
         if STORE {
-            // SAFETY: `N` bytes that may be read, and room for as many.
+            // SAFETY: `N` bytes of the unshared source are readable by this function's contract, and `word` has space for them.
             unsafe { copy_nonoverlapping(from, word.as_mut_ptr(), N) };
-            // SAFETY: a word that may be written like this.
+            // SAFETY: `N` bytes of the shared destination are writable by this function's contract.
             unsafe { store_word::<N>(to, u64::from_le_bytes(word)) };
         } else {
-            // SAFETY: a word that may be read like this.
+            // SAFETY: `N` bytes of the shared source are readable by this function's contract.
             word = unsafe { load_word::<N>(from) }.to_le_bytes();
-            // SAFETY: `N` bytes of a word, and room for as many.
+            // SAFETY: `word` has `N` bytes, and the unshared destination is writable for as many by this function's contract.
             unsafe { copy_nonoverlapping(word.as_ptr(), to, N) };
         }
         at += N;
     }
 }
 
-/// Copies few bytes, in words that tear no number of `alignment`.
+/// Copies a few bytes, in words that do not tear numbers of this `alignment`.
 ///
 /// # Safety
 ///
-/// As [`load`], or with `STORE` as [`store`].
+/// The contract of [`load`], or with `STORE` of [`store`].
 #[inline(always)]
 unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
-    // Bytes cannot be torn, so the largest words are good for them.
+    // A byte cannot be torn, so the largest words may copy bytes.
     let largest = match 1 << (alignment | LARGEST).trailing_zeros() {
         1 => LARGEST,
         aligned => aligned,
@@ -200,7 +200,7 @@ unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, ali
             if $size <= largest {
                 let (from, to) = (from.wrapping_add(done), to.wrapping_add(done));
                 let whole = (bytes - done) / $size * $size;
-                // SAFETY: the caller's promises, of which this is a part.
+                // SAFETY: same contract as this function's, for a part of its bytes; `$size` divides `whole`.
                 unsafe { words::<STORE, $size>(from, to, whole) };
                 done += whole;
             }
@@ -210,27 +210,27 @@ unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, ali
     debug_assert_eq!(bytes, done, "a byte is a word");
 }
 
-/// Copies bytes, few of them by code that stands where it is called.
+/// Copies bytes. The code for up to 32 bytes is inlined.
 ///
 /// # Safety
 ///
-/// As [`load`], or with `STORE` as [`store`].
+/// The contract of [`load`], or with `STORE` of [`store`].
 #[inline(always)]
 unsafe fn copy<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
     if bytes <= 32 {
-        // SAFETY: the caller's promises.
+        // SAFETY: same contract as this function's: `from` is readable and `to` writable for `bytes` bytes.
         unsafe { few::<STORE>(from, to, bytes, alignment) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: same contract as this function's: `from` is readable and `to` writable for `bytes` bytes.
         unsafe { many::<STORE>(from, to, bytes, alignment) }
     }
 }
 
-/// Copies any number of bytes.
+/// Copies any number of bytes, most of them in cache lines if there are two lines or more.
 ///
 /// # Safety
 ///
-/// As [`load`], or with `STORE` as [`store`].
+/// The contract of [`load`], or with `STORE` of [`store`].
 #[inline(never)]
 unsafe fn many<const STORE: bool>(
     mut from: *const u8,
@@ -241,91 +241,90 @@ unsafe fn many<const STORE: bool>(
     if bytes >= 2 * LINE {
         let shared = if STORE { to.addr() } else { from.addr() };
         let front = shared.wrapping_neg() % 16;
-        // SAFETY: the caller's promises, of which this is a part.
+        // SAFETY: same contract as this function's, for the first `front` of its bytes.
         unsafe { few::<STORE>(from, to, front, alignment) };
         (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
         let whole = (bytes - front) / LINE * LINE;
-        // SAFETY: as above; what is shared begins at a multiple of 16 bytes, and there is a line at least.
+        // SAFETY: same contract as this function's, for the `whole` bytes after `front`, which are one line or more.
         if alignment % 2 == 0 || !unsafe { wide(from, to, whole) } {
-            // SAFETY: as above.
+            // SAFETY: same contract as this function's, for these bytes; the shared side begins at a multiple of 16 bytes.
             unsafe { lines::<STORE>(from, to, whole) };
         }
         (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
         bytes -= front + whole;
         alignment = LARGEST;
     }
-    // SAFETY: as above.
+    // SAFETY: same contract as this function's, for the bytes that are not copied yet.
     unsafe { few::<STORE>(from, to, bytes, alignment) };
 }
 
-/// Copies `bytes` from memory that others may be writing. Numbers of `alignment`, if that is the one of `from`, are not torn.
+/// Copies `bytes` from memory that other threads may write. If `from` has this `alignment`, numbers of it are not torn.
 ///
 /// # Safety
 ///
-/// `from` has `bytes` initialised bytes, and `to` may be written; no Rust code writes the first meanwhile but by [`store`] or
-/// atomic accesses, and none touches the second.
+/// `from` is readable for `bytes` initialised bytes, and `to` is writable for as many. Meanwhile Rust code writes the source only
+/// by [`store`] or atomic accesses, and does not access the destination.
 #[inline]
 pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
-    // SAFETY: the caller's promises.
+    // SAFETY: same contract as this function's: `from` is readable, `to` is writable, and `from` is the shared side.
     unsafe { copy::<false>(from, to, bytes, alignment) }
 }
 
-/// Copies `bytes` to memory that others may be reading and writing. Numbers of `alignment`, if that is the one of `to`, are
-/// not torn.
+/// Copies `bytes` to memory that other threads may read and write. If `to` has this `alignment`, numbers of it are not torn.
 ///
 /// # Safety
 ///
-/// As [`load`], with the sides exchanged.
+/// The contract of [`load`] with the sides exchanged: `to` is the shared side.
 #[inline]
 pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
-    // SAFETY: the caller's promises.
+    // SAFETY: same contract as this function's: `from` is readable, `to` is writable, and `to` is the shared side.
     unsafe { copy::<true>(from, to, bytes, alignment) }
 }
 
-/// Copies a line from memory that others may be writing; no aligned number in it is torn.
+/// Copies a cache line from memory that other threads may write. No aligned number in it is torn.
 ///
 /// # Safety
 ///
-/// As [`load`], for [`LINE`] bytes; `from` is a multiple of [`LINE_ALIGNMENT`].
+/// The contract of [`load`] for [`LINE`] bytes. `from` is a multiple of [`LINE_ALIGNMENT`].
 #[inline(always)]
 pub(crate) unsafe fn load_line(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller's promises.
+    // SAFETY: same contract as this function's: `from` has a line and is aligned, and `to` is writable for a line.
     unsafe { line::<false>(from, to) }
 }
 
-/// Copies a line as [`load_line`] does; with `AVX`, in code that is compiled for processors with AVX.
+/// Copies a cache line as [`load_line`] does. With `AVX`, the code is compiled for processors with AVX.
 ///
 /// # Safety
 ///
-/// As [`load_line`]; with `AVX`, the processor has it.
+/// The contract of [`load_line`]. With `AVX`, the processor has AVX.
 #[inline(always)]
 pub(crate) unsafe fn load_line_by<const AVX: bool>(from: *const u8, to: *mut u8) {
     if AVX {
-        // SAFETY: the caller's promises.
+        // SAFETY: same contract as this function's: the sides are those of `load_line`, and the processor has AVX.
         unsafe { load_line_avx(from, to) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: same contract as this function's: `from` has a line and is aligned, and `to` is writable for a line.
         unsafe { line::<false>(from, to) }
     }
 }
 
-/// Copies a line to memory that others may be reading and writing; no aligned number in it is torn.
+/// Copies a cache line to memory that other threads may read and write. No aligned number in it is torn.
 ///
 /// # Safety
 ///
-/// As [`store`], for [`LINE`] bytes; `to` is a multiple of [`LINE_ALIGNMENT`].
+/// The contract of [`store`] for [`LINE`] bytes. `to` is a multiple of [`LINE_ALIGNMENT`].
 #[inline(always)]
 pub(crate) unsafe fn store_line(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller's promises.
+    // SAFETY: same contract as this function's: `from` has a line, and `to` is aligned and writable for a line.
     unsafe { line::<true>(from, to) }
 }
 
-/// Copies `bytes` between memory that others may be reading and writing on both sides; where both are the same memory, it is
-/// open which bytes are read before they are written. Numbers of `alignment`, if that is the one of both sides, are not torn.
+/// Copies `bytes` if other threads may read and write both sides. If both are the same memory, it is unspecified which bytes are
+/// read before they are written. If both sides have this `alignment`, numbers of it are not torn.
 ///
 /// # Safety
 ///
-/// As [`load`] for `from`, and as [`store`] for `to`, but that each may be the memory of the other.
+/// The contract of [`load`] for `from` and of [`store`] for `to`, except that both sides may be the same memory.
 pub(crate) unsafe fn transfer(
     mut from: *const u8,
     mut to: *mut u8,
@@ -337,9 +336,9 @@ pub(crate) unsafe fn transfer(
     let through_block = |from: *const u8, to: *mut u8, bytes: usize| {
         for done in (0..bytes).step_by(2048) {
             let few = usize::min(2048, bytes - done);
-            // SAFETY: the caller's bytes; `block` is ours, and has room for so many.
+            // SAFETY: `from` is readable by this function's contract. `block` is local and has 2048 bytes.
             unsafe { load(from.wrapping_add(done), block, few, alignment) };
-            // SAFETY: as above; they were written to `block`.
+            // SAFETY: `load` has initialised these bytes of `block`, and `to` is writable by this function's contract.
             unsafe { store(block, to.wrapping_add(done), few, alignment) };
         }
     };
@@ -348,7 +347,7 @@ pub(crate) unsafe fn transfer(
         let whole = (bytes - front) / LINE * LINE;
         through_block(from, to, front);
         (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
-        // SAFETY: the caller's bytes, a line or more, which begin at multiples of 16 on both sides.
+        // SAFETY: same contract as this function's, for one line or more; both sides begin at multiples of 16 bytes.
         if unsafe { shared_lines(from, to, whole) } {
             (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
             bytes -= whole;

@@ -44,7 +44,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
             drop_value: |inner| drop(unsafe { free_allocation::<T>(inner) }),
             value,
         };
-        // SAFETY: `alloc` returned memory with this layout, which is not shared yet.
+        // SAFETY: `alloc` returned memory with this layout, and no other thread has its address yet.
         unsafe { inner.write(content) };
         Ok(Self(inner))
     }

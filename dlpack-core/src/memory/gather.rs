@@ -1,20 +1,19 @@
 //! Copies strided elements into contiguous memory.
 //!
-//! A copy is planned in safe code and carried out by few unsafe moves. [`Route::new`] reduces shape and
-//! strides to what matters: extents of 1 vanish, axes that continue each other merge, and the longest run
-//! of bytes that is contiguous on both sides becomes the *item* that is moved at once. A contiguous array
-//! is then a single item, a crop is a grid of rows, and an array of RGB pixels is a grid of 3-byte items.
+//! Safe code plans a copy, and few unsafe moves carry it out. [`Route::new`] reduces shape and strides to what matters: axes of
+//! extent 1 are dropped, axes that continue each other are merged, and the longest run of bytes that is contiguous on both sides
+//! becomes the *item* that is moved at once. A contiguous array is then a single item, a crop is a grid of rows, and an array of
+//! RGB pixels is a grid of 3-byte items.
 //!
-//! The axes that remain are nested loops in the order of the destination, which writes memory front to
-//! back. One case needs more: when another axis is denser in the source than the innermost one, as in a
-//! transposition, every read would touch a new cache line. Those two axes are walked in tiles small
-//! enough that a line is still in the cache when its next item is wanted, and within a tile small squares
-//! are transposed in registers.
+//! The remaining axes become nested loops in the order of the destination, so memory is written front to back. One case needs
+//! more. If another axis is denser in the source than the innermost one, as in a transpose, every read would touch a new cache
+//! line. These two axes are walked in tiles. A tile is so small that a line is still in the cache when its next item is read.
+//! Within a tile, small squares are transposed in registers.
 //!
-//! Addresses are computed with `wrapping_offset`, which is safe; only loads and stores are not. Only the
-//! items themselves are read, never the gaps between them, which may belong to somebody else.
+//! Addresses are computed with `wrapping_offset`, which is safe; only loads and stores are unsafe. Only the items themselves are
+//! read, never the gaps between them, which may belong to another owner.
 //!
-//! `benches/copies.py` compares this with NumPy; the numbers chosen here come from there.
+//! `benches/copies.py` compares this code with NumPy; the constants here come from that comparison.
 
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
@@ -24,21 +23,20 @@ use crate::memory::moves::{Alone, Axis, Bytes, Item, Reads, Shared, Unit, signed
 
 /// Copies a strided array to `dst`, in row-major order without gaps.
 ///
-/// For column-major order pass shape and strides reversed. Where the array is `shared`, others may be writing it; numbers of
-/// up to 8 bytes are not torn if all items are aligned for them, as `memory/atomic.rs` says.
+/// For column-major order, pass shape and strides reversed. If the array is `shared`, other threads may write it. Then numbers of
+/// up to 8 bytes are not torn if all items are aligned for them, as `memory/atomic.rs` explains.
 ///
 /// # Safety
 ///
-/// With `shape` and `strides` of the same length, no extent negative, strides in items of `itemsize`
-/// bytes:
-/// 1. `src` is the address of the item whose index is zero everywhere, and every item that an index
-///    within `shape` addresses is readable, in one allocation with `src`; alignment does not matter;
-/// 2. `dst` is writable for `itemsize` times the product of `shape` bytes, and none of these bytes
-///    belongs to an item of the source;
-/// 3. meanwhile nobody reads or writes the destination, nor writes to an item of the source; if that is `shared`, Rust code
-///    writes there by `atomic::store` or atomic accesses, and others as they like.
+/// `shape` and `strides` have the same length, no extent is negative, and strides are in items of `itemsize` bytes. Further:
+/// 1. `src` is the address of the item with index 0 on every axis. Every item that an index within `shape` addresses is readable,
+///    in one allocation with `src`. Alignment does not matter.
+/// 2. `dst` is writable for `itemsize` times the product of `shape` bytes, and none of these bytes belongs to an item of the
+///    source.
+/// 3. Meanwhile no other code accesses the destination or writes an item of the source. If the source is `shared`, Rust code may
+///    write it by `atomic::store` or atomic accesses, and other code by any means.
 ///
-/// The pointers are not used at all when an extent or `itemsize` is 0.
+/// The pointers are not used if an extent or `itemsize` is 0.
 #[inline]
 pub(crate) unsafe fn gather(
     src: *const u8,
@@ -50,24 +48,26 @@ pub(crate) unsafe fn gather(
 ) {
     if shared {
         let alignment = common_alignment(src, itemsize);
-        // SAFETY: the caller's promises.
+        // SAFETY: same contract as this function's for a `shared` source, which `Shared` reads by `atomic`.
         unsafe { gather_by(Shared(alignment), src, shape, strides, itemsize, dst) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: same contract as this function's; the source is not `shared`, so no other code writes it.
         unsafe { gather_by(Alone, src, shape, strides, itemsize, dst) }
     }
 }
 
-/// The alignment of every item: the largest power of two that divides the first address and the distances of the others,
-/// but no more than that of the largest word.
+/// The alignment of every item: the largest power of two that divides the first address and the distances of the other items, but
+/// at most the size of the largest word.
 #[inline]
 fn common_alignment(first: *const u8, itemsize: usize) -> usize {
     1 << (first.addr() | itemsize | 8).trailing_zeros()
 }
 
+/// Copies a strided array as [`gather`] does, with reads by `reads`.
+///
 /// # Safety
 ///
-/// As [`gather`], of a source that may be read like this.
+/// The contract of [`gather`]. `reads` may read the source.
 unsafe fn gather_by<R: Reads>(
     reads: R,
     src: *const u8,
@@ -76,7 +76,7 @@ unsafe fn gather_by<R: Reads>(
     itemsize: usize,
     dst: *mut u8,
 ) {
-    // Clearing room for every array there can be takes as long as a small copy.
+    // Initialising space for the maximum number of axes takes as long as a small copy.
     let (mut few, mut many);
     let axes: &mut [Axis] = if shape.len() <= FEW_AXES {
         few = [Axis::ONCE; FEW_AXES];
@@ -86,33 +86,33 @@ unsafe fn gather_by<R: Reads>(
         &mut many
     };
     if let Some(route) = Route::new(shape, strides, itemsize, axes) {
-        // SAFETY: the route's loops reach the items of this array and, in row-major order, the first
-        // `itemsize` times product of `shape` bytes of `dst`; the caller vouches for both.
+        // SAFETY: the loops reach the items of this array, which are readable by contract, and in row-major order the first
+        // `itemsize` times product of `shape` bytes of `dst`, which are writable by contract.
         unsafe { route.run(reads, src, dst) }
     }
 }
 
-/// As many loops of two or more turns as can be nested over memory: each doubles the bytes, and an
-/// allocation has fewer than 2^63.
+/// The maximum number of nested loops with two or more iterations: each doubles the number of bytes, and an allocation has fewer
+/// than 2^63.
 const MAX_AXES: usize = 63;
 
-/// As many as nearly all arrays have; at least the two that a route always has.
+/// The number of loops that nearly all arrays need at most; at least the two that a route always has.
 const FEW_AXES: usize = 8;
 
 /// The loops of a copy, innermost first, around the move of one item.
 #[derive(Debug)]
 struct Route<'a> {
-    /// The bytes of the largest piece that is contiguous on both sides.
+    /// The number of bytes of the largest piece that is contiguous on both sides.
     item: usize,
     axes: &'a mut [Axis],
     count: usize,
-    /// The turns of the two innermost loops that make a tile, if tiles help.
+    /// The iterations of the two innermost loops that make a tile, if tiles help.
     tile: Option<[usize; 2]>,
 }
 
 impl<'a> Route<'a> {
-    /// The loops for a copy to row-major order, kept in `axes`, which run once each so far; none when there is
-    /// nothing to copy.
+    /// Plans the loops for a copy to row-major order, and stores them in `axes`, which are all [`Axis::ONCE`] before. Returns
+    /// `None` if there is nothing to copy.
     fn new(shape: &[i64], strides: &[i64], itemsize: usize, axes: &'a mut [Axis]) -> Option<Self> {
         assert_eq!(shape.len(), strides.len(), "one stride for each extent");
         if itemsize == 0 || shape.contains(&0) {
@@ -144,7 +144,7 @@ impl<'a> Route<'a> {
         Some(route)
     }
 
-    /// Adds a loop around the others, or prolongs the outermost one when the new one only continues it.
+    /// Adds a loop around the others, or extends the outermost one if the new one only continues it.
     fn push(&mut self, axis: Axis) {
         match self.axes[..self.count].last_mut() {
             None if axis.src == signed(self.item) => self.item *= axis.extent,
@@ -180,7 +180,7 @@ impl<'a> Route<'a> {
         let sets = 4096 >> inner.src.trailing_zeros().clamp(6, 12);
         let width = (64 / self.item).max(8);
         let rows = (8 * sets).clamp(width, 128);
-        // Where one side is short, the other may be longer.
+        // If one side is short, the other may be longer.
         self.tile = Some(if second < width {
             [rows * width / second, width]
         } else if inner.extent < rows {
@@ -194,22 +194,22 @@ impl<'a> Route<'a> {
     ///
     /// # Safety
     ///
-    /// 1. Every item that the loops reach from `src` is readable, as `reads` does it.
-    /// 2. Every item that they reach from `dst` is writable and has no byte in common with one of `src`.
-    /// 3. Nobody touches the latter, nor writes to the former but where `reads` says so.
+    /// 1. Every item that the loops reach from `src` is readable by `reads`.
+    /// 2. Every item that the loops reach from `dst` is writable and shares no byte with an item of the source.
+    /// 3. Meanwhile no other code accesses the destination, and other code writes the source only as `reads` allows.
     unsafe fn run<R: Reads>(self, reads: R, src: *const u8, dst: *mut u8) {
         if self.count == 0 {
-            // SAFETY: the caller's promises, of the one item that there is.
+            // SAFETY: same contract as this function's, for its single item.
             return unsafe { reads.bytes(src, dst, self.item) };
         }
         macro_rules! by_size {
             ($($size:literal: $number:ty),+) => {
                 match self.item {
-                    // SAFETY: the caller's promises; the number has the size of the item.
+                    // SAFETY: same contract as this function's; the number has the size of the item.
                     $($size if reads.suits(align_of::<$number>()) => unsafe {
                         self.walk(&Unit::<$number, R>(PhantomData, reads), src, dst)
                     },)+
-                    // SAFETY: the caller's promises; the item has this size.
+                    // SAFETY: same contract as this function's; `Bytes` moves items of this size.
                     size => unsafe { self.walk(&Bytes(size, reads), src, dst) },
                 }
             };
@@ -220,11 +220,11 @@ impl<'a> Route<'a> {
         );
     }
 
-    /// Runs the loops with one way to move an item.
+    /// Runs the loops; `item` moves their items.
     ///
     /// # Safety
     ///
-    /// As for [`Route::run`]; and `item` moves `self.item` bytes.
+    /// The contract of [`Route::run`]. `item` moves `self.item` bytes.
     unsafe fn walk(self, item: &dyn Item, mut src: *const u8, mut dst: *mut u8) {
         let [inner, second, outer @ ..] = self.axes else {
             unreachable!("there is room for two axes and more");
@@ -237,15 +237,15 @@ impl<'a> Route<'a> {
                         let (row, column) = (inner.part(i, rows), second.part(j, width));
                         let src = second.read(inner.read(src, i), j);
                         let dst = second.write(inner.write(dst, i), j);
-                        // SAFETY: the caller's promises, of which this tile is a part.
+                        // SAFETY: the tile is a part of the loops, and this function's contract covers all their items.
                         unsafe { item.tile(row, column, src, dst) };
                     }
                 }
             } else {
-                // SAFETY: the caller's promises, of which these rows are a part.
+                // SAFETY: these rows are a part of the loops, and this function's contract covers all their items.
                 unsafe { item.rows(*inner, *second, src, dst) };
             }
-            // On to the next turn of the outer loops, as an odometer does it.
+            // Advances the outer loops to their next iteration, like an odometer.
             let mut level = 0;
             loop {
                 let Some(axis) = outer.get_mut(level) else {

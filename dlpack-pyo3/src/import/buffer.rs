@@ -1,4 +1,4 @@
-//! Python's buffer protocol as a way in, for what knows no DLPack: `bytes`, `array.array`, `mmap`.
+//! Imports through Python's buffer protocol, for objects without DLPack: `bytes`, `array.array`, `mmap`.
 #![expect(
     unsafe_code,
     reason = "reads structs of Python's, and keeps the memory that they describe"
@@ -17,7 +17,7 @@ use crate::error::{Raised, bail, discard_error, raise_core_error};
 use crate::keepalive::{BufferKeepalive, attached};
 use crate::lender::{is_there, tensor_of};
 
-/// The tensor over the buffer of an object, which is held until the tensor is released; nothing if it has none.
+/// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     static IS_READY: PyOnceLock<()> = PyOnceLock::new();
 
@@ -25,8 +25,8 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     IS_READY.get_or_init(py, || attached::enable_detached_waits(py));
     let failed = |error| raise_core_error(py, &error);
     let describe = |buffer| describe(object, buffer);
-    // SAFETY: the object keeps its memory until the buffer is released, which happens as the owner is dropped. What else
-    // writes there is Python's.
+    // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes
+    // there come from Python.
     let tensor = unsafe { keep_strided(BufferKeepalive::new(), describe, failed) };
     let tensor = match tensor {
         Ok(tensor) => tensor,
@@ -38,7 +38,7 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     }))
 }
 
-/// Nothing, if an object refused a buffer because it has none.
+/// Returns `None` if an object refused a buffer because it has none, and any other error.
 #[cold]
 fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
     let error = raised.take_exception(py);
@@ -49,14 +49,14 @@ fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
     Ok(None)
 }
 
-/// The tensor over a memoryview: where that shows memory of ours which keeps itself, it is held alone. So what was pickled and
-/// came back again and again is no chain.
+/// Replaces the keepalive of a memoryview's tensor by that of our memory, if the memoryview shows memory of ours that keeps
+/// itself alive. Therefore repeated pickling does not build a chain of objects.
 fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
     if !is_there(view.py()) {
         return Ok(tensor);
     }
     let mut lender = behind(view)?;
-    // Behind the buffer of a pickle stands another memoryview. So many, one upon the other, nobody makes.
+    // The buffer of a pickle is backed by another memoryview. Real chains of them are shorter than this limit.
     for _ in 0..8 {
         let Ok(view) = lender.cast_exact::<PyMemoryView>() else {
             break;
@@ -69,8 +69,8 @@ fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<M
     })
 }
 
-/// The object whose memory a memoryview shows. From Python 3.12 on a wrapper stands before what a method `__buffer__` gave: it
-/// shows that to nobody but the garbage collector.
+/// The object that provides the memory of a memoryview. From Python 3.12 on, a wrapper stands before the result of a method
+/// `__buffer__`, and shows that result only to the garbage collector.
 fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
     let py = view.py();
     let lender = view.getattr(intern!(py, "obj"))?;
@@ -87,7 +87,7 @@ fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
     Ok(lender)
 }
 
-/// What the buffer of an object says.
+/// Describes the buffer of an object.
 #[inline]
 fn describe<'a>(
     object: &Bound<'_, PyAny>,
@@ -95,7 +95,7 @@ fn describe<'a>(
 ) -> Result<Strided<'a>, Raised> {
     let py = object.py();
     let view = held.fill_from(object)?;
-    // SAFETY: null, or a string that lives as long as the buffer.
+    // SAFETY: `format` is null or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
     let Some(dtype) = dtype_of(format, view.itemsize) else {
         let (format, bytes) = (format.escape_ascii(), view.itemsize);
@@ -106,11 +106,11 @@ fn describe<'a>(
     let Some(rank) = rank.filter(|_| has_shape && view.suboffsets.is_null()) else {
         bail!(py, PyBufferError: "the buffer does not say its shape, or has pointers among its items");
     };
-    // SAFETY: one an axis, for as long as the buffer.
+    // SAFETY: `shape` has one number for each axis, for as long as the buffer lives.
     let shape = unsafe { list_at(view.shape, rank) };
-    // `ctypes` gives none, though they were asked for.
+    // `ctypes` provides no strides, though they are requested.
     let strides = (!view.strides.is_null()).then(|| {
-        // SAFETY: as above.
+        // SAFETY: `strides` is not null and has one number for each axis, for as long as the buffer lives.
         unsafe { list_at(view.strides, rank) }
     });
     Ok(Strided {
@@ -122,38 +122,38 @@ fn describe<'a>(
     })
 }
 
-/// The text of a format; that of bytes where there is none.
+/// The text of a format; the format of bytes if it is null.
 ///
 /// # Safety
 ///
-/// `start` is null, or leads to a string that lives for `'a`.
+/// `start` is null, or points to a string that lives for `'a`.
 #[inline]
 unsafe fn text_at<'a>(start: *const c_char) -> &'a [u8] {
     if start.is_null() {
         return b"B";
     }
-    // SAFETY: passed on to the caller.
+    // SAFETY: `start` is not null, so by this function's contract it points to a string that lives for `'a`.
     unsafe { CStr::from_ptr(start) }.to_bytes()
 }
 
-/// The numbers of a list.
+/// The numbers of a list, as a slice.
 ///
 /// # Safety
 ///
-/// `start` leads to so many of them, which nobody changes in `'a`, if there are any.
+/// If `len` is not 0, `start` points to `len` numbers that do not change during `'a`.
 #[inline]
 unsafe fn list_at<'a>(start: *const isize, len: usize) -> &'a [isize] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: passed on to the caller.
+    // SAFETY: `len` is not 0, so by this function's contract `start` points to `len` numbers that do not change.
     unsafe { slice::from_raw_parts(start, len) }
 }
 
-/// The data type of a format of the `struct` module.
+/// The data type that a format of the `struct` module describes.
 ///
-/// The letter only says of what kind a number is: how many bytes it has depends on the sign in front of it, and `ctypes`
-/// writes the one without regard to the other.
+/// The letter gives only the kind of a number. Its size in bytes depends on the sign before the letter, and `ctypes` writes the
+/// letter without regard to the sign.
 #[inline]
 fn dtype_of(format: &[u8], itemsize: isize) -> Option<DataType> {
     const SIGNED: [DataType; 4] = [DataType::I8, DataType::I16, DataType::I32, DataType::I64];
@@ -166,7 +166,7 @@ fn dtype_of(format: &[u8], itemsize: isize) -> Option<DataType> {
 
     let letters = match format {
         [b'@' | b'=' | NATIVE, letters @ ..] => letters,
-        // A single byte is in any order.
+        // A single byte has no byte order.
         [sign, letters @ ..] if itemsize == 1 && b"<>!".contains(sign) => letters,
         letters => letters,
     };

@@ -1,30 +1,30 @@
-//! Copies of cache lines, by the widest instructions of which `memory/atomic.rs` can say what they do.
+//! Copies of whole cache lines, by the widest instructions for which `memory/atomic.rs` names a guarantee.
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 use super::{LARGEST, words};
 
-/// The bytes that [`lines`] copies at a time: a cache line.
+/// The number of bytes that [`lines`] copies at a time: a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// What the shared side of a line begins at a multiple of.
+/// The alignment of the shared side of a line.
 pub(crate) const LINE_ALIGNMENT: usize = 16;
 
-/// From so many bytes on, one instruction that copies them all is quicker than a loop, on any processor: it need not read
-/// what it overwrites.
+/// From this many bytes on, one `rep movsq` is faster than a loop on every processor, because it need not read the memory that it
+/// overwrites.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 const MANY: usize = 64 << 10;
 
-/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
+/// Copies whole cache lines. The shared side begins at a multiple of 16 bytes.
 ///
 /// # Safety
 ///
-/// As [`words`](super::words); `LINE` divides `bytes`, which are not 0.
+/// The contract of [`words`](super::words). `LINE` divides `bytes`, which is not 0.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     macro_rules! line {
         ($load:literal, $store:literal) => {
-            // SAFETY: the instructions access what the caller says, and change the registers that are named.
+            // SAFETY: the instructions access only `bytes` bytes of both sides, which the contract allows, and named registers.
             unsafe {
                 core::arch::asm!(
                     "2:",
@@ -53,7 +53,7 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
         };
     }
     if bytes >= MANY {
-        // SAFETY: as below; the direction of string instructions is forwards in all Rust code.
+        // SAFETY: it accesses `bytes` bytes of both sides, as the contract allows; Rust code keeps the direction flag clear.
         unsafe {
             core::arch::asm!(
                 "rep movsq",
@@ -70,12 +70,12 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
     }
 }
 
-/// Copies lines of single bytes in the widest registers that nearly every processor has, or says that this one has none.
-/// No manual promises that these are read whole, which bytes do not need.
+/// Copies lines of single bytes in AVX registers, the widest that nearly every processor has. Returns `false` without AVX, and
+/// for sizes from `MANY` on. No manual guarantees that such accesses are not split, which does not matter for bytes.
 ///
 /// # Safety
 ///
-/// As [`lines`], but for what is said of where they begin.
+/// The contract of [`lines`], except that both sides may begin at any address.
 #[cfg(all(
     target_arch = "x86_64",
     target_feature = "sse2",
@@ -87,8 +87,8 @@ pub(super) unsafe fn wide(from: *const u8, to: *mut u8, bytes: usize) -> bool {
     if bytes >= MANY || !std::arch::is_x86_feature_detected!("avx") {
         return false;
     }
-    // SAFETY: the processor has these instructions, which access what the caller says. They change all registers of their
-    // kind, as `vzeroupper` does, without which what comes next would be slow.
+    // SAFETY: the processor has AVX. The instructions access `bytes` bytes of both sides, as the contract allows. They change all
+    // vector registers, as does `vzeroupper`, without which the code that follows would be slow.
     unsafe {
         core::arch::asm!(
             "2:",
@@ -114,7 +114,7 @@ pub(super) unsafe fn wide(from: *const u8, to: *mut u8, bytes: usize) -> bool {
     true
 }
 
-/// As on processors that have none.
+/// Returns `false`: this target has no AVX, or cannot detect it.
 #[cfg(not(all(
     target_arch = "x86_64",
     target_feature = "sse2",
@@ -126,14 +126,14 @@ pub(super) unsafe fn wide(_: *const u8, _: *mut u8, _: usize) -> bool {
     false
 }
 
-/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
+/// Copies whole cache lines. The shared side begins at a multiple of 16 bytes.
 ///
 /// # Safety
 ///
-/// As [`words`](super::words); `LINE` divides `bytes`, which are not 0.
+/// The contract of [`words`](super::words). `LINE` divides `bytes`, which is not 0.
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
 pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the instructions access what the caller says, and change the registers that are named.
+    // SAFETY: the instructions access `bytes` bytes of both sides, as the contract allows, and change only named registers.
     unsafe {
         core::arch::asm!(
             "2:",
@@ -165,11 +165,11 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
     }
 }
 
-/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
+/// Copies whole cache lines, in words. The shared side begins at a multiple of 16 bytes.
 ///
 /// # Safety
 ///
-/// As [`words`](super::words); `LINE` divides `bytes`.
+/// The contract of [`words`](super::words). `LINE` divides `bytes`.
 #[cfg(any(
     miri,
     not(any(
@@ -178,25 +178,25 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
     ))
 ))]
 pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promises; a line is made of words.
+    // SAFETY: same contract as this function's; `LARGEST` divides `bytes`, because it divides `LINE`.
     unsafe { words::<STORE, LARGEST>(from, to, bytes) }
 }
 
-/// Copies one line, by code that stands where it is called: the side that is not shared may then stay in registers.
+/// Copies one line. The code is inlined, so that the unshared side may stay in registers.
 ///
 /// # Safety
 ///
-/// As [`load_line`](super::load_line), or with `STORE` as [`store_line`](super::store_line).
+/// The contract of [`load_line`](super::load_line), or with `STORE` of [`store_line`](super::store_line).
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 #[inline(always)]
 pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
     use core::arch::x86_64::__m128i;
     let quarters: [__m128i; 4];
     if STORE {
-        // SAFETY: a line that may be read, at any address; any bytes are numbers.
+        // SAFETY: a line is readable at `from` by contract. The read needs no alignment, and any bytes are a valid value.
         quarters = unsafe { from.cast::<[__m128i; 4]>().read_unaligned() };
         let [a, b, c, d] = quarters;
-        // SAFETY: the instructions write what the caller says may be written, and leave all else as it is.
+        // SAFETY: the instructions only write one line at `to`, which is writable and aligned by this function's contract.
         unsafe {
             core::arch::asm!(
                 "movdqa [{to}], {a}",
@@ -213,7 +213,7 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
         }
     } else {
         let (a, b, c, d);
-        // SAFETY: the instructions read what the caller says may be read, and leave all else as it is.
+        // SAFETY: the instructions only read one line at `from`, which is readable and aligned by this function's contract.
         unsafe {
             core::arch::asm!(
                 "movdqa {a}, [{from}]",
@@ -229,28 +229,28 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
             );
         }
         quarters = [a, b, c, d];
-        // SAFETY: room for a line, at any address.
+        // SAFETY: a line is writable at `to` by this function's contract, and the write needs no alignment.
         unsafe { to.cast::<[__m128i; 4]>().write_unaligned(quarters) };
     }
 }
 
-/// Copies one line, in words.
+/// Copies one line in words.
 ///
 /// # Safety
 ///
-/// As [`load_line`](super::load_line), or with `STORE` as [`store_line`](super::store_line).
+/// The contract of [`load_line`](super::load_line), or with `STORE` of [`store_line`](super::store_line).
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 #[inline(always)]
 pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller's promises; a line is made of words.
+    // SAFETY: same contract as this function's; `LARGEST` divides `LINE`.
     unsafe { words::<STORE, LARGEST>(from, to, LINE) }
 }
 
-/// Loads one line, as [`line`] does, in code for processors with AVX: there the instructions without it are slow.
+/// Loads one line as [`line`] does, by instructions of AVX. In code compiled for AVX the older instructions are slow.
 ///
 /// # Safety
 ///
-/// As [`load_line`](super::load_line); the processor has AVX.
+/// The contract of [`load_line`](super::load_line). The processor has AVX.
 #[cfg(all(
     target_arch = "x86_64",
     target_feature = "sse2",
@@ -261,7 +261,7 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
 pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
     use core::arch::x86_64::__m128i;
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: the instructions read what the caller says may be read, and leave all else as it is; the processor has them.
+    // SAFETY: the processor has AVX. The instructions only read one line at `from`, which is readable and aligned by contract.
     unsafe {
         core::arch::asm!(
             "vmovdqa {a}, [{from}]",
@@ -276,11 +276,11 @@ pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
             options(nostack, preserves_flags, readonly)
         );
     }
-    // SAFETY: room for a line, at any address.
+    // SAFETY: a line is writable at `to` by this function's contract, and the write needs no alignment.
     unsafe { to.cast::<[__m128i; 4]>().write_unaligned([a, b, c, d]) };
 }
 
-/// As where there are no such instructions.
+/// Loads one line by [`line`], on targets without AVX.
 #[cfg(not(all(
     target_arch = "x86_64",
     target_feature = "sse2",
@@ -289,19 +289,19 @@ pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
 )))]
 #[inline(always)]
 pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller's promises.
+    // SAFETY: same contract as this function's: `from` has a line and is aligned, and `to` is writable for a line.
     unsafe { line::<false>(from, to) }
 }
 
-/// Copies whole lines between sides that are both shared, or returns that this needs memory between them.
+/// Copies whole lines if both sides are shared. Returns `false` if the copy needs a buffer between them.
 ///
 /// # Safety
 ///
-/// As [`transfer`](super::transfer); both sides begin at a multiple of 16 bytes; `LINE` divides `bytes`, which are not 0.
+/// The contract of [`transfer`](super::transfer). Both sides begin at multiples of 16 bytes. `LINE` divides `bytes` > 0.
 pub(super) unsafe fn shared_lines(from: *const u8, to: *mut u8, bytes: usize) -> bool {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
     if bytes < MANY {
-        // SAFETY: the instructions access what the caller says, and change the registers that are named.
+        // SAFETY: the instructions access `bytes` bytes of both sides, as the contract allows, and change only named registers.
         unsafe {
             core::arch::asm!(
                 "2:",
@@ -328,10 +328,10 @@ pub(super) unsafe fn shared_lines(from: *const u8, to: *mut u8, bytes: usize) ->
             );
         }
     } else {
-        // SAFETY: `rep movsq` accesses an aligned word at a time on both sides.
+        // SAFETY: same contract as this function's; from `MANY` bytes on, `rep movsq` accesses aligned words of both sides.
         unsafe { lines::<true>(from, to, bytes) };
     }
-    // SAFETY: the caller's promises; the instructions access both sides alike.
+    // SAFETY: same contract as this function's; the instructions access both sides in the same way.
     #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
     unsafe {
         lines::<true>(from, to, bytes)

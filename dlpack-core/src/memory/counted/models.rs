@@ -15,7 +15,7 @@ struct Value {
     drops: Arc<AtomicUsize>,
 }
 
-// SAFETY: the cell is only read while the value is shared.
+// SAFETY: while several threads share the value, they only read the cell.
 unsafe impl Sync for Value {}
 
 impl Value {
@@ -30,14 +30,14 @@ impl Value {
     }
 
     fn read(&self) {
-        // SAFETY: nothing writes before the drop, which loom checks.
+        // SAFETY: no thread writes the cell before the drop, which loom checks.
         assert_eq!(self.cell.with(|value| unsafe { *value }), 7);
     }
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // SAFETY: nothing reads any more, which loom checks.
+        // SAFETY: no thread reads the cell any more, which loom checks.
         self.cell.with_mut(|value| unsafe { *value = 0 });
         self.drops.fetch_add(1, Ordering::Relaxed);
     }

@@ -5,12 +5,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::array::from_fn;
 
-/// The sizes that have code of their own, and all around them.
+/// The item sizes that have code of their own, and the sizes around them.
 const SIZES: [usize; 21] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 32, 33, 40,
 ];
 
-/// A sequence that looks random enough.
+/// A deterministic sequence of pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -41,12 +41,12 @@ fn offsets(shape: &[i64], strides: &[i64]) -> Vec<i64> {
     offsets
 }
 
-/// Gathers from memory that ends where the last item ends, and compares with a walk item by item.
+/// Gathers from memory that ends with the last item, and compares the result with an item-by-item walk.
 fn check(shape: &[i64], strides: &[i64], itemsize: usize) {
     let offsets = offsets(shape, strides);
     let first = offsets.iter().copied().min().unwrap_or(0);
     let last = offsets.iter().copied().max().unwrap_or(-1);
-    // Any alignment will do, another one for each array.
+    // Every alignment is allowed, so arrays get different ones.
     let skip = (offsets.len() + itemsize) % 17;
     let at = |offset: i64| {
         skip + usize::try_from(offset - first).expect("not before the first") * itemsize
@@ -69,8 +69,8 @@ fn check(shape: &[i64], strides: &[i64], itemsize: usize) {
         let dst = found.as_mut_ptr().wrapping_add(GUARD);
         // SAFETY:
         // 1. the source has every item from the first offset to the last;
-        // 2. the destination, another allocation, has room for one item for each offset;
-        // 3. both are this test's.
+        // 2. the destination is another allocation with space for one item for each offset;
+        // 3. both are local to this test, so no other thread accesses them.
         unsafe { gather(src, shape, strides, itemsize, dst, shared) };
         let (before, rest) = found.split_at(GUARD);
         let (found, after) = rest.split_at(expected.len());
@@ -121,7 +121,7 @@ fn any_shape_and_strides_give_what_an_index_walk_gives() {
     }
 }
 
-/// Permutations, steps, reversals and crops of contiguous arrays: what people do.
+/// Permutations, steps, reversals and crops of contiguous arrays: the common views.
 #[test]
 fn views_of_contiguous_arrays() {
     let (rounds, limits) = if cfg!(miri) {
@@ -152,7 +152,7 @@ fn views_of_contiguous_arrays() {
     }
 }
 
-/// Sides just below, at and above those of squares and tiles, dense forwards and backwards.
+/// Sides just below, at and above those of squares and tiles, with positive and negative dense strides.
 #[test]
 fn transpositions_whose_sides_are_no_multiple_of_a_tile() {
     let sides: &[i64] = if cfg!(miri) {
@@ -175,7 +175,7 @@ fn transpositions_whose_sides_are_no_multiple_of_a_tile() {
     }
 }
 
-/// Strides that are a large power of two make the tiles low, short sides make them wide.
+/// Strides that are a large power of two make the tiles low; short sides make them wide.
 #[test]
 #[cfg_attr(miri, ignore = "slow")]
 fn transpositions_with_tiles_of_other_shapes() {
@@ -215,7 +215,7 @@ fn column_major_is_the_reverse() {
     // [[0, 1, 2], [3, 4, 5]], column by column.
     let source = [0_u8, 1, 2, 3, 4, 5];
     let mut found = [0_u8; 6];
-    // SAFETY: 6 items of one byte each, in two arrays of the test.
+    // SAFETY: both arrays are local to the test and have 6 items of one byte each.
     unsafe {
         gather(
             source.as_ptr(),
@@ -236,18 +236,18 @@ fn plans_are_as_small_as_can_be() {
         let route = Route::new(shape, strides, itemsize, axes).expect("something to copy");
         (route.item, route.count, route.tile.is_some())
     };
-    // Contiguous, whatever the strides of extents of 1.
+    // Contiguous, whatever strides the axes of extent 1 have.
     assert_eq!(facts(&[4, 5, 6], &[30, 6, 1], 4), (480, 0, false));
     assert_eq!(facts(&[4, 1, 6], &[6, -99, 1], 4), (96, 0, false));
     assert_eq!(facts(&[1; 100], &[7; 100], 4), (4, 0, false));
-    // Reversed on all axes is one axis; on the first, whole rows.
+    // Reversed on all axes, the array is one axis; reversed on the first axis, it is whole rows.
     assert_eq!(facts(&[4, 5], &[-5, -1], 4), (4, 1, false));
     assert_eq!(facts(&[4, 5], &[-5, 1], 4), (20, 1, false));
     // A crop, a step, pixels.
     assert_eq!(facts(&[4, 5], &[9, 1], 4), (20, 1, false));
     assert_eq!(facts(&[4, 5], &[10, 2], 4), (4, 1, false));
     assert_eq!(facts(&[4, 5, 3], &[30, 6, 1], 1), (3, 1, false));
-    // Transposed: tiles, but not where the innermost axis is the dense one.
+    // A transpose has tiles, unless the innermost axis is the dense one.
     assert_eq!(facts(&[4, 5], &[1, 4], 4), (4, 2, true));
     assert_eq!(facts(&[4, 5, 6], &[6, 24, 1], 4), (24, 2, true));
     assert_eq!(facts(&[4, 5, 6], &[100, 6, -1], 4), (4, 3, false));
@@ -277,7 +277,7 @@ fn byte(number: usize) -> u8 {
     u8::try_from(number).expect("a byte")
 }
 
-/// 128 lines of a cache line each, fewer where they would compete, more where the other side is short.
+/// A tile has 128 cache lines: fewer if they would compete, more if the other side is short.
 #[test]
 fn tiles_fit_the_cache() {
     let tile = |extents: [i64; 2], stride| {
@@ -292,7 +292,7 @@ fn tiles_fit_the_cache() {
     assert_eq!(tile([16, 20], 1001), Some([128, 102]));
 }
 
-/// Squares of eight bytes a line, but where single loads are no slower.
+/// Squares have eight bytes a line, unless single loads are no slower.
 #[test]
 fn squares_have_lines_of_eight_bytes() {
     fn sides<R: Reads>() -> [usize; 4] {
@@ -304,11 +304,11 @@ fn squares_have_lines_of_eight_bytes() {
         ]
     }
     assert_eq!(sides::<Alone>(), [8, 4, 0, 2]);
-    // A word of several numbers may be torn inside of one, but for bytes.
+    // A read of a word of several numbers may tear one of them, unless the numbers are bytes.
     assert_eq!(sides::<Shared>(), [8, 0, 0, 2]);
 }
 
-/// Words that other threads write are read at aligned addresses only, so neither the address nor the item may be left out.
+/// Words that other threads write are read at aligned addresses only, so both the address and the item size matter.
 #[test]
 fn items_are_as_aligned_as_their_addresses() {
     let words = [0_u64; 2];
