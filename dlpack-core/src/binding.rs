@@ -16,6 +16,8 @@
 //! | find what keeps the memory of a tensor that was exported, imported, and so on | [`kept_by`], for a class that says [`Extras::transparent`] |
 //! | hold the memory itself, where that is of a [`SharedBuffer`](crate::SharedBuffer), and no tensor between | [`share_root`], [`keep_by_root_of`] |
 //! | take a tensor of ours over again, in the fewest instructions | [`take_own`] |
+//! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
+//! | view a structured array | [`Found::of_records`], [`Access`] |
 //! | know that an imported tensor is a copy which nobody else has | [`is_own_copy`] |
 //! | say where the data of a tensor is, in the fewest instructions | [`device_of`] |
 //! | order nothing: who asks sees to it | [`unordered`] |
@@ -36,6 +38,7 @@
 mod leases;
 
 pub use crate::array::found::Found;
+pub use crate::describe::record::Records;
 pub use crate::error::text;
 pub use crate::export::cuts::{pick, recast};
 #[cfg(feature = "std")]
@@ -58,6 +61,7 @@ pub use crate::layout::span::Span;
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
+pub use crate::tensor::array_element::{Access, ByAccess};
 pub use crate::tensor::foreign::{aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};
 pub use crate::tensor::numbers::{Number, Numbers, numbers};

@@ -24,6 +24,8 @@
 //! | `record_column` | the place of the field is compared in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
 //! | `Extras`, `Facts`, `Axes`, `Claim` | false facts make a wrong answer about the type, as a wrong `describe` does; memory is never found by them |
+//! | `FieldReader`, `FieldWriter` | each field is looked for inside of the record; whatever bytes are there make a value of its type, and only initialised bytes are written |
+//! | `RecordLayout`, `FieldLayout`, `Records` | what a record is said to be is read by other languages; its address and its size are those of a slice |
 //! | the rest | constants, numbers and types |
 
 mod claim;
@@ -36,13 +38,18 @@ mod tensor;
 
 pub use core::default::Default;
 pub use core::marker::Send;
+pub use core::mem::offset_of;
 pub use core::option::Option::{self, None, Some};
 pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
-pub use crate::describe::record::{Columns, NamedDocs, Rows, Table, record_column};
+pub use crate::array::ArrayElement;
+pub use crate::describe::record::{
+    Columns, NamedDocs, Nested, Records, Rows, Table, record_column, records,
+};
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;
+pub use crate::element::fields::{FieldLayout, RecordLayout};
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
@@ -66,6 +73,7 @@ pub use crate::private::tensor::{
     Described, column, count, find, fits, fitting, given, import_column_major, import_whole, names,
     no_variant, present, skipped, unknown_tensor, whole, whole_mut, whole_share,
 };
+pub use crate::tensor::array_element::{FieldAccess, FieldReader, FieldWriter, RecordValue};
 
 /// A type that the compiler finds; it only stands where an error about that type shall point.
 pub type Inferred<T> = T;

@@ -16,9 +16,11 @@
 //! | `accessors` | what can be asked of any tensor; described ones have the same |
 //! | `view` | the elements as a slice or a vector, in the order and type that is asked for; and the copy of all items, by `memory::gather` or `memory::atomic` |
 //! | `items` | the elements one by one, in atomic words where others write |
+//! | `array_element` | the elements of typed arrays, records among them: how one is read and written |
 //! | `numbers` | the items as numbers, whatever their type |
 
 pub(crate) mod accessors;
+pub(crate) mod array_element;
 pub(crate) mod c_struct;
 pub(crate) mod foreign;
 pub(crate) mod items;

@@ -7,6 +7,7 @@
 //! | `lossy` | arrays of which an import would lose something: what they are refused with |
 //! | `numpy` | NumPy's C API: found once NumPy is there, and by it an array over any tensor |
 //! | `paddle` | PaddlePaddle: which of its tensors its exchange table exports as `__dlpack__` does |
+//! | `structured` | structured data types of NumPy's, and the layout of records |
 //! | `torch` | PyTorch's class of tensors: found once PyTorch is there, and the states of a tensor that DLPack cannot say |
 #![expect(unsafe_code, reason = "calls C functions of Python's")]
 
@@ -14,6 +15,7 @@ pub(crate) mod function;
 pub(crate) mod lossy;
 pub(crate) mod numpy;
 pub(crate) mod paddle;
+pub(crate) mod structured;
 pub(crate) mod torch;
 
 use pyo3::types::{PyDict, PyString, PyType};

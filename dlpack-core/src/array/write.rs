@@ -6,11 +6,11 @@ use core::ops::Deref;
 use core::{cmp::min, slice};
 
 use crate::Error;
-use crate::array::Array;
 use crate::array::rank::{Index, Rank};
-use crate::element::{Plain, make_values};
+use crate::array::{Array, ArrayElement};
+use crate::element::Plain;
 use crate::layout::extent::size;
-use crate::memory::atomic;
+use crate::tensor::array_element::Access;
 use crate::tensor::items::{Block, Positions};
 use crate::tensor::view::same_extent;
 
@@ -46,7 +46,7 @@ impl<T, L, U: ?Sized> Deref for ArrayMut<T, L, U> {
     }
 }
 
-impl<T: Plain, L: Rank> ArrayMut<T, L> {
+impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// Writes one element.
     ///
     /// ```
@@ -68,7 +68,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             self.outside(index)
         };
         // SAFETY: the address of an element that may be written.
-        unsafe { store(place, slice::from_ref(&element)) };
+        unsafe { T::Access::store(place, slice::from_ref(&element)) };
     }
 
     /// Writes the same everywhere.
@@ -103,7 +103,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         self.same_count(elements.len())?;
         if self.is_contiguous() {
             // SAFETY: as many elements one after another, which may be written.
-            unsafe { store(self.data, elements) };
+            unsafe { T::Access::store(self.data, elements) };
         } else {
             let mut elements = elements.iter();
             self.write(|| *elements.next().expect("as many as here"));
@@ -156,12 +156,10 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     pub fn update(&mut self, mut change: impl FnMut(T) -> T) {
         self.blocks(|place, block| {
             // Looked up before the pointer is taken: a later use of `block` would end its permission to write.
-            let (count, bytes) = (block.len(), size_of_val(block));
+            let count = block.len();
             let to = block.as_mut_ptr().cast::<T>();
             // SAFETY: so many elements of this array, which Rust code writes like this, and room for as many.
-            unsafe { atomic::load(place, to.cast(), bytes, align_of::<T>()) };
-            // SAFETY: all written right above.
-            unsafe { make_values(to, count) };
+            unsafe { T::Access::load(place, to, count) };
             for element in block {
                 // SAFETY: a value, just read.
                 let value = unsafe { element.assume_init() };
@@ -199,7 +197,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
                 // SAFETY: `body` has written each; nobody else has the block.
                 let elements = unsafe { &*(&raw const *elements as *const [T]) };
                 // SAFETY: so many elements of this array, which may be written.
-                unsafe { store(place, elements) };
+                unsafe { T::Access::store(place, elements) };
             }
         }
     }
@@ -214,13 +212,15 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             }
             _ => (shape.len(), 1),
         };
-        let unit = size_of::<T::Scalar>();
+        let unit = T::Access::UNIT;
         (
             Positions::new(&shape[..outer], &strides[..outer], unit),
             run,
         )
     }
+}
 
+impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// The elements, for writing in place, where nobody else has them and they lie one after another.
     ///
     /// ```
@@ -264,16 +264,4 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         // looked at.
         Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })
     }
-}
-
-/// Writes elements that lie one after another.
-///
-/// # Safety
-///
-/// So many may be written at `place`, in the way of `memory/atomic.rs`.
-#[inline]
-unsafe fn store<T: Plain>(place: *mut u8, elements: &[T]) {
-    let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
-    // SAFETY: the caller's promise, for as many bytes as there are to be read.
-    unsafe { atomic::store(from, place, bytes, align_of::<T>()) };
 }

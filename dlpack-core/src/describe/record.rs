@@ -3,6 +3,7 @@
 use core::{marker::PhantomData, mem::size_of, ops::Deref};
 
 use crate::describe::{descriptor::Descriptor, parts::Parts};
+use crate::element::{Axes, RecordLayout};
 use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
 /// A `#[repr(C)]` struct whose fields are columns of a table; derived.
@@ -35,6 +36,9 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// The columns, in the order of the fields.
     const NAMES: &'static [&'static str];
 
+    /// The fields, and where they lie in the struct; no fields where the trait is implemented by hand.
+    const LAYOUT: &'static RecordLayout = &RecordLayout::of::<Self>(&[]);
+
     /// What their types say; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const COLUMNS: NamedFacts = &[];
@@ -63,6 +67,110 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] where a record is no whole number of
     /// items of this column.
     fn column<'a>(rows: &'a [Self], name: &str) -> Result<Descriptor<'a>, Error>;
+}
+
+/// A record, or an array of records: the type of a field with the key `nested`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a record, nor an array of records",
+    label = "`nested` needs a struct with `#[derive(Record)]`, or an array of such structs",
+    note = "add `#[derive(Record)]` and `#[repr(C)]` to the struct; a field whose type is a number or an array of numbers needs no key"
+)]
+pub trait Nested {
+    /// The record, and the axes of an array of it.
+    const NESTED: (&'static RecordLayout, Axes);
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Record> Nested for R {
+    const NESTED: (&'static RecordLayout, Axes) = (R::LAYOUT, Axes::NONE);
+}
+
+impl<R: Nested, const N: usize> Nested for [R; N] {
+    const NESTED: (&'static RecordLayout, Axes) = (R::NESTED.0, Axes::of_array(N, R::NESTED.1));
+}
+
+/// The records of a value that has one list of them: their memory, to be lent to readers that know their layout.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a> {
+    data: *const u8,
+    len: usize,
+    /// Its size is that of the records.
+    layout: &'static RecordLayout,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Records<'a> {
+    /// The records of a slice.
+    #[must_use]
+    pub fn of<R: Record>(rows: &'a [R]) -> Self {
+        const {
+            assert!(
+                R::LAYOUT.size() == size_of::<R>(),
+                "the layout of a record is that of another type"
+            );
+        }
+        Self {
+            data: rows.as_ptr().cast(),
+            len: rows.len(),
+            layout: R::LAYOUT,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The records of a slice that may be written.
+    #[must_use]
+    pub fn of_mut<R: Record>(rows: &'a mut [R]) -> Self {
+        let data = rows.as_mut_ptr().cast_const().cast();
+        Self {
+            data,
+            ..Self::of(rows)
+        }
+    }
+
+    /// Records whose layout is known at run time, if these bytes are a whole number of them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_bytes(bytes: &'a [u8], layout: &'static RecordLayout) -> Option<Self> {
+        let len = bytes.len().checked_div(layout.size())?;
+        (len * layout.size() == bytes.len()).then_some(Self {
+            data: bytes.as_ptr(),
+            len,
+            layout,
+            lifetime: PhantomData,
+        })
+    }
+
+    /// The address of the first record.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The layout of each record.
+    #[must_use]
+    pub fn layout(&self) -> &'static RecordLayout {
+        self.layout
+    }
+}
+
+/// The records of a list.
+#[doc(hidden)]
+pub fn records<L: Columns + ?Sized>(list: &L) -> Option<Records<'_>> {
+    Some(Records::of(list.rows()))
 }
 
 /// Names, and what is written about each.

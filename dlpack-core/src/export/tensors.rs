@@ -2,8 +2,9 @@
 
 use alloc::sync::Arc;
 
+use crate::describe::record::{NamedDocs, Records};
+use crate::error::text;
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{describe::record::NamedDocs, error::text};
 use crate::{export::ways::export_shared, loan::facts::NamedFacts};
 
 /// An export of a tensor without the value that has it; nothing where the value has to be kept.
@@ -47,6 +48,16 @@ pub trait DLPackTensors {
     /// [`Error::NoSuchTensor`], [`Error::Absent`] where the field is `None`, or whatever would make
     /// the tensor reach outside its memory.
     fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
+
+    /// Whether the value has one list of records, and no other tensor: what a structured array is made of.
+    #[doc(hidden)]
+    const HAS_RECORDS: bool = false;
+
+    /// That list of records.
+    #[doc(hidden)]
+    fn records(&self) -> Option<Records<'_>> {
+        None
+    }
 
     /// The tensor of this name without the value, where a clone of its field keeps the memory (key `owner`); nothing
     /// where the value has to be kept.

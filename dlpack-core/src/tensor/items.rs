@@ -3,11 +3,12 @@
 
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, align_of, size_of};
+use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
 use crate::memory::{atomic, gather::gather};
+use crate::tensor::array_element::{Access, ArrayElement};
 
 /// The items of a tensor, in row-major order of their indices.
 ///
@@ -31,21 +32,21 @@ pub struct Items<'a, S> {
     pub(crate) lifetime: PhantomData<&'a [S]>,
 }
 
-impl<S: Plain> Iterator for Items<'_, S> {
+impl<S: ArrayElement> Iterator for Items<'_, S> {
     type Item = S;
 
     #[inline]
     fn next(&mut self) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.next()?);
         // SAFETY: an item of the tensor, which is an `S` (`positions`).
-        Some(unsafe { read(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.nth(n)?);
         // SAFETY: as above.
-        Some(unsafe { read(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read(item.cast(), self.shared) })
     }
 
     #[inline]
@@ -61,13 +62,21 @@ impl<S: Plain> Iterator for Items<'_, S> {
     #[inline]
     fn fold<B, F: FnMut(B, S) -> B>(mut self, init: B, mut f: F) -> B {
         let mut result = init;
-        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        if S::Access::RECORD.is_some() {
+            // Field by field, straight from where they lie.
+            while let Some(item) = self.next() {
+                result = f(result, item);
+            }
+            return result;
+        }
+        let scalars = size_of::<S>() / S::Access::UNIT.max(1);
         if !self.shared && self.positions.are_contiguous(scalars) {
             while let Some((start, len)) = self.positions.next_run() {
                 let start = self.data.wrapping_offset(start).cast::<S>();
                 for index in 0..len {
                     // SAFETY: an item of the tensor, which is an `S` (`positions`).
-                    result = f(result, unsafe { read(start.wrapping_add(index), false) });
+                    let item = unsafe { S::Access::read(start.wrapping_add(index), false) };
+                    result = f(result, item);
                 }
             }
             return result;
@@ -79,7 +88,7 @@ impl<S: Plain> Iterator for Items<'_, S> {
             // SAFETY: there is room, for items which are `scalars` of those that the positions count; `data` is theirs.
             let count = unsafe { (self.positions).fill(from, scalars, to, room, self.shared) };
             // SAFETY: so many were just written, each with the bytes of an item.
-            unsafe { make_values(items, count) };
+            unsafe { S::Access::make_values(items, count) };
             for index in 0..count {
                 // SAFETY: as above, and now they are values.
                 result = f(result, unsafe { items.wrapping_add(index).read() });
@@ -89,18 +98,18 @@ impl<S: Plain> Iterator for Items<'_, S> {
     }
 }
 
-impl<S: Plain> ExactSizeIterator for Items<'_, S> {}
-impl<S: Plain> FusedIterator for Items<'_, S> {}
+impl<S: ArrayElement> ExactSizeIterator for Items<'_, S> {}
+impl<S: ArrayElement> FusedIterator for Items<'_, S> {}
 
 /// Room for the items that are read or written at a time, one at least: few enough to stay in the nearest cache, and so many
 /// that what is done once a block does not count.
 #[repr(C, align(64))]
-pub(crate) union Block<T: Copy> {
-    one: MaybeUninit<T>,
+pub(crate) union Block<T> {
+    one: ManuallyDrop<MaybeUninit<T>>,
     many: [MaybeUninit<u8>; 2048],
 }
 
-impl<T: Copy> Block<T> {
+impl<T> Block<T> {
     /// How many there is room for.
     pub(crate) const ROOM: usize = match size_of::<T>() {
         0 => usize::MAX,

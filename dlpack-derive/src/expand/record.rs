@@ -1,4 +1,4 @@
-//! `Record`: every field of a row is a strided column over many rows.
+//! `Record`: every field of a row is a strided column over many rows, and a row is an item of a structured array.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -7,7 +7,7 @@ use syn::DeriveInput;
 use crate::expand::{call::Paths, inventory};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::input::{Field, Input, Member};
+use crate::syntax::input::{Field, Input, Member, repr};
 use crate::syntax::role::Role;
 
 /// With `stubs`, also the names of the columns, for `#[dlpack_pymethods]`.
@@ -18,11 +18,17 @@ pub(crate) fn derive(
     cx: &Ctxt,
 ) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
-    let columns: Vec<_> = fields
+    let is_packed = repr(&item.attrs).iter().any(|word| word == "packed");
+    let skipped = fields.iter().filter(|field| is(field, Role::Skip));
+    for field in skipped.filter(|field| is(field, Role::Nested)) {
+        let message = "`skip` and `nested` exclude each other: a field without a name in Python has no type there";
+        cx.error(field.ty, message);
+    }
+    let shown: Vec<_> = fields
         .iter()
-        .filter(|field| field.attr(Role::Skip).is_none())
+        .filter(|field| !is(field, Role::Skip))
         .collect();
-    for field in &columns {
+    for field in &shown {
         if let Member::Unnamed(_) = field.member {
             cx.error(
                 field.ty,
@@ -30,7 +36,7 @@ pub(crate) fn derive(
             );
         }
     }
-    if columns.is_empty() {
+    if shown.is_empty() {
         let ident = input.ident;
         cx.error(
             ident,
@@ -38,14 +44,26 @@ pub(crate) fn derive(
         );
     }
     cx.check()?;
-    let mut tokens = expand(&Paths::new(input), &columns);
+    // What is not aligned cannot be borrowed, so a packed record has no columns.
+    let is_column = |field: &&Field<'_>| !is_packed && !is(field, Role::Nested);
+    let columns: Vec<_> = shown.iter().copied().filter(is_column).collect();
+    let paths = Paths::new(input);
+    let mut tokens = record(&paths, &shown, &columns);
+    if shown.len() == fields.len() {
+        tokens.extend(value(&paths, &shown, is_packed));
+    }
     if stubs {
         tokens.extend(inventory::of_record(input.ident, &columns));
     }
     Some(tokens)
 }
 
-fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
+fn is(field: &Field<'_>, role: Role) -> bool {
+    field.attr(role).is_some()
+}
+
+/// What all records are: a layout, and columns.
+fn record(paths: &Paths<'_>, shown: &[&Field<'_>], columns: &[&Field<'_>]) -> TokenStream {
     let Paths { input, c, k } = paths;
     let names: Vec<_> = columns.iter().map(|field| field.name()).collect();
     let arms = columns.iter().zip(&names).map(|(field, name)| {
@@ -64,10 +82,22 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
     });
     let docs: Vec<_> = docs.collect();
     let docs = (!docs.is_empty()).then(|| quote!(const DOCS: #k::NamedDocs = &[#(#docs),*];));
+    let layouts = shown.iter().map(|field| {
+        let (at, ty, name, member) = (field.at, field.ty, field.name(), &field.member);
+        let k = input.krate.private(at);
+        let offset = quote!(#k::offset_of!(Self, #member));
+        if is(field, Role::Nested) {
+            let nested = quote_spanned!(at=> <#ty as #k::Nested>::NESTED);
+            quote_spanned!(at=> #k::FieldLayout::of_record::<#ty>(#name, #offset, #nested))
+        } else {
+            quote_spanned!(at=> #k::FieldLayout::of_element::<#ty>(#name, #offset))
+        }
+    });
     input.implement(
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
+            const LAYOUT: &'static #k::RecordLayout = &#k::RecordLayout::of::<Self>(&[#(#layouts),*]);
             const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
             #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
@@ -78,4 +108,49 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
             }
         },
     )
+}
+
+/// What records without skipped fields are, too: elements of arrays, made of their fields and written by them.
+fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStream {
+    let Paths { input, c, k } = paths;
+    let method = |field: &Field<'_>| {
+        if is(field, Role::Nested) {
+            quote_spanned!(field.at=> record)
+        } else {
+            quote_spanned!(field.at=> element)
+        }
+    };
+    let read = fields.iter().map(|field| {
+        let (at, ty, member, method) = (field.at, field.ty, &field.member, method(field));
+        let k = input.krate.private(at);
+        quote_spanned!(at=> #member: from.#method::<#ty>(#k::offset_of!(Self, #member)))
+    });
+    let written = fields.iter().map(|field| {
+        let (at, ty, member, method) = (field.at, field.ty, &field.member, method(field));
+        let k = input.krate.private(at);
+        let value = if is_packed {
+            quote_spanned!(at=> &{ self.#member })
+        } else {
+            quote_spanned!(at=> &self.#member)
+        };
+        quote_spanned!(at=> to.#method::<#ty>(#k::offset_of!(Self, #member), #value);)
+    });
+    let fields = quote!(<Self as #c::Record>::LAYOUT);
+    let mut tokens = input.implement(
+        quote!(#k::RecordValue),
+        quote! {
+            const FIELDS: &'static #k::RecordLayout = #fields;
+            #[inline]
+            fn read_fields(from: &#k::FieldReader<'_>) -> Self {
+                Self { #(#read),* }
+            }
+            #[inline]
+            fn write_fields(&self, to: &mut #k::FieldWriter<'_>) {
+                #(#written)*
+            }
+        },
+    );
+    let access = quote!(type Access = #k::FieldAccess;);
+    tokens.extend(input.implement(quote!(#k::ArrayElement), access));
+    tokens
 }

@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 
 use crate::expand::call::{Borrow, Paths, Typed, description, facts, present, value};
 use crate::plan::tensor::Data;
-use crate::plan::{Named, Plan, Source};
+use crate::plan::{Main, Named, Plan, Source};
 use crate::syntax::expr::receiver;
 use crate::syntax::krate::site;
 use crate::syntax::role::Role;
@@ -86,6 +86,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         }
     });
     let set = set(paths, plan);
+    let records = records(paths, plan);
     let mut tokens = TokenStream::new();
     if !own.is_empty() {
         tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
@@ -100,11 +101,29 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
             }
+            #records
             #share
             #set
         },
     ));
     tokens
+}
+
+/// The list of records that a structured array is made of: the only one of a struct that is no tensor itself.
+fn records(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+    let (Main::None, [], [field]) = (&plan.main, &plan.tensors[..], &plan.columns[..]) else {
+        return None;
+    };
+    let (at, ty, member) = (field.at, field.ty, &field.member);
+    let (k, at_k, this) = (&paths.k, paths.k(at), receiver(at));
+    let records = quote_spanned!(at=> #at_k::records::<#ty>(&#this.#member));
+    Some(quote! {
+        const HAS_RECORDS: #k::Bool = true;
+        #[inline]
+        fn records(&self) -> #k::Option<#k::Records<'_>> {
+            #records
+        }
+    })
 }
 
 /// What is written about tensors, if anything can be.

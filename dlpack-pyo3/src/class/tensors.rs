@@ -12,11 +12,12 @@ use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
+use crate::class::{Parts, arrays, buffer, tensor::Tensor};
 use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, refuse};
+use crate::handover::unordered;
 use crate::hold::{Borrowing, Held, keep_for_good, share};
 use crate::import::argument;
 use crate::vtable::AnyThread;
-use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
 
 /// A class whose objects hold several tensors.
 #[diagnostic::on_unimplemented(
@@ -43,6 +44,9 @@ pub(crate) fn install<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
+    if T::HAS_RECORDS {
+        buffer::Functions::of_records::<T>().install(class)?;
+    }
     install_each(
         class,
         parts,

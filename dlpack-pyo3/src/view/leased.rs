@@ -6,10 +6,10 @@
 
 use core::marker::PhantomData;
 
-use dlpack_core::array::{Rank, View, ViewMut};
-use dlpack_core::binding::{Found, Span, Strided, keep_strided};
-use dlpack_core::element::Plain;
-use dlpack_core::{Element, Error, Managed};
+use dlpack_core::array::{ArrayElement, Rank, View, ViewMut};
+use dlpack_core::binding::{Access, ByAccess, Found, Span, Strided, keep_strided};
+use dlpack_core::element::{Plain, RecordLayout};
+use dlpack_core::{Error, Managed};
 use pyo3::prelude::*;
 
 use crate::hold::HeldArray;
@@ -63,9 +63,12 @@ type Apart = (Registration, Option<Lease>);
 /// The array of which a view is made.
 type FoundBy<V> = Found<<V as Kind>::Element, <V as Kind>::List>;
 
+/// How its elements are read.
+type AccessOf<V> = <<V as Kind>::Element as ArrayElement>::Access;
+
 /// One of the two views of core's.
 pub(super) trait Kind: Sized {
-    type Element: Plain;
+    type Element: ArrayElement;
     type List: Rank;
     const WRITES: bool;
 
@@ -74,17 +77,26 @@ pub(super) trait Kind: Sized {
     /// As that of [`Found::keep_mut`].
     unsafe fn keep(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
 
-    fn into_managed(self) -> Result<Managed, Error>;
-
     /// # Safety
     ///
     /// As that of core's.
     unsafe fn assume_unshared(self) -> Self;
 }
 
+/// One of the two views, of what a tensor can hold.
+pub(super) trait IntoManaged {
+    fn into_managed(self) -> Result<Managed, Error>;
+}
+
 macro_rules! kinds {
     ($($view:ident $writes:literal $keep:ident)*) => {$(
-        impl<T: Plain, L: Rank> Kind for $view<T, L, Keeper> {
+        impl<T: Plain, L: Rank> IntoManaged for $view<T, L, Keeper> {
+            fn into_managed(self) -> Result<Managed, Error> {
+                self.into_tensor(Keeper::tensor)
+            }
+        }
+
+        impl<T: ArrayElement, L: Rank> Kind for $view<T, L, Keeper> {
             type Element = T;
             type List = L;
             const WRITES: bool = $writes;
@@ -93,10 +105,6 @@ macro_rules! kinds {
             unsafe fn keep(found: Found<T, L>, keeper: Keeper) -> Self {
                 // SAFETY: the caller's promise.
                 unsafe { found.$keep(keeper) }
-            }
-
-            fn into_managed(self) -> Result<Managed, Error> {
-                self.into_tensor(Keeper::tensor)
             }
 
             #[inline]
@@ -112,11 +120,34 @@ kinds! {
     ViewMut true keep_mut
 }
 
+/// The view of an argument, which is another thing for numbers and for records.
+struct Extract<'a, 'py, V, O>(&'a Bound<'py, PyAny>, PhantomData<(V, O)>);
+
+impl<V: Kind, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
+    type Output = PyResult<Leased<V, O>>;
+
+    #[inline(always)]
+    fn plain(self) -> Self::Output
+    where
+        V::Element: Plain,
+    {
+        match Leased::of_numpy(self.0) {
+            Some(view) => Ok(view),
+            None => Leased::of_any(self.0),
+        }
+    }
+
+    #[inline(always)]
+    fn records(self, layout: &'static RecordLayout) -> Self::Output {
+        Leased::of_records(self.0, layout)
+    }
+}
+
 impl<V: Kind, O: Options> Leased<V, O> {
     const NEEDS: Needs = Needs {
-        dtype: V::Element::DTYPE,
+        dtype: AccessOf::<V>::DTYPE,
         rank: V::List::RANK,
-        element: V::Element::TRAILING,
+        element: AccessOf::<V>::TRAILING,
         contiguous: O::CONTIGUOUS,
         convert: O::CONVERT,
         promise: O::PROMISE,
@@ -126,10 +157,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
     /// The view of an argument.
     #[inline]
     pub(super) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match Self::of_numpy(object) {
-            Some(view) => Ok(view),
-            None => Self::of_any(object),
-        }
+        AccessOf::<V>::choose(Extract(object, PhantomData))
     }
 
     /// The view of an array of NumPy's own that needs no other look.
@@ -173,7 +201,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
     /// Keeps a view apart from others: for its numbers from those of this thread, and for its promise from those of all
     /// threads and modules. Where it is refused, nothing is kept.
     #[inline(always)]
-    fn keep_apart(span: &Span) -> Result<Apart, Error> {
+    pub(super) fn keep_apart(span: &Span) -> Result<Apart, Error> {
         let registration = if O::MAY_OVERLAP {
             Registration::NONE
         } else {
@@ -215,7 +243,11 @@ impl<V: Kind, O: Options> Leased<V, O> {
     ///
     /// The keeper keeps what was found.
     #[inline(always)]
-    unsafe fn kept(found: FoundBy<V>, keeper: Keeper, (registration, lease): Apart) -> Self {
+    pub(super) unsafe fn kept(
+        found: FoundBy<V>,
+        keeper: Keeper,
+        (registration, lease): Apart,
+    ) -> Self {
         // SAFETY: the caller's promise; it was found to be written if this kind does.
         let mut view = unsafe { V::keep(found, keeper) };
         if O::PROMISE {
@@ -232,7 +264,10 @@ impl<V: Kind, O: Options> Leased<V, O> {
     }
 
     /// The tensor. Others may write to it again, whatever was promised of the view.
-    pub(super) fn into_managed(self) -> Result<Managed, Error> {
+    pub(super) fn into_managed(self) -> Result<Managed, Error>
+    where
+        V: IntoManaged,
+    {
         self.view.into_managed()
     }
 }
