@@ -131,7 +131,8 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     }
 
     /// The array of records on the host that another protocol describes; to be written, if it `writes`. Others may write there,
-    /// too. That the records there are those of `T` is not looked at: their fields may be anything.
+    /// too. That the records there are those of `T` is not looked at: any bytes make a `T`. Who [keeps](Self::keep) the array says that
+    /// each item has the bytes of one.
     ///
     /// # Errors
     ///

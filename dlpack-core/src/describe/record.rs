@@ -6,7 +6,7 @@ use crate::describe::{descriptor::Descriptor, parts::Parts};
 use crate::element::{Axes, RecordLayout};
 use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
-/// A `#[repr(C)]` struct whose fields are columns of a table; derived.
+/// A `#[repr(C)]` struct whose fields are columns of a table, and fields of a structured array; derived.
 ///
 /// ```
 /// use dlpack_core::{DLPackTensors, Record};

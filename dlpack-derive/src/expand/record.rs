@@ -21,7 +21,8 @@ pub(crate) fn derive(
     let is_packed = repr(&item.attrs).iter().any(|word| word == "packed");
     let skipped = fields.iter().filter(|field| is(field, Role::Skip));
     for field in skipped.filter(|field| is(field, Role::Nested)) {
-        let message = "`skip` and `nested` exclude each other: a field without a name in Python has no type there";
+        let message =
+            "`skip` and `nested` exclude each other: a skipped field has no type in Python";
         cx.error(field.ty, message);
     }
     let shown: Vec<_> = fields

@@ -26,4 +26,11 @@ impl ::dlpack_core::DLPackTensors for Series {
             ::dlpack_core::__private::column::<Vec<Candle>>(&self.candles, name),
         )
     }
+    const HAS_RECORDS: ::dlpack_core::__private::Bool = true;
+    #[inline]
+    fn records(
+        &self,
+    ) -> ::dlpack_core::__private::Option<::dlpack_core::__private::Records<'_>> {
+        ::dlpack_core::__private::records::<Vec<Candle>>(&self.candles)
+    }
 }

@@ -15,6 +15,21 @@ impl ::dlpack_core::Record for Trade {
         "size",
         "type",
     ];
+    const LAYOUT: &'static ::dlpack_core::__private::RecordLayout = &::dlpack_core::__private::RecordLayout::of::<
+        Self,
+    >(
+        &[
+            ::dlpack_core::__private::FieldLayout::of_element::<
+                f64,
+            >("price", ::dlpack_core::__private::offset_of!(Self, price)),
+            ::dlpack_core::__private::FieldLayout::of_element::<
+                u32,
+            >("size", ::dlpack_core::__private::offset_of!(Self, size)),
+            ::dlpack_core::__private::FieldLayout::of_element::<
+                u8,
+            >("type", ::dlpack_core::__private::offset_of!(Self, r#type)),
+        ],
+    );
     const COLUMNS: ::dlpack_core::__private::NamedFacts = {
         use ::dlpack_core::__private::Unsaid as _;
         &[
