@@ -9,6 +9,7 @@
 //! | `probe.rs` | how does a field of this type lend its elements? |
 //! | `parts.rs` | which loan is it, and may a clone keep it? Which extents, strides, offsets, items, device, stream? |
 //! | `expression.rs` | what does this expression give? |
+//! | `fields.rs` | what does a record do with a field of this type? |
 //! | `keys.rs` | which keys does an editor complete? |
 //! | `tensor.rs` | is the field a tensor by itself, which one has this name, and how is it made again from one? |
 //! | `claim.rs` | does `assert_exports!` hold? |
@@ -25,11 +26,12 @@
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
 //! | `Extras`, `Facts`, `Axes`, `Claim` | false facts make a wrong answer about the type, as a wrong `describe` does; memory is never found by them |
 //! | `FieldReader`, `FieldWriter` | each field is looked for inside of the record; whatever bytes are there make a value of its type, and only initialised bytes are written |
-//! | `RecordLayout`, `FieldLayout`, `Records` | what a record is said to be is read by other languages; its address and its size are those of a slice |
+//! | `RecordLayout`, `FieldLayout`, `FieldType`, `Records` | what a record is said to be is read by other languages; its address and its size are those of a slice |
 //! | the rest | constants, numbers and types |
 
 mod claim;
 mod expression;
+mod fields;
 #[cfg(rust_analyzer)]
 pub mod keys;
 mod parts;
@@ -45,11 +47,11 @@ pub use core::result::Result::{self, Err, Ok};
 
 pub use crate::array::ArrayElement;
 pub use crate::describe::record::{
-    Columns, NamedDocs, Nested, Records, Rows, Table, record_column, records,
+    Columns, NamedDocs, Nested, Records, Rows, Table, record_column,
 };
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;
-pub use crate::element::fields::{FieldLayout, RecordLayout};
+pub use crate::element::fields::{FieldLayout, FieldType, RecordLayout};
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
@@ -64,6 +66,7 @@ pub use crate::private::claim::{Claim, Elem, Text};
 pub use crate::private::expression::{
     Expression, Given, Unfit, data_given, described_given, facts_given, via,
 };
+pub use crate::private::fields::{ElementField, NestedField, UnsaidField};
 pub use crate::private::parts::{
     data, data_mut, data_of, device, dtype, extents, len, number, offset, order, shape, share,
     share_owner, steps, stream, stream_of, strides, writable,

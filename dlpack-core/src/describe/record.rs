@@ -167,12 +167,6 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The records of a list.
-#[doc(hidden)]
-pub fn records<L: Columns + ?Sized>(list: &L) -> Option<Records<'_>> {
-    Some(Records::of(list.rows()))
-}
-
 /// Names, and what is written about each.
 #[doc(hidden)]
 pub type NamedDocs = &'static [(&'static str, &'static str)];
@@ -232,6 +226,12 @@ impl<L: Columns + ?Sized> Table<L> {
     pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
     /// What is written about them.
     pub const DOCS: NamedDocs = L::Record::DOCS;
+
+    /// The records in it.
+    #[inline]
+    pub fn records(list: &L) -> Option<Records<'_>> {
+        Some(Records::of(list.rows()))
+    }
 }
 
 /// The column that `field` picks out of each row.

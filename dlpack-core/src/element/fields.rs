@@ -7,6 +7,20 @@ use crate::element::{Axes, Element};
 
 /// The layout of a record in memory; what `#[derive(Record)]` writes down.
 ///
+/// ```
+/// use dlpack_core::element::FieldKind;
+/// use dlpack_core::{DataType, Record};
+///
+/// #[derive(Record)]
+/// #[repr(C)]
+/// struct Trade { price: f64, size: u32, venue: [u8; 2] }
+///
+/// let (layout, venue) = (Trade::LAYOUT, Trade::LAYOUT.fields()[2]);
+/// assert_eq!(layout.size(), 16);
+/// assert_eq!((venue.name(), venue.offset(), venue.size()), ("venue", 12, 2));
+/// assert_eq!((venue.kind(), venue.shape()), (FieldKind::Number(DataType::U8), &[2][..]));
+/// ```
+///
 /// Its numbers describe a struct to other languages. No memory is read or written by them without a check against the
 /// size of the struct, so a wrong layout gives wrong values and nothing worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +50,43 @@ pub enum FieldKind {
     /// An element of which no array of numbers in row-major order can be made: a column-major matrix, or numbers that share
     /// bytes.
     Other(DataType),
+}
+
+/// What is known of the type of a field.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct FieldType {
+    kind: FieldKind,
+    axes: Axes,
+}
+
+impl FieldType {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        kind: FieldKind::Other(DataType::U8),
+        axes: Axes::NONE,
+    };
+
+    /// An element.
+    #[must_use]
+    pub const fn of_element<F: Element>() -> Self {
+        let (dtype, axes) = (F::DTYPE, F::TRAILING);
+        let in_bytes = dtype.itemsize_bits() * axes.items() == size_of::<F>() * 8
+            && dtype.itemsize_bits() % 8 == 0;
+        let kind = if in_bytes && axes.is_row_major() {
+            FieldKind::Number(dtype)
+        } else {
+            FieldKind::Other(dtype)
+        };
+        Self { kind, axes }
+    }
+
+    /// A record, or an array of it with these axes.
+    #[must_use]
+    pub const fn of_record((record, axes): (&'static RecordLayout, Axes)) -> Self {
+        let kind = FieldKind::Record(record);
+        Self { kind, axes }
+    }
 }
 
 impl RecordLayout {
@@ -82,41 +133,17 @@ impl RecordLayout {
 }
 
 impl FieldLayout {
-    /// A field whose type is an element.
+    /// A field of type `F`.
     #[doc(hidden)]
     #[must_use]
-    pub const fn of_element<F: Element>(name: &'static str, offset: usize) -> Self {
-        let (dtype, axes) = (F::DTYPE, F::TRAILING);
-        let in_bytes = dtype.itemsize_bits() * axes.items() == size_of::<F>() * 8
-            && dtype.itemsize_bits() % 8 == 0;
-        let kind = if in_bytes && axes.is_row_major() {
-            FieldKind::Number(dtype)
-        } else {
-            FieldKind::Other(dtype)
-        };
-        let size = size_of::<F>();
-        Self {
-            name,
-            offset,
-            size,
-            kind,
-            axes,
+    pub const fn new<F>(name: &'static str, offset: usize, of: FieldType) -> Self {
+        let (size, FieldType { kind, axes }) = (size_of::<F>(), of);
+        if let FieldKind::Record(record) = kind {
+            assert!(
+                record.size * axes.items() == size,
+                "the layout of a nested record is that of another type"
+            );
         }
-    }
-
-    /// A field whose type is a record, or an array of records.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn of_record<F>(
-        name: &'static str,
-        offset: usize,
-        (record, axes): (&'static RecordLayout, Axes),
-    ) -> Self {
-        let (size, kind) = (size_of::<F>(), FieldKind::Record(record));
-        assert!(
-            record.size * axes.items() == size,
-            "the layout of a nested record is that of another type"
-        );
         Self {
             name,
             offset,

@@ -12,7 +12,7 @@
 //!
 //! [`Whole`] does the same for a field that is the whole tensor.
 
-use crate::describe::record::{NamedDocs, Table};
+use crate::describe::record::{NamedDocs, Records, Table};
 use crate::export::extras::{self, Shared};
 use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
@@ -171,6 +171,12 @@ pub trait Unsaid {
     const COLUMNS: NamedFacts = &[];
     /// Of [`Table`].
     const DOCS: NamedDocs = &[];
+
+    /// Of [`Table`].
+    #[must_use]
+    fn records<L: ?Sized>(_: &L) -> Option<Records<'_>> {
+        None
+    }
 
     /// Of [`LentLists`].
     #[must_use]

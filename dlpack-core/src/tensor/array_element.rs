@@ -247,6 +247,9 @@ pub trait RecordValue: Sized + Send + Sync + 'static {
     note = "a record with a field that is marked `#[dlpack(skip)]` is only exported, and cannot be nested"
 )]
 pub trait NestedValue: Sized {
+    /// The record, and the axes of an array of it.
+    const NESTED: (&'static RecordLayout, Axes);
+
     /// Makes a value of its fields.
     fn read_nested(from: &FieldReader<'_>) -> Self;
 
@@ -256,6 +259,8 @@ pub trait NestedValue: Sized {
 
 #[diagnostic::do_not_recommend]
 impl<R: RecordValue> NestedValue for R {
+    const NESTED: (&'static RecordLayout, Axes) = (R::FIELDS, Axes::NONE);
+
     #[inline]
     fn read_nested(from: &FieldReader<'_>) -> Self {
         R::read_fields(from)
@@ -268,6 +273,8 @@ impl<R: RecordValue> NestedValue for R {
 }
 
 impl<R: NestedValue, const N: usize> NestedValue for [R; N] {
+    const NESTED: (&'static RecordLayout, Axes) = (R::NESTED.0, Axes::of_array(N, R::NESTED.1));
+
     #[inline]
     fn read_nested(from: &FieldReader<'_>) -> Self {
         core::array::from_fn(|index| from.record(index * size_of::<R>()))
@@ -407,7 +414,7 @@ fn inside<F>(offset: usize, len: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::FieldLayout;
+    use crate::element::fields::{FieldLayout, FieldType};
 
     /// Says that it has a field behind its end.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -415,7 +422,7 @@ mod tests {
 
     impl RecordValue for Liar {
         const FIELDS: &'static RecordLayout =
-            &RecordLayout::of::<Self>(&[FieldLayout::of_element::<u32>("0", 0)]);
+            &RecordLayout::of::<Self>(&[FieldLayout::new::<u32>("0", 0, FieldType::UNKNOWN)]);
 
         fn read_fields(from: &FieldReader<'_>) -> Self {
             Self(from.element(2))

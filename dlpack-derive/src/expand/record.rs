@@ -49,8 +49,9 @@ pub(crate) fn derive(
     let is_column = |field: &&Field<'_>| !is_packed && !is(field, Role::Nested);
     let columns: Vec<_> = shown.iter().copied().filter(is_column).collect();
     let paths = Paths::new(input);
-    let mut tokens = record(&paths, &shown, &columns);
-    if shown.len() == fields.len() {
+    let is_value = shown.len() == fields.len();
+    let mut tokens = record(&paths, &shown, &columns, is_value);
+    if is_value {
         tokens.extend(value(&paths, &shown, is_packed));
     }
     if stubs {
@@ -64,7 +65,12 @@ fn is(field: &Field<'_>, role: Role) -> bool {
 }
 
 /// What all records are: a layout, and columns.
-fn record(paths: &Paths<'_>, shown: &[&Field<'_>], columns: &[&Field<'_>]) -> TokenStream {
+fn record(
+    paths: &Paths<'_>,
+    shown: &[&Field<'_>],
+    columns: &[&Field<'_>],
+    is_value: bool,
+) -> TokenStream {
     let Paths { input, c, k } = paths;
     let names: Vec<_> = columns.iter().map(|field| field.name()).collect();
     let arms = columns.iter().zip(&names).map(|(field, name)| {
@@ -86,19 +92,27 @@ fn record(paths: &Paths<'_>, shown: &[&Field<'_>], columns: &[&Field<'_>]) -> To
     let layouts = shown.iter().map(|field| {
         let (at, ty, name, member) = (field.at, field.ty, field.name(), &field.member);
         let k = input.krate.private(at);
-        let offset = quote!(#k::offset_of!(Self, #member));
-        if is(field, Role::Nested) {
-            let nested = quote_spanned!(at=> <#ty as #k::Nested>::NESTED);
-            quote_spanned!(at=> #k::FieldLayout::of_record::<#ty>(#name, #offset, #nested))
-        } else {
-            quote_spanned!(at=> #k::FieldLayout::of_element::<#ty>(#name, #offset))
-        }
+        // A type that cannot be this field is reported by another call, if there is one.
+        let of = match (is(field, Role::Nested), is_value) {
+            (true, true) => quote_spanned!(at=> #k::NestedField::<#ty>::TYPE),
+            (true, false) => {
+                quote_spanned!(at=> #k::FieldType::of_record(<#ty as #k::Nested>::NESTED))
+            }
+            (false, _) if columns.is_empty() => {
+                quote_spanned!(at=> #k::FieldType::of_element::<#ty>())
+            }
+            (false, _) => quote_spanned!(at=> #k::ElementField::<#ty>::TYPE),
+        };
+        quote!(#k::FieldLayout::new::<#ty>(#name, #k::offset_of!(Self, #member), #of))
     });
     input.implement(
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
-            const LAYOUT: &'static #k::RecordLayout = &#k::RecordLayout::of::<Self>(&[#(#layouts),*]);
+            const LAYOUT: &'static #k::RecordLayout = {
+                use #k::UnsaidField as _;
+                &#k::RecordLayout::of::<Self>(&[#(#layouts),*])
+            };
             const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
             #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
@@ -114,27 +128,30 @@ fn record(paths: &Paths<'_>, shown: &[&Field<'_>], columns: &[&Field<'_>]) -> To
 /// What records without skipped fields are, too: elements of arrays, made of their fields and written by them.
 fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStream {
     let Paths { input, c, k } = paths;
-    let method = |field: &Field<'_>| {
-        if is(field, Role::Nested) {
-            quote_spanned!(field.at=> record)
-        } else {
-            quote_spanned!(field.at=> element)
-        }
-    };
     let read = fields.iter().map(|field| {
-        let (at, ty, member, method) = (field.at, field.ty, &field.member, method(field));
+        let (at, ty, member) = (field.at, field.ty, &field.member);
         let k = input.krate.private(at);
-        quote_spanned!(at=> #member: from.#method::<#ty>(#k::offset_of!(Self, #member)))
+        let offset = quote!(#k::offset_of!(Self, #member));
+        if is(field, Role::Nested) {
+            quote_spanned!(at=> #member: from.record::<#ty>(#offset))
+        } else {
+            quote_spanned!(at=> #member: #k::ElementField::<#ty>::read(from, #offset))
+        }
     });
     let written = fields.iter().map(|field| {
-        let (at, ty, member, method) = (field.at, field.ty, &field.member, method(field));
+        let (at, ty, member) = (field.at, field.ty, &field.member);
         let k = input.krate.private(at);
         let value = if is_packed {
             quote_spanned!(at=> &{ self.#member })
         } else {
             quote_spanned!(at=> &self.#member)
         };
-        quote_spanned!(at=> to.#method::<#ty>(#k::offset_of!(Self, #member), #value);)
+        let of = if is(field, Role::Nested) {
+            quote_spanned!(at=> NestedField)
+        } else {
+            quote_spanned!(at=> ElementField)
+        };
+        quote_spanned!(at=> #k::#of::<#ty>::write(to, #k::offset_of!(Self, #member), #value);)
     });
     let fields = quote!(<Self as #c::Record>::LAYOUT);
     let mut tokens = input.implement(
@@ -143,10 +160,12 @@ fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStre
             const FIELDS: &'static #k::RecordLayout = #fields;
             #[inline]
             fn read_fields(from: &#k::FieldReader<'_>) -> Self {
+                use #k::UnsaidField as _;
                 Self { #(#read),* }
             }
             #[inline]
             fn write_fields(&self, to: &mut #k::FieldWriter<'_>) {
+                use #k::UnsaidField as _;
                 #(#written)*
             }
         },

@@ -116,11 +116,12 @@ fn records(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     };
     let (at, ty, member) = (field.at, field.ty, &field.member);
     let (k, at_k, this) = (&paths.k, paths.k(at), receiver(at));
-    let records = quote_spanned!(at=> #at_k::records::<#ty>(&#this.#member));
+    let records = quote_spanned!(at=> #at_k::Table::<#ty>::records(&#this.#member));
     Some(quote! {
         const HAS_RECORDS: #k::Bool = true;
         #[inline]
         fn records(&self) -> #k::Option<#k::Records<'_>> {
+            use #k::Unsaid as _;
             #records
         }
     })
