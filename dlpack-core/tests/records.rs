@@ -82,7 +82,6 @@ fn write<T: ArrayElement + Copy>(records: &[T], pitch: isize) -> Vec<u8> {
     // SAFETY: the bytes outlive the view.
     let mut view = unsafe { found.unwrap().keep_mut(()) };
     view.copy_from_slice(records).unwrap();
-    drop(view);
     bytes
 }
 

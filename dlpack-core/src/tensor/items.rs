@@ -64,7 +64,7 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
         let mut result = init;
         if S::Access::RECORD.is_some() {
             // Field by field, straight from where they lie.
-            while let Some(item) = self.next() {
+            for item in self {
                 result = f(result, item);
             }
             return result;

@@ -212,19 +212,23 @@ def test_any_byte_is_a_bool():
     assert p.on_records("Trade", "promise", array)["bid"].view("u1").tolist() == [0, 1, 1]
 
 
-SHOWN = """items differ:
-  offset  expected        found"""
+def placed(*fields):
+    """A data type of 16 bytes, with each field at its offset."""
+    names, formats, offsets = zip(*fields)
+    return np.dtype({"names": list(names), "formats": list(formats), "offsets": list(offsets), "itemsize": 16})
+
+
 WRONG = {
     "name": c(("price", "f8"), ("count", "u4"), ("bid", "?")),
     "order": packed(("size", "u4"), ("price", "f8"), ("bid", "?")),
     "type": c(("price", "f8"), ("size", "i4"), ("bid", "?")),
     "width": c(("price", "f4"), ("size", "u4"), ("bid", "?")),
-    "offset": packed(("price", "f8"), ("pad", "u4"), ("size", "u4"), ("bid", "?")),
+    "offset": placed(("price", "f8", 0), ("size", "u4", 8), ("bid", "?", 13)),
     "size": packed(("price", "f8"), ("size", "u4"), ("bid", "?")),
     "more": c(("price", "f8"), ("size", "u4"), ("bid", "?"), ("ask", "?")),
     "fewer": c(("price", "f8"), ("size", "u4")),
-    "big endian": packed(("price", ">f8"), ("size", "u4"), ("bid", "?"), ("", "V3")),
-    "array": np.dtype({"names": ["price", "size", "bid"], "formats": ["f8", ("u4", 1), "?"], "offsets": [0, 8, 12], "itemsize": 16}),
+    "big endian": placed(("price", ">f8", 0), ("size", "u4", 8), ("bid", "?", 12)),
+    "array": placed(("price", "f8", 0), ("size", ("u4", 1), 8), ("bid", "?", 12)),
     "bytes": c(("price", "f8"), ("size", "S4"), ("bid", "?")),
     "text": c(("price", "f8"), ("size", "U1"), ("bid", "?")),
     "object": c(("price", "O"), ("size", "u4"), ("bid", "?")),
@@ -298,6 +302,9 @@ def test_what_is_read_only_is_not_written():
         with pytest.raises(TypeError, match="read-only|shape"):
             p.on_records("Trade", "update", thing)
     assert array.tobytes() == before
+    # What NumPy would make of it is a copy.
+    with pytest.raises(TypeError, match="read-only"):
+        p.on_records("Trade", "update", filled(TRADE, 3)[1])
     with pytest.raises(TypeError, match="share memory"):
         p.on_records("Trade", "update", np.lib.stride_tricks.as_strided(filled(TRADE, 3), (3,), (8,)))
 
